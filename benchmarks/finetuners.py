@@ -27,7 +27,7 @@ from symbert.glue.batches import read_rows
 from symbert.glue.prepare import prepare_task
 from symbert.glue.tasks import Task, suite_of
 from symbert.glue.train import load_classifier, predict, reset_head, train
-from symbert.model.fold import fold
+from symbert.model.hf import fold
 from symbert.sources import VOCABULARY
 
 DEVICE, PRECISION = torch.device("cpu"), "fp32"

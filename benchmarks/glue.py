@@ -19,9 +19,9 @@ from benchmarks.protocol import STOCK
 from benchmarks.tables import figure_table, table
 from symbert.files import write_json
 from symbert.glue.tasks import GLUE
+from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
-from symbert.model.network import MaskedModel, initialize
-from symbert.model.weights import write_weights
+from symbert.model.loading import write_weights
 from symbert.sources import DEMO
 
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow")

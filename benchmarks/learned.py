@@ -22,7 +22,7 @@ from benchmarks.finetuners import (
 from symbert.glue.batches import read_rows
 from symbert.glue.heads import Grades
 from symbert.glue.train import predict, train
-from symbert.model.fold import fold
+from symbert.model.hf import fold
 
 ROWS = 8  # a single batch: the order of the rows decides nothing
 OUTPUT_TOLERANCE, LOSS_TOLERANCE = 1e-4, 1e-5  # of the largest output, and of the loss, in fp32

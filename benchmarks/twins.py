@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from transformers import BertForMaskedLM
 
 from benchmarks.trainers import Task, stock_model
-from symbert.model.fold import fold
+from symbert.model.hf import fold
 from symbert.paths import Run
 from symbert.pretrain.objective import IGNORED
 from symbert.pretrain.train import Trainer

@@ -33,7 +33,7 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "check-operator": "symbert.model.check:check_operator",
     "probe": "symbert.model.probes:probe",
     "anatomy": "symbert.pretrain.anatomy:anatomy",
-    "export": "symbert.model.export:export",
+    "export": "symbert.model.hf:export",
     "export-classifier": "symbert.glue.export:export_classifier",
     "import-scores": "symbert.report.imported:import_scores",
     "compare": "symbert.report.compare:compare",

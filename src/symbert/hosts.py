@@ -124,7 +124,7 @@ HOSTS: dict[str, Host] = {
     "encoder": Host(
         "Encoders predict masked tokens of the corpus.",
         "symbert.pretrain.masked_tokens:MaskedTokens",
-        "symbert.model.network:MaskedModel",
+        "symbert.model.bert:MaskedModel",
         rows="corpus",
         measure=None,
         sites=1,
@@ -136,7 +136,7 @@ HOSTS: dict[str, Host] = {
     "decoder": Host(
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         "symbert.pretrain.next_tokens:NextTokens",
-        "symbert.model.decoder:DecoderModel",
+        "symbert.model.bert:DecoderModel",
         rows="corpus",
         measure="perplexity",
         sites=1,
@@ -149,7 +149,7 @@ HOSTS: dict[str, Host] = {
         "Encoder-decoders translate lines of text; chrF and BLEU, from 0 to 100, are of the held-out lines as greedy "
         "decoding writes them.",
         "symbert.pretrain.translation:Translation",
-        "symbert.model.encoder_decoder:EncoderDecoderModel",
+        "symbert.model.bert:EncoderDecoderModel",
         rows="pairs",
         measure="chrf",
         further_measures=("bleu",),

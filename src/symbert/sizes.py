@@ -72,7 +72,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class RotaryShape(Shape):
-    """A shape whose queries and keys are turned by their places (`symbert.model.rotary`): no place has an embedding.
+    """A shape whose queries and keys are turned by their places: no place has an embedding.
 
     Sizes with learned positions omit the key in files and hashes.
     """

@@ -10,8 +10,8 @@ from symbert.glue.kept import checked
 from symbert.glue.prepare import prepare_task
 from symbert.glue.score import score
 from symbert.glue.tasks import suite_named
-from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
-from symbert.model.network import initialize
+from symbert.model.bert import initialize
+from symbert.model.hf import SymBertConfig, SymBertForMaskedLM
 from symbert.paths import key
 from symbert.sources import DEMO
 

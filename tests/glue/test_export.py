@@ -11,7 +11,7 @@ from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError, UsageError
 from symbert.glue.export import export_classifier
 from symbert.glue.train import load_classifier
-from symbert.model.bert import in_hugging_face
+from symbert.model.hf import in_hugging_face
 
 LABELS = {"rte": ["entailment", "not_entailment"], "mnli": ["entailment", "neutral", "contradiction"]}
 IDS = torch.arange(5, 17).reshape(2, 6)

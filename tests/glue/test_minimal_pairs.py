@@ -23,12 +23,10 @@ from symbert.glue.blimp import PARADIGMS, PHENOMENA, STAND_IN_PAIRS, published_p
 from symbert.glue.prepare import SENTENCES, facts_of, pair_encoder, read_pairs
 from symbert.glue.score import judged
 from symbert.glue.sources import read_table
+from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.configuration import configuration_of
-from symbert.model.decoder import DecoderModel
 from symbert.model.likelihood import log_likelihoods
-from symbert.model.loading import load_model
-from symbert.model.network import MaskedModel, initialize
-from symbert.model.weights import write_weights
+from symbert.model.loading import load_model, write_weights
 from symbert.pretrain.storage import CHECKSUM
 from symbert.sizes import SIZES
 from symbert.sources import DEMO

@@ -21,8 +21,8 @@ from symbert.glue.heads import HEADS
 from symbert.glue.spans import tokenise_questions
 from symbert.glue.tasks import task_named
 from symbert.glue.train import load_classifier, logits_of, predict, reset_head, train
-from symbert.model.bert import SymBertForMaskedLM
-from symbert.model.network import SpanModel
+from symbert.model.bert import SpanModel
+from symbert.model.hf import SymBertForMaskedLM
 
 CPU = torch.device("cpu")
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]

@@ -19,7 +19,7 @@ from symbert.glue.sources import published_schema
 from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
 from symbert.glue.tasks import published_split, task_named
 from symbert.glue.train import load_classifier, logits_of
-from symbert.model.network import SpanModel
+from symbert.model.bert import SpanModel
 from symbert.sources import DEMO
 
 TASK = task_named("squad2")

@@ -31,8 +31,7 @@ from symbert.glue.train import (
     train,
     train_used_embeddings,
 )
-from symbert.model.bert import in_hugging_face
-from symbert.model.fold import fold
+from symbert.model.hf import fold, in_hugging_face
 from symbert.operators import operator_code
 from symbert.training.recipe import RECIPES
 

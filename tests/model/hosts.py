@@ -1,8 +1,8 @@
 """Small models of the hosts with weights unlike those of a start, in float64."""
 
 from model.models import widened
+from symbert.model.bert import HostModel, initialize
 from symbert.model.configuration import Configuration, configuration_of
-from symbert.model.network import HostModel, initialize
 
 
 def small_config(attention: str = "original", **own: object) -> Configuration:

@@ -5,13 +5,13 @@ import torch
 from torch.nn import functional as F
 
 from symbert.model.attention import SelfAttention, SymmetricAttention
-from symbert.model.bert import (
+from symbert.model.bert import initialize
+from symbert.model.hf import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
     SymBertPreTrainedModel,
     build_config,
 )
-from symbert.model.network import initialize
 from symbert.operators import OPERATORS, Operator
 
 HEADS = {"masked": SymBertForMaskedLM, "classification": SymBertForSequenceClassification}

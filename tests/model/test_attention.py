@@ -8,9 +8,8 @@ from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.model.network import initialize
-from symbert.model.sites import attention_of
+from symbert.model.bert import attention_of, initialize
+from symbert.model.hf import SymBertForMaskedLM, build_config
 from symbert.operators import OPERATORS
 
 HIDDEN, HEADS, HEAD = 12, 3, 4

@@ -7,9 +7,9 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from symbert.errors import ConfigError
-from symbert.model.bert import SymBertForMaskedLM, SymBertForSequenceClassification, SymBertModel, build_config
+from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
-from symbert.model.network import MaskedModel, initialize
+from symbert.model.hf import SymBertForMaskedLM, SymBertForSequenceClassification, SymBertModel, build_config
 from symbert.operators import OPERATORS
 
 
@@ -36,7 +36,7 @@ def test_auto_classes_reload_a_model_bit_for_bit(tmp_path, attention):
 
 
 FRESH = """
-import sys, torch, symbert.model.bert, transformers
+import sys, torch, symbert.model.hf, transformers
 from safetensors.torch import save_file
 for auto in sys.argv[1:]:
     model = getattr(transformers, auto).from_pretrained(auto).eval()
@@ -123,7 +123,7 @@ def test_initial_parameters_have_berts_distribution():
 def test_the_auto_classes_load_a_checkpoint_whatever_was_imported_first(tmp_path, first):
     """After `import symbert.cli` they did not know the model type."""
     model().save_pretrained(tmp_path)
-    code = f"{first}\nimport sys, symbert.model.bert\nfrom transformers import AutoModelForMaskedLM\n"
+    code = f"{first}\nimport sys, symbert.model.hf\nfrom transformers import AutoModelForMaskedLM\n"
     code += "print(type(AutoModelForMaskedLM.from_pretrained(sys.argv[1])).__name__)"
     run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert run.stdout == "SymBertForMaskedLM\n"

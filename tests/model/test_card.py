@@ -1,8 +1,8 @@
 import pytest
 import yaml
 
-from symbert.model.bert import build_config
 from symbert.model.card import model_card
+from symbert.model.hf import build_config
 from symbert.sources import SOURCES
 
 FACTS = {

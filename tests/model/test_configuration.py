@@ -5,8 +5,8 @@ from transformers import BertConfig
 
 from symbert.errors import ConfigError
 from symbert.files import write_json
-from symbert.model.bert import SymBertConfig
 from symbert.model.configuration import DEFAULTS, Configuration, configuration_of, read_configuration
+from symbert.model.hf import SymBertConfig
 from symbert.operators import define
 
 OWN = {"class": "pairwise", "start": "wide"}

@@ -20,13 +20,11 @@ from model.models import (
     define,
 )
 from symbert.errors import ConfigError
-from symbert.model import sites
+from symbert.model import bert as sites
+from symbert.model.anatomy import describe_attention
 from symbert.model.attention import SelfAttention, SymmetricAttention
-from symbert.model.decoder import DecoderModel
-from symbert.model.fold import fold
-from symbert.model.logits import describe_attention
-from symbert.model.network import MaskedModel, initialize
-from symbert.model.sites import attention_of
+from symbert.model.bert import DecoderModel, MaskedModel, attention_of, initialize
+from symbert.model.hf import fold
 from symbert.operators import OPERATORS, Operator
 
 IDS = torch.randint(100, (2, 12), generator=torch.Generator().manual_seed(0))

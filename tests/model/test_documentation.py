@@ -11,8 +11,8 @@ from documented import own_files
 from model.models import trained
 from symbert import cli
 from symbert.files import read_json
-from symbert.model.fold import fold
-from symbert.model.sites import attention_of
+from symbert.model.bert import attention_of
+from symbert.model.hf import fold
 from symbert.operators import OPERATORS, Operator
 
 

@@ -12,13 +12,11 @@ from model.hosts import moved, small_config
 from model.models import FOLDING, Averaged, Doubled, Rectified, define
 from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_query_key_value
 from symbert.errors import ConfigError
-from symbert.model import sites
+from symbert.model import bert as sites
+from symbert.model.anatomy import describe_attention
 from symbert.model.attention import OriginalAttention
-from symbert.model.encoder_decoder import EncoderDecoderModel
-from symbert.model.fold import fold
-from symbert.model.logits import describe_attention
-from symbert.model.network import initialize
-from symbert.model.parameters import matrix_weights
+from symbert.model.bert import EncoderDecoderModel, initialize, matrix_weights
+from symbert.model.hf import fold
 from symbert.operators import OPERATORS, Operator
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 from model.models import HEADS, IDS, trained
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
-from symbert.model.export import export
+from symbert.model.hf import export
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(195))]
 FACTS = {"attention": "pairwise", "size": "tiny", "step": 20, "steps": 30}

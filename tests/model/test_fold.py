@@ -18,8 +18,7 @@ from model.models import (
     widened,
 )
 from symbert.errors import ConfigError, IntegrityError
-from symbert.model.bert import SymBertModel
-from symbert.model.fold import fold
+from symbert.model.hf import SymBertModel, fold
 
 STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
 

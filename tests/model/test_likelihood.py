@@ -10,9 +10,8 @@ from transformers import BertConfig, BertForMaskedLM, BertLMHeadModel
 
 from model.hosts import moved, small_config
 from symbert.model import likelihood
-from symbert.model.decoder import DecoderModel
+from symbert.model.bert import DecoderModel, MaskedModel
 from symbert.model.likelihood import log_likelihoods
-from symbert.model.network import MaskedModel
 
 CLS, SEP, MASK = 1, 2, 3
 GENERATOR = torch.Generator().manual_seed(0)

@@ -7,10 +7,10 @@ import torch
 
 from model.wrong_operators import Overflowing, Undefined
 from symbert.errors import DivergedError
+from symbert.model.anatomy import describe_attention, weights_of
 from symbert.model.attention import SymmetricAttention
-from symbert.model.bert import SymBertForMaskedLM, build_config
-from symbert.model.logits import describe_attention, weights_of
-from symbert.model.network import initialize
+from symbert.model.bert import initialize
+from symbert.model.hf import SymBertForMaskedLM, build_config
 from symbert.operators import OPERATORS, Operator
 
 

@@ -9,14 +9,14 @@ from torch import nn
 from transformers import BertForMaskedLM
 
 from symbert.errors import ConfigError
-from symbert.model.bert import (
+from symbert.model.bert import Classifier, MaskedModel, initialize
+from symbert.model.configuration import configuration_of
+from symbert.model.hf import (
     SymBertForMaskedLM,
     SymBertForSequenceClassification,
     build_config,
     in_hugging_face,
 )
-from symbert.model.configuration import configuration_of
-from symbert.model.network import Classifier, MaskedModel, initialize
 
 IDS = torch.arange(5, 45).reshape(2, 20)
 
@@ -108,8 +108,8 @@ TRAIN = """
 import sys
 import symbert.cli, torch
 from symbert.model.configuration import configuration_of
-from symbert.model.encoder_decoder import EncoderDecoderModel
-from symbert.model.network import MaskedModel, initialize
+from symbert.model.bert import EncoderDecoderModel
+from symbert.model.bert import MaskedModel, initialize
 config = configuration_of("tiny", "symmetric-others", 100)
 ids = torch.arange(12)[None]
 pairs = EncoderDecoderModel(config)

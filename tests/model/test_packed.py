@@ -24,7 +24,7 @@ from model.models import (
 )
 from symbert.model import packed
 from symbert.model.attention import SelfAttention
-from symbert.model.fold import fold
+from symbert.model.hf import fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 
 CPU = torch.device("cpu")

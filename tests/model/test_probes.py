@@ -9,10 +9,20 @@ import torch
 from model.models import Shifted, define
 from symbert import cli, operators
 from symbert.files import write_json
-from symbert.model.bert import SymBertConfig, SymBertModel
-from symbert.model.network import initialize
-from symbert.model.probes import NOBODY, RELATIONS, TOKENS, layer_of, relations_of, targets_of
-from symbert.model.recall import LOOKUPS, SYMBOLS, look_up, rows_of
+from symbert.model.bert import initialize
+from symbert.model.hf import SymBertConfig, SymBertModel
+from symbert.model.probes import (
+    LOOKUPS,
+    NOBODY,
+    RELATIONS,
+    SYMBOLS,
+    TOKENS,
+    layer_of,
+    look_up,
+    relations_of,
+    rows_of,
+    targets_of,
+)
 from symbert.operators import OPERATORS
 
 FREE = ("original", "pairwise")
@@ -67,7 +77,7 @@ def test_a_layer_starts_as_that_of_hugging_faces_bert(operator):
 
 def test_rows_state_chance_and_an_interval(monkeypatch, tmp_path):
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.recall.STEPS", 2)
+    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
     assert cli.main(["probe", "symmetric", "original", "--output", str(tmp_path / "probes.csv")]) == 0
     rows = pd.read_csv(tmp_path / "probes.csv")
     assert len(rows) == 2 * (2 * len(RELATIONS) + len(LOOKUPS))
@@ -84,7 +94,7 @@ def test_an_operator_that_is_named_by_its_class_is_probed(monkeypatch, tmp_path)
     """The words of docs/recipes.md; it was said to be unknown."""
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.recall.STEPS", 2)
+    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
     assert cli.main(["probe", "model.wrong_operators:Unmasked", "--output", str(tmp_path / "probes.csv")]) == 0
     assert set(pd.read_csv(tmp_path / "probes.csv")["attention"]) == {"unmasked"}
 
@@ -93,7 +103,7 @@ def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(mo
     """One of the user's own is defined there, because a job knows no configuration."""
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.recall.STEPS", 2)
+    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
     own = operators.define("mine", {"class": "model.wrong_operators:Unmasked"})
     original = {"operator_code": operators.operator_code("original")}
     del operators.OPERATORS["mine"]

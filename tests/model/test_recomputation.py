@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from model.hosts import small_config
-from symbert.model.decoder import DecoderModel
-from symbert.model.encoder_decoder import EncoderDecoderModel
-from symbert.model.network import HostModel, MaskedModel, initialize
+from symbert.model.bert import DecoderModel, EncoderDecoderModel, HostModel, MaskedModel, initialize
 
 IDS = torch.randint(1, 100, (4, 32), generator=torch.Generator().manual_seed(0))
 STEPS = {

@@ -11,17 +11,20 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from model.hosts import moved, small_config
 from symbert.errors import ConfigError
+from symbert.model.anatomy import describe_attention, logits_of, weights_of
 from symbert.model.attention import OriginalAttention
-from symbert.model.bert import SymBertConfig, SymBertForMaskedLM
-from symbert.model.decoder import DecoderModel
-from symbert.model.encoder_decoder import EncoderDecoderModel
-from symbert.model.fold import fold
-from symbert.model.logits import describe_attention, logits_of, weights_of
-from symbert.model.network import Classifier, MaskedModel
+from symbert.model.bert import (
+    Classifier,
+    DecoderModel,
+    EncoderDecoderModel,
+    MaskedModel,
+    attention_of,
+    cross_attention_of,
+)
+from symbert.model.from_transformers import turned
+from symbert.model.hf import SymBertConfig, SymBertForMaskedLM, fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 from symbert.model.parameters import counts_of
-from symbert.model.rotary import turned
-from symbert.model.sites import attention_of, cross_attention_of
 from symbert.operators import OPERATORS, Operator
 from symbert.paths import Run
 from symbert.sizes import SIZES, define

@@ -9,10 +9,9 @@ import torch
 from model.models import Rectified
 from symbert import operators
 from symbert.errors import ConfigError
-from symbert.model.bert import SymBertForMaskedLM, SymBertModel, build_config
-from symbert.model.fold import fold
-from symbert.model.logits import logits_of
-from symbert.model.network import initialize
+from symbert.model.anatomy import logits_of
+from symbert.model.bert import initialize
+from symbert.model.hf import SymBertForMaskedLM, SymBertModel, build_config, fold
 from symbert.model.start import width_of
 from symbert.operators import OPERATORS, define
 

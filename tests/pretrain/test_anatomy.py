@@ -7,8 +7,8 @@ import torch
 from model.models import HEADS, trained
 from symbert import cli
 from symbert.files import write_json
-from symbert.model.bert import build_config
-from symbert.model.network import initialize
+from symbert.model.bert import initialize
+from symbert.model.hf import build_config
 
 
 @pytest.fixture

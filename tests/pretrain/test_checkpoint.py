@@ -17,9 +17,9 @@ from safetensors import SafetensorError
 from pretrain.corpora import killed
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError
 from symbert.files import verify_sha256
-from symbert.model import weights
+from symbert.model import loading as weights
+from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
-from symbert.model.network import MaskedModel, initialize
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.storage import KEEP, kept_weights

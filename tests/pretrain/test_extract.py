@@ -9,7 +9,7 @@ from pretrain.corpora import write_corpus, write_run
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.model.card import model_card
-from symbert.model.export import export
+from symbert.model.hf import export
 from symbert.model.loading import load_model
 from symbert.pretrain.extract import extract
 from symbert.pretrain.storage import CHECKSUM, extracted_sha256
@@ -137,7 +137,7 @@ def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extract
     assert "Common Crawl" not in card
     for fact in ("tiny-pairwise, step 20 of 30", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
         assert fact in card
-    assert "import symbert.model.bert " in card and "auto_map" not in config
+    assert "import symbert.model.hf " in card and "auto_map" not in config
 
 
 def test_an_extracted_checkpoint_is_exported_as_plain_bert_with_the_same_facts(extracted, tmp_path):

@@ -21,7 +21,7 @@ from pretrain.corpora import write_run
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, OTHERS
-from symbert.model.export import export
+from symbert.model.hf import export
 from symbert.model.loading import load_model
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract

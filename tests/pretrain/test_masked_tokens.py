@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pretrain.corpora import SPECIAL
+from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.model.masking import Masker
-from symbert.model.network import MaskedModel, initialize
 from symbert.operators import OPERATORS
 from symbert.paths import Run
 from symbert.pretrain.data import PackedRows

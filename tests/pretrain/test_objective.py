@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from symbert.hosts import HOSTS, Rows
-from symbert.model.layers import Layers
+from symbert.model.bert import Layers
 from symbert.operators import OPERATORS
 from symbert.paths import Run
 from symbert.pretrain.objective import IGNORED, Batch, Loss, objective_of, sequences_of

@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
+from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
-from symbert.model.network import MaskedModel
 from symbert.pretrain.pace import Pace, known_peak, memory_mb, model_flops
 
 CPU = torch.device("cpu")

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from pretrain.corpora import command, killed, options, start, wait_for, write_corpus
 from symbert.cli import main
 from symbert.files import read_json, sha256_of, write_json
-from symbert.model import layers
+from symbert.model import bert as layers
 from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.train import Trainer

@@ -21,7 +21,7 @@ from pretrain.corpora import options
 from symbert.cli import main
 from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
-from symbert.model.network import MaskedModel
+from symbert.model.bert import MaskedModel
 from symbert.paths import Run
 from symbert.pretrain import world
 from symbert.pretrain.checkpoint import CheckpointStore, Position

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from pretrain.corpora import brief
 from symbert.configuration import GlueSettings, PretrainSettings
 from symbert.errors import ConfigError
+from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
-from symbert.model.network import MaskedModel
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 
 

@@ -13,10 +13,8 @@ from symbert.glue.kept import read_kept
 from symbert.glue.score import DROPOUTS
 from symbert.glue.tasks import define, task_named
 from symbert.glue.train import load_classifier
-from symbert.model.bert import in_hugging_face
-from symbert.model.export import copy_tokenizer, refuse_used, write_model
-from symbert.model.fold import fold
-from symbert.model.network import Classifier
+from symbert.model.bert import Classifier
+from symbert.model.hf import copy_tokenizer, fold, in_hugging_face, refuse_used, write_model
 
 RECORD = {
     "record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool},

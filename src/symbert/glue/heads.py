@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from symbert.glue.tasks import CHOICES, Task
-from symbert.model.network import Classifier, SpanModel
+from symbert.model.bert import Classifier, SpanModel
 
 
 class Classes:

@@ -14,9 +14,9 @@ from symbert.configuration import GlueSettings
 from symbert.errors import DivergedError
 from symbert.glue.batches import TaskBatch, TaskRows, shuffled_batches, sorted_batches
 from symbert.glue.spans import answers_of
-from symbert.model.network import Classifier, SpanModel
+from symbert.model.bert import Classifier, SpanModel
+from symbert.model.loading import fill, read_checkpoint
 from symbert.model.packed import Encoder, encode, encoder_for
-from symbert.model.weights import fill, read_checkpoint
 from symbert.training.device import autocast
 from symbert.training.optimizer import Updater, build_optimizer, linear_rate
 from symbert.training.recipe import RECIPES, Recipe, attention_kernels

@@ -4,23 +4,98 @@ The scores of W_Q W_Kᵀ are those of Saponati et al., "The underlying structure
 directionality, and emergent dynamics in Transformer training", ICML 2025, arXiv 2502.10927.
 """
 
-from pathlib import Path
+import copy
+import math
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers.utils import logging
+from torch import Tensor, nn
 
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertConfig, SymBertModel
-from symbert.model.configuration import read_configuration
-from symbert.model.logits import logits_of, weights_of
-from symbert.model.weights import reading_weights
+from symbert.model.bert import CrossAttention, mask_for, query_key_value
+from symbert.model.from_transformers import turned_sides
+
+
+@torch.no_grad()
+def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
+    """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on what the model reads: for BERT, ids
+    (batch token). A layer that attends to a source, too, has a number of that after its own.
+
+    The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
+    tokens that attend; at most ln(token) nats. Padding that a layer is told of is no token. Needs memory for the logits
+    of one layer: give few sequences. The model's mode stays as it was. DivergedError where a number is not finite.
+    """
+    found: list[tuple[float, float]] = []
+
+    def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
+        hidden, mask = (*inputs, None)[:2]
+        pairs = logits = logits_of(module, hidden)
+        if mask is not None and not module.is_causal:
+            pairs = logits[(mask & mask.mT).expand_as(logits)]
+            entropies = torch.special.entr(weights_of(module, hidden, mask)).sum(-1)
+            entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
+        elif type(module).forward is SelfAttention.forward and not module.is_causal:
+            entropies = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1)
+        else:
+            entropies = torch.special.entr(weights_of(module, hidden)).sum(-1)
+        found.append((pairs.std(correction=0).item(), entropies.mean().item()))
+
+    def describe_across(module: CrossAttention, inputs: tuple[Tensor, ...]) -> None:
+        hidden, context, mask = inputs
+        query, key, _ = query_key_value(module.self, hidden, context)
+        logits = (query @ key.mT).float() * module.self.scaling
+        weights = logits.masked_fill(~mask, -torch.inf).softmax(-1)
+        pairs = logits[mask.expand_as(logits)]
+        found.append((pairs.std(correction=0).item(), torch.special.entr(weights).sum(-1).mean().item()))
+
+    hooks = [
+        module.register_forward_pre_hook(describe if isinstance(module, SelfAttention) else describe_across)
+        for module in model.modules()
+        if isinstance(module, SelfAttention | CrossAttention)  # whose own operator is never called
+    ]
+    training = model.training
+    try:
+        model.eval().base_model(*inputs)
+    finally:
+        model.train(training)
+        for hook in hooks:
+            hook.remove()
+    for layer, numbers in enumerate(found, 1):
+        if not all(map(math.isfinite, numbers)):
+            raise DivergedError(
+                f"attention '{model.config.attention}': the logits of layer {layer} are not finite, or too large for "
+                "32 bits; start it with smaller weights (`symbert check-operator` shows where)"
+            )
+    return {"logit_std": [std for std, _ in found], "attention_entropy": [entropy for _, entropy in found]}
+
+
+def logits_of(module: SelfAttention, hidden: Tensor) -> Tensor:
+    """The logits of a layer without any mask, `batch heads token token`."""
+    query, key = turned_sides(module, *module.query_key_value(hidden)[:2])
+    return (query @ key.transpose(-1, -2)).float() * module.scaling
+
+
+def weights_of(module: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The attention weights of a layer by its own forward pass, `batch heads token token`.
+
+    `mask`, `batch 1 1 token`, is true for a token that is none of padding. Of a forward pass that gives no weights, the
+    softmax of the logits.
+    """
+    usual, module.config = module.config, copy.copy(module.config)
+    module.config._attn_implementation = "eager"
+    try:
+        weights = module.forward(hidden, mask_for(module, hidden, mask))[1]
+    finally:
+        module.config = usual
+    if weights is not None:
+        return weights.float()
+    logits = logits_of(module, hidden)
+    return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(-1)
+
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
 ROUNDING = 1e-6  # of weights in float32, relative
-KINDS = ("symbert", "bert")  # of checkpoints, by 'model_type' in config.json
 
 
 def symmetry_of(matrix: Tensor) -> float:
@@ -46,7 +121,7 @@ def _excess(norms: Tensor) -> float:
 
 
 @torch.no_grad()
-def anatomy_of(model: SymBertModel, rows: Tensor) -> list[dict[str, Any]]:
+def anatomy_of(model: nn.Module, rows: Tensor) -> list[dict[str, Any]]:
     """A dictionary per layer and head, both counted from 1, of whatever operator the model has.
 
     On `rows` (`batch token`, no padding) and without dropout: `logit_std` over all pairs of tokens, and as means over
@@ -94,26 +169,3 @@ def _products(module: SelfAttention) -> Tensor | None:
         if not torch.allclose(side - bias, product, rtol=1e-3, atol=1e-3):
             return None
     return query[0].double() @ key[0].double().mT
-
-
-def load_encoder(checkpoint: Path) -> SymBertModel:
-    """The encoder of a directory with config.json and model.safetensors, of this project or any BERT, in float32.
-
-    MissingInputError, ConfigError or IntegrityError name the file.
-    """
-    for name in ("config.json", "model.safetensors"):
-        if not (checkpoint / name).is_file():
-            raise MissingInputError(f"{checkpoint / name}: file not found; give the directory of a BERT")
-    config = SymBertConfig.from_dict(vars(read_configuration(checkpoint, KINDS)))
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    with reading_weights(checkpoint / "model.safetensors", "write it again"):
-        model, report = SymBertModel.from_pretrained(
-            checkpoint, config=config, add_pooling_layer=False, output_loading_info=True, local_files_only=True
-        )
-    if report["missing_keys"]:
-        missing = sorted(report["missing_keys"])
-        raise IntegrityError(
-            f"{checkpoint / 'model.safetensors'}: lacks {missing[0]} and {len(missing) - 1} more weights"
-        )
-    return model.float().eval()

@@ -41,7 +41,7 @@ class SelfAttention(nn.Module, ABC):
     def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
         """Both sides of the dot product and what is mixed, from `batch token hidden`.
 
-        Affine in `hidden`, token by token, or else `symbert.model.fold` refuses the operator.
+        Affine in `hidden`, token by token, or else `symbert.model.hf` refuses the operator.
         """
 
     def initialize(self) -> None:

@@ -1,128 +1,684 @@
-"""Hugging Face's BERT with its self-attention replaced, known to the Auto classes as model type `symbert`.
+"""BERT with an exchangeable attention operator: embeddings, layers, heads, and the model of every host.
 
-After `import symbert.model.bert`, `AutoModelForMaskedLM.from_pretrained(directory)` and the other Auto classes below
-load our checkpoints. No `auto_map` is written: it would ask users to trust remote code.
-
-They load, fold and export. What trains is `symbert.model.network`, which computes the same.
+Parameters have Hugging Face's names and order.
 """
 
+import copy
+import importlib
+import inspect
+import zlib
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
 import torch
-from huggingface_hub.dataclasses import strict
-from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMaskedLM,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    BertConfig,
-    BertForMaskedLM,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertModel,
-    BertPreTrainedModel,
-)
-from transformers.models.bert.modeling_bert import BertLayer
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
+from symbert.draws import mix
 from symbert.errors import ConfigError
-from symbert.hosts import host_named_in
-from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
-from symbert.model.configuration import configuration_of, refuse_decoder, refuse_rotary
-from symbert.model.network import Classifier, Model, SpanModel
-from symbert.model.sites import attention_of
-from symbert.sizes import VOCABULARY_SIZE
+from symbert.hosts import encoder_decoder_step_flops, step_flops
+from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
+from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
+from symbert.model.from_transformers import (
+    ALL_ATTENTION_FUNCTIONS,
+    BertConfig,
+    eager_attention_forward,
+    normal_,
+    ones_,
+    zeros_,
+)
+from symbert.model.start import set_width
+from symbert.operators import operator_named, operator_of
+from symbert.syntax import is_local
+
+# The forward passes that attend as query, key and value say, of one sequence and of two: in another sequence no token
+# is one's own. They are taken here, before a module of the user's own can put another one in their place.
+PLAIN = (SelfAttention.forward,)
+PLAIN_ACROSS = (*PLAIN, SymmetricOthersAttention.forward)
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+TOLERANCE = 1e-9  # relative, of outputs in float64: a token that sees a later one differs by 0.01 and more
+MOVED = 0.3  # standard deviation of the weights with which an operator is tried
+_looks_ahead: dict[tuple, bool] = {}  # each operator that was tried, by its class, its arguments and its shape
 
 
-@strict
-class SymBertConfig(BertConfig):
-    """BERT's configuration, the name of the attention operator, and the facts of the run (for the model card)."""
+def attention_of(config: BertConfig) -> SelfAttention:
+    """The operator that `config.attention` names, made with its arguments.
 
-    model_type = "symbert"
-    attention: str = "original"
-    pretraining: dict | None = None
+    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, for arguments that it
+    refuses, and for a class of the user's own that fails on two tokens.
+    """
+    operator = operator_of(vars(config))
+    module, name = operator.path.split(":")
+    doing, remedy = "cannot be made", "correct the class or its arguments"
+    try:
+        made = getattr(importlib.import_module(module), name)
+        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
+            raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
+        site = made(config, **operator.arguments)
+        if not is_shipped(site):
+            doing, remedy = "fails on two tokens", "return query, key and value as `batch heads token head`"
+            _try_on_two_tokens(site)
+    except Exception as error:  # the user's own code raises what it likes
+        if operator.is_built_in:
+            raise
+        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
+        raise ConfigError(
+            f"attention '{operator.name}': {operator.path}({given}) {doing} ({_place_of(error)}{type(error).__name__}: "
+            f"{' '.join(str(error).split())}); {remedy}"
+        ) from error
+    if type(site).is_causal is not False or vars(site).get("is_causal"):
+        raise ConfigError(
+            f"attention '{operator.name}': {operator.path} sets 'is_causal', which its model does; leave it out, or "
+            "hide tokens in a `forward`"
+        )
+    site.has_rotary_positions = has_rotary_positions(config)
+    if site.has_rotary_positions and not attends_as(site, PLAIN_ACROSS):
+        raise ConfigError(
+            f"attention '{operator.name}': has a forward of its own, which may not turn queries and keys by their "
+            "places; write what it does into query_key_value, or leave it out of sizes with rotary positions"
+        )
+    return site
 
 
-class SymBertPreTrainedModel(BertPreTrainedModel):
-    """What our models share: the configuration class and how operators are initialised and recorded."""
+def _try_on_two_tokens(site: SelfAttention) -> None:
+    """TypeError where the output has not the shape of the input; on the meta device nothing is computed."""
+    if any(parameter.is_meta for parameter in site.parameters()):
+        return
+    hidden = torch.zeros(1, 2, site.config.hidden_size)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        mixed = site(hidden)[0]
+    if mixed.shape != hidden.shape:
+        raise TypeError(f"the output is {tuple(mixed.shape)}, expected {tuple(hidden.shape)}")
 
-    config_class = SymBertConfig
-    _can_record_outputs = {"hidden_states": BertLayer, "attentions": SelfAttention}  # noqa: RUF012 (Hugging Face's)
 
-    def __init__(self, config: SymBertConfig, **options: bool) -> None:
-        if host := host_named_in(config.architectures):
-            raise ConfigError(
-                f"config: 'architectures' names the model of a {host}, which the Auto classes do not know; load it "
-                "with symbert.model.loading.load_model, or export it"
-            )
-        refuse_decoder(config)
-        refuse_rotary(config, "Hugging Face's BERT")
-        super().__init__(config, **options)
+def _place_of(error: BaseException) -> str:
+    """File and line of the user's own code in which an error was raised; nothing where it has no part in it."""
+    place, frame = "", error.__traceback__
+    while frame is not None:
+        file = Path(frame.tb_frame.f_code.co_filename)
+        if file.is_file() and is_local(file):
+            place = f"{file.name}, line {frame.tb_lineno}: "
+        frame = frame.tb_next
+    return place
+
+
+def is_shipped(operator: SelfAttention) -> bool:
+    """Whether its class is one of this project, which the tests hold against its formula."""
+    return type(operator).__module__ == SelfAttention.__module__
+
+
+def attends_as(operator: SelfAttention, forwards: tuple = PLAIN) -> bool:
+    """Whether calling an operator runs one of these functions on its query, key and value, and nothing beside.
+
+    Its type says so, never its outputs: they may differ for longer rows, in training, or once in a thousand calls.
+    """
+    return (
+        getattr(operator.forward, "__func__", None) in forwards
+        and type(operator).__call__ is nn.Module.__call__
+        and operator.config._attn_implementation in ("eager", "sdpa")
+        and not any(vars(operator)[hooks] for hooks in HOOKS)
+    )
+
+
+def causal_attention_of(config: BertConfig) -> SelfAttention:
+    """The operator of a site whose tokens see themselves and earlier ones.
+
+    ConfigError for one that looks at later tokens all the same: it would be trained on what it has to predict.
+    """
+    refuse_looking_ahead(config)
+    operator = attention_of(config)
+    operator.is_causal = True
+    return operator
+
+
+def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:
+    """What the operator of a site is given beside `hidden`; `mask` is true where a token is none of padding.
+
+    Padding stands at the end, where no earlier token of a causal site sees it. Such a site needs no mask where all is
+    left to a fused kernel. A class with a `forward` of its own may have a mask of its own: it is shown what is seen.
+    """
+    is_eager = operator.config._attn_implementation == "eager"
+    if operator.is_causal:
+        is_left_to_kernel = type(operator).forward in PLAIN and not is_eager
+        mask = None if is_left_to_kernel else _triangle(hidden.shape[1], hidden.device)
+    return _added(mask, hidden.dtype) if is_eager and mask is not None else mask
+
+
+def _triangle(tokens: int, device: torch.device) -> Tensor:
+    """`1 1 token token`: true for a token and all before it."""
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()[None, None]
+
+
+def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask as the eager kernel adds it to logits."""
+    return torch.zeros(1, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
+
+
+def refuse_looking_ahead(config: BertConfig) -> None:
+    """ConfigError for an operator whose tokens depend on later ones that a mask hides: on what is to be predicted, or
+    on padding.
+
+    Each operator of the user's own is tried once in a process, by a copy with random weights, on rows as long as the
+    model's, of which the end is exchanged, in training and in evaluation mode.
+    """
+    operator = operator_of(vars(config))
+    tried = operator.path, repr(operator.arguments), config.hidden_size, config.max_position_embeddings
+    if tried not in _looks_ahead:
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+            site = attention_of(config).double()
+            site.config = copy.copy(config)
+            site.config.attention_probs_dropout_prob = 0.0
+            _looks_ahead[tried] = not is_shipped(site) and _looks_behind_masks(site)
+    if _looks_ahead[tried]:
+        raise ConfigError(
+            f"attention '{operator.name}': a token's output depends on later tokens that a mask hides, so that no "
+            "decoder can have it; hand `attention_mask` on and treat each token by itself, or leave it out of this host"
+        )
+
+
+@torch.no_grad()
+def _looks_behind_masks(operator: SelfAttention) -> bool:
+    """Whether tokens depend on those that a causal mask hides, or on those that are padding."""
+    generator, tokens = torch.Generator().manual_seed(0), operator.config.max_position_embeddings
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    for parameter in operator.parameters():
+        parameter.copy_(MOVED * drawn(*parameter.shape))
+    for length in {6, tokens}:
+        rows, others = drawn(2, length, operator.config.hidden_size), drawn(2, length, operator.config.hidden_size)
+        for kept in {1, 2, 3, 4, 5, *(length * eighth // 8 for eighth in range(1, 8)), length - 1} - {0}:
+            exchanged = torch.cat([rows[:, :kept], others[:, kept:]], 1)
+            is_token = (torch.arange(length) < kept)[None, None, None]
+            for is_causal, is_training in product((True, False), repeat=2):
+                operator.is_causal = is_causal
+                operator.train(is_training)
+                mask, outputs = mask_for(operator, rows, is_token), []
+                for hidden in (rows, exchanged):
+                    torch.manual_seed(kept)  # what it draws in training is the same
+                    outputs.append(operator(hidden, mask)[0][:, :kept])
+                if not (outputs[0] - outputs[1]).abs().max() <= TOLERANCE * outputs[0].abs().max():
+                    return True
+    return False
+
+
+def cross_attention_of(config: BertConfig) -> SelfAttention:
+    """The operator of a site whose queries and keys are of two sequences.
+
+    ConfigError for a class with a `forward` of its own, which knows of one sequence only.
+    """
+    operator = attention_of(config)
+    if not attends_as(operator, PLAIN_ACROSS):
+        raise ConfigError(
+            f"attention '{config.attention}': has a forward of its own, which knows no second sequence, so that no "
+            "cross-attention can have it; write what it does into query_key_value, or leave it out of this host"
+        )
+    operator.has_rotary_positions = False  # places in two sequences have no difference
+    return operator
+
+
+def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) -> QueryKeyValue:
+    """What an operator makes of a query side and a key side: its query of `hidden`, its key and value of `context`.
+
+    So a shared projection is one of both sequences, a real restriction. An operator whose own method takes `context`
+    says itself what it makes of both; of any other, what is computed beside is dropped.
+    """
+    if "context" in inspect.signature(operator.query_key_value).parameters:
+        return operator.query_key_value(hidden, context)
+    query, _, _ = operator.query_key_value(hidden)
+    _, key, value = operator.query_key_value(context)
+    return query, key, value
+
+
+def side_weights(operator: SelfAttention) -> tuple[int, int]:
+    """Weights that a token of the query side is multiplied by, and a token of the key side: those that gradients of the
+    query, and of key and value, reach, with two or more dimensions."""
+    weights = [parameter for parameter in operator.parameters() if parameter.ndim >= 2]
+    token = weights[0].new_zeros(1, 1, operator.config.hidden_size)
+    with torch.enable_grad():
+        query, *answered = query_key_value(operator, token, token)
+    counts = []
+    for side in ([query], answered):
+        reached = torch.autograd.grad([values.sum() for values in side], weights, retain_graph=True, allow_unused=True)
+        counts.append(sum(each.numel() for each, grad in zip(weights, reached, strict=True) if grad is not None))
+    return counts[0], counts[1]
+
+
+def attend_across(operator: SelfAttention, hidden: Tensor, context: Tensor, mask: Tensor | None) -> Tensor:
+    """Mixed values of the context for each token, `batch token hidden`; `mask` is true where it has a token."""
+    attend = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
+    dropout = operator.config.attention_probs_dropout_prob if operator.training else 0.0
+    sides, mask = query_key_value(operator, hidden, context), mask_for(operator, hidden, mask)
+    mixed, _ = attend(operator, *sides, mask, dropout=dropout, scaling=operator.scaling)
+    return mixed.reshape(hidden.shape)
+
+
+class Embeddings(nn.Module):
+    """The sum of the embeddings of a token's piece, of its place, unless positions are rotary, and of its text,
+    normalised."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
+        self.has_places = not has_rotary_positions(config)
+        if self.has_places:
+            self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.register_buffer("places", torch.arange(config.max_position_embeddings)[None], persistent=False)
+
+    def forward(self, ids: Tensor, types: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; without `types` there is one text, without `places` each row begins at the first."""
+        types = torch.zeros_like(ids) if types is None else types
+        places = self.places[:, : ids.shape[1]] if places is None else places
+        summed = self.word_embeddings(ids) + self.token_type_embeddings(types)
+        if self.has_places:
+            summed = summed + self.position_embeddings(places)
+        return self.dropout(self.LayerNorm(summed))
+
+
+class Residual(nn.Module):
+    """A projection, added to what it began with, normalised."""
+
+    def __init__(self, features: int, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(features, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, values: Tensor, hidden: Tensor) -> Tensor:
+        """`batch token hidden`."""
+        return self.LayerNorm(self.dropout(self.dense(values)) + hidden)
+
+
+class Attention(nn.Module):
+    """The operator of a layer and its projection; the tokens of a decoder see no later ones."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.self = causal_attention_of(config) if config.is_decoder else attention_of(config)
+        self.output = Residual(config.hidden_size, config)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; an encoder's `mask` is `batch 1 1 token`, true for a token that is none of padding."""
+        return self.output(self.self(hidden, mask_for(self.self, hidden, mask))[0], hidden)
+
+
+class CrossAttention(nn.Module):
+    """The operator between a sequence and its context, and its projection."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.self = cross_attention_of(config)
+        self.output = Residual(config.hidden_size, config)
+
+    def forward(self, hidden: Tensor, context: Tensor, context_mask: Tensor | None) -> Tensor:
+        """`batch token hidden`."""
+        return self.output(attend_across(self.self, hidden, context, context_mask), hidden)
+
+
+class Intermediate(nn.Module):
+    """A projection to the wide half of a layer, and GELU."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`batch token intermediate`."""
+        return F.gelu(self.dense(hidden))
+
+
+class Layer(nn.Module):
+    """Attention, that to a context where there is one, then the feed-forward half."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        if config.add_cross_attention:
+            self.crossattention = CrossAttention(config)
+        self.intermediate = Intermediate(config)
+        self.output = Residual(config.intermediate_size, config)
+
+    def feed_forward_chunk(self, hidden: Tensor) -> Tensor:
+        """The feed-forward half, by Hugging Face's name."""
+        return self.output(self.intermediate(hidden), hidden)
+
+    def forward(
+        self,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        context: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Tensor:
+        """`batch token hidden`."""
+        hidden = self.attention(hidden, mask)
+        if context is not None:
+            hidden = self.crossattention(hidden, context, context_mask)
+        return self.feed_forward_chunk(hidden)
+
+
+class Layers(nn.ModuleList):
+    """Layers, one after the other. With `recomputes`, only what each begins with is kept for the gradients; the rest is
+    computed again, with the same dropout."""
+
+    recomputes = False
+
+    def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
+        """`batch token hidden`; `attended` is what a layer takes beside."""
+        for layer in self:
+            if self.recomputes:
+                hidden = checkpoint(layer, hidden, *attended, use_reentrant=False)
+            else:
+                hidden = layer(hidden, *attended)
+        return hidden
+
+
+class Encoder(nn.Module):
+    """The layers of a BERT."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.layer = Layers(Layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
+        """`batch token hidden`."""
+        return self.layer(hidden, *attended)
+
+
+class Pooler(nn.Module):
+    """What a classifier reads of a row: its first token, projected."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = nn.Tanh()
+
+
+class Bert(nn.Module):
+    """Embeddings and layers; `symbert.model.packed` has what a pooler makes of them."""
+
+    def __init__(self, config: Configuration, has_pooler: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.encoder = Encoder(config)
+        if has_pooler:
+            self.pooler = Pooler(config)
+
+    def forward(self, ids: Tensor, *attended: Tensor | None) -> Tensor:
+        """The last hidden states `batch token hidden`; `attended` is what a layer takes beside: nothing for an encoder
+        of rows without padding."""
+        return self.encoder(self.embeddings(ids), *attended)
+
+
+class Transform(nn.Module):
+    """The projection of hidden states before they are compared with the embeddings."""
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`token hidden`."""
+        return self.LayerNorm(F.gelu(self.dense(hidden)))
+
+
+class Predictions(nn.Module):
+    """BERT's masked-token head: logits of all pieces; its decoder has the weights of the embeddings."""
+
+    def __init__(self, config: Configuration, embeddings: nn.Embedding) -> None:
+        super().__init__()
+        self.transform = Transform(config)
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.decoder.weight, self.decoder.bias = embeddings.weight, self.bias
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`token vocab`."""
+        return self.decoder(self.transform(hidden))
+
+
+class HostModel(nn.Module):
+    """A model in which operators are compared: a configuration, and how parameters start."""
+
+    _tied_weights_keys: tuple[str, ...] = ()  # of weights that have another name, too (Hugging Face's word)
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        if config.hidden_act != "gelu":
+            raise ConfigError(f"config: 'hidden_act' is {config.hidden_act}, expected gelu; train the model anew")
+        self.config = config
+
+    def recompute_activations(self) -> None:
+        """Train with less memory, and a third more operations: nothing within a layer is kept for the gradients."""
+        for module in self.modules():
+            if isinstance(module, Layers):
+                module.recomputes = True
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
+        """Fill the parameters of a module itself as BERT's start (Hugging Face's word, whose draws these are)."""
         if isinstance(module, SelfAttention | WideLinear | CopiedLinear):
             module.initialize()
-        else:
-            super()._init_weights(module)
+        elif type(module) is nn.Linear:
+            normal_(module.weight, 0.0, self.config.initializer_range)
+            zeros_(module.bias)
+        elif type(module) is nn.Embedding:
+            normal_(module.weight, 0.0, self.config.initializer_range)
+            if module.padding_idx is not None:
+                zeros_(module.weight[module.padding_idx])
+        elif type(module) is nn.LayerNorm:
+            ones_(module.weight)
+            zeros_(module.bias)
+        elif isinstance(module, Predictions):
+            zeros_(module.bias)
+        else:  # of an operator of the user's own
+            from transformers import PreTrainedModel
+
+            PreTrainedModel._init_weights(SimpleNamespace(config=self.config), module)
 
 
-class SymBertModel(SymBertPreTrainedModel, BertModel):
-    """The encoder; each layer attends with the configured operator."""
+class Model(HostModel):
+    """An encoder with a head."""
 
-    def __init__(self, config: SymBertConfig, add_pooling_layer: bool = True) -> None:
-        super().__init__(config, add_pooling_layer=add_pooling_layer)
-        for layer in self.encoder.layer:
-            layer.attention.self = attention_of(config)
-        self.post_init()
-
-
-class SymBertForMaskedLM(SymBertPreTrainedModel, BertForMaskedLM):
-    """The encoder with BERT's masked-token head, its decoder tied to the embeddings."""
-
-    def __init__(self, config: SymBertConfig) -> None:
+    def __init__(self, config: Configuration, has_pooler: bool) -> None:
+        refuse_decoder(config)
         super().__init__(config)
-        self.bert = SymBertModel(config, add_pooling_layer=False)
-        self.post_init()
+        self.bert = Bert(config, has_pooler)
+
+    @property
+    def base_model(self) -> Bert:
+        """The part below the head (Hugging Face's word)."""
+        return self.bert
 
 
-class SymBertForSequenceClassification(SymBertPreTrainedModel, BertForSequenceClassification):
-    """The encoder with pooler and classifier, for GLUE."""
+class MaskedModel(Model):
+    """The encoder with BERT's masked-token head."""
 
-    def __init__(self, config: SymBertConfig) -> None:
-        super().__init__(config)
-        self.bert = SymBertModel(config)
-        self.post_init()
+    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
+    def __init__(self, config: Configuration) -> None:
+        super().__init__(config, has_pooler=False)
+        self.cls = nn.ModuleDict({"predictions": Predictions(config, self.bert.embeddings.word_embeddings)})
 
-class SymBertForQuestionAnswering(SymBertPreTrainedModel, BertForQuestionAnswering):
-    """The encoder with outputs for the first and the last token of an answer."""
+    def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
 
-    def __init__(self, config: SymBertConfig) -> None:
-        super().__init__(config)
-        self.bert = SymBertModel(config, add_pooling_layer=False)
-        self.post_init()
-
-
-AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
-AutoModel.register(SymBertConfig, SymBertModel, exist_ok=True)
-AutoModelForMaskedLM.register(SymBertConfig, SymBertForMaskedLM, exist_ok=True)
-AutoModelForSequenceClassification.register(SymBertConfig, SymBertForSequenceClassification, exist_ok=True)
-AutoModelForQuestionAnswering.register(SymBertConfig, SymBertForQuestionAnswering, exist_ok=True)
-HEADS = {Classifier: SymBertForSequenceClassification, SpanModel: SymBertForQuestionAnswering}  # MaskedLM for others
+        Equal to the dense head's rows, at 15 % of its cost. Nothing is padded in pre-training, so no mask is passed.
+        """
+        return self.cls["predictions"](self.bert(ids).flatten(0, 1)[positions])
 
 
-def build_config(
-    size: str, attention: str, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
-) -> SymBertConfig:
-    """The configuration of a named size and operator, as Hugging Face's classes want it."""
-    return SymBertConfig.from_dict(configuration_of(size, attention, vocabulary_size, dropout).to_dict())
+class Classifier(Model):
+    """The encoder with pooler and classifier, for GLUE; one label is a grade."""
+
+    def __init__(self, config: Configuration, num_labels: int) -> None:
+        super().__init__(config, has_pooler=True)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.hidden_size, num_labels)
+
+    @property
+    def new_layers(self) -> tuple[nn.Linear, ...]:
+        """What pre-training has no weights of."""
+        return self.bert.pooler.dense, self.classifier
 
 
-def in_hugging_face(model: Model) -> SymBertPreTrainedModel:
-    """The same model in Hugging Face's class."""
-    config = SymBertConfig.from_dict(model.config.to_dict())
-    if isinstance(model, Classifier):
-        config.num_labels = model.classifier.out_features
-    same = HEADS.get(type(model), SymBertForMaskedLM)(config)
-    same.to(next(model.parameters())).load_state_dict(model.state_dict())
-    return same.train(model.training)
+class SpanModel(Model):
+    """The encoder with outputs for each token: whether it is the first of an answer, and whether it is the last.
+
+    As in Hugging Face's BertForQuestionAnswering there is no pooler, and no dropout above the encoder.
+    """
+
+    def __init__(self, config: Configuration, num_labels: int) -> None:
+        super().__init__(config, has_pooler=False)
+        self.qa_outputs = nn.Linear(config.hidden_size, num_labels)
+
+    @property
+    def new_layers(self) -> tuple[nn.Linear, ...]:
+        """What pre-training has no weights of."""
+        return (self.qa_outputs,)
+
+
+@torch.no_grad()
+def initialize(model: nn.Module, seed: int) -> None:
+    """Draw every parameter anew as a function of (seed, module name) alone, then give each layer its operator's start.
+
+    Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
+    adding a module changes no other: a paired comparison. The model is ours, or Hugging Face's with our operators.
+    """
+    drawn: set[nn.Parameter] = set()
+    for name, module in model.named_modules():
+        parameters = set(module.parameters(recurse=False))
+        if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
+            for parameter in parameters:
+                parameter._is_hf_initialized = False
+            torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
+            model._init_weights(module)
+            drawn |= parameters
+    if (operator := operator_named(model.config.attention)).start is not None:
+        for module in model.modules():
+            if isinstance(module, SelfAttention):
+                set_width(module, operator)
+
+
+class DecoderModel(HostModel):
+    """The decoder with BERT's head; with `attends_to_source`, each layer also attends to another sequence.
+
+    ConfigError for an operator that looks at later tokens.
+    """
+
+    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+
+    def __init__(self, config: Configuration, attends_to_source: bool = False) -> None:
+        own = copy.copy(config)
+        own.is_decoder, own.add_cross_attention = True, attends_to_source
+        own.architectures = ["DecoderModel"]
+        super().__init__(own)
+        self.bert = Bert(own, has_pooler=False)
+        self.cls = nn.ModuleDict({"predictions": Predictions(own, self.bert.embeddings.word_embeddings)})
+
+    @property
+    def base_model(self) -> Bert:
+        """The part below the head (Hugging Face's word)."""
+        return self.bert
+
+    def forward(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
+        """Logits `batch token vocab` of the token after each of `ids` (batch token): what follows changes none of them.
+
+        `source` are the last hidden states of another sequence; `source_mask` (batch 1 1 source) is true for tokens.
+        """
+        return self.cls["predictions"](self.bert(ids, None, source, source_mask))
+
+    logits = forward
+
+    def following_logits(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
+        """Logits `batch vocab` of the token after the last of `ids` alone."""
+        return self.cls["predictions"](self.bert(ids, None, source, source_mask)[:, -1])
+
+    def step_flops(self, sequences: int, tokens: int) -> float:
+        """Operations, forward and backward, of a step on rows of `tokens` each."""
+        weights = matrix_weights(self.bert.encoder)
+        return step_flops(self.config, weights, self.config.vocab_size, sequences, tokens, sequences * tokens)
+
+
+class EncoderDecoderModel(HostModel):
+    """An encoder and a decoder of one shape and one vocabulary, with embeddings of their own.
+
+    ConfigError for an operator that looks at hidden tokens, or that knows no second sequence.
+    """
+
+    _tied_weights_keys = tuple(f"decoder.{name}" for name in DecoderModel._tied_weights_keys)
+
+    def __init__(self, config: Configuration) -> None:
+        own, side = copy.copy(config), copy.copy(config)
+        own.is_encoder_decoder, own.architectures = True, ["EncoderDecoderModel"]
+        side.is_encoder_decoder = False
+        super().__init__(own)
+        refuse_looking_ahead(side)  # the source has padding
+        self.encoder = Bert(side, has_pooler=False)
+        self.decoder = DecoderModel(side, attends_to_source=True)
+
+    @property
+    def base_model(self) -> "EncoderDecoderModel":
+        """What reads the inputs (Hugging Face's word)."""
+        return self
+
+    def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """Logits `batch token vocab` of the token after each of `target` (batch token).
+
+        `source` (batch source) has its padding at the end, where `source_mask` is false.
+        """
+        return self.decoder(target, *self._encoded(source, source_mask))
+
+    logits = forward
+
+    def _encoded(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The source's last hidden states, and its mask as attention takes it."""
+        mask = source_mask.bool()[:, None, None]
+        return self.encoder(source, mask), mask
+
+    @torch.no_grad()
+    def generate(self, source: Tensor, source_mask: Tensor, start_id: int, end_id: int, length: int) -> Tensor:
+        """The most probable tokens one by one, `batch length`, after `start_id`; padding after `end_id`.
+
+        Computes all tokens anew for each one, as any operator can without a cache, but the head's logits of the last
+        one alone, until every row has ended. Call it in evaluation mode.
+        """
+        context, mask = self._encoded(source, source_mask)
+        written = source.new_full((len(source), 1 + length), self.config.pad_token_id)
+        written[:, 0] = start_id
+        is_over = torch.zeros_like(source[:, 0], dtype=torch.bool)
+        for token in range(1, 1 + length):
+            following = self.decoder.following_logits(written[:, :token], context, mask).argmax(-1)
+            written[:, token] = following.where(~is_over, self.config.pad_token_id)
+            is_over |= following == end_id
+            if is_over.all():
+                break
+        return written[:, 1:]
+
+    def step_flops(self, sequences: int, source_tokens: int, target_tokens: int) -> float:
+        """Operations, forward and backward, of a step on pairs of so many tokens."""
+        crossing = [layer.crossattention for layer in self.decoder.bert.encoder.layer]
+        sides = [side_weights(each.self) for each in crossing]
+        asked = sum(query for query, _ in sides) + sum(matrix_weights(each.output) for each in crossing)
+        return encoder_decoder_step_flops(
+            self.config,
+            matrix_weights(self.encoder.encoder),
+            asked,
+            sum(key for _, key in sides),
+            self.config.vocab_size,
+            sequences,
+            source_tokens,
+            target_tokens,
+        )
+
+
+def matrix_weights(module: nn.Module) -> int:
+    """Weights that a token is multiplied by: parameters with two or more dimensions."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.ndim >= 2)

@@ -152,6 +152,6 @@ def _loading(config: dict[str, Any], kind: Kind) -> str:
     if is_stock:
         needs = "Stock transformers loads it; no code of this project is needed."
     elif "AutoTokenizer" in lines[0]:
-        lines.insert(0, "import symbert.model.bert  # makes the model type known, without remote code")
+        lines.insert(0, "import symbert.model.hf  # makes the model type known, without remote code")
     code = "\n".join(lines)
     return f"## Loading\n\n{needs}\n\n```python\n{code}\n```"

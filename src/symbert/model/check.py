@@ -17,11 +17,9 @@ from torch import Tensor, nn
 
 from symbert.errors import ConfigError, FailedCheckError, UsageError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import SymBertForSequenceClassification, build_config
-from symbert.model.fold import fold
-from symbert.model.network import initialize
+from symbert.model.bert import causal_attention_of, cross_attention_of, initialize
+from symbert.model.hf import SymBertForSequenceClassification, build_config, fold
 from symbert.model.packed import Packing, encode, encoder_for
-from symbert.model.sites import causal_attention_of, cross_attention_of
 from symbert.operators import Operator, define, name_of, operator_named
 from symbert.syntax import unfollowed
 

@@ -19,7 +19,7 @@ from symbert.sizes import ROTARY, SIZES, VOCABULARY_SIZE
 DEFAULTS = {
     "_name_or_path": "",
     "add_cross_attention": False,
-    "architectures": ["SymBertForMaskedLM"],  # of symbert.model.bert
+    "architectures": ["SymBertForMaskedLM"],  # of symbert.model.hf
     "attention": "original",
     "attention_probs_dropout_prob": 0.1,
     "bos_token_id": None,
@@ -87,7 +87,7 @@ def configuration_of(
 
 
 def has_rotary_positions(config: BertConfig) -> bool:
-    """Whether queries and keys are turned by their places (`symbert.model.rotary`), and places have no embeddings."""
+    """Whether queries and keys are turned by their places, and places have no embeddings."""
     return getattr(config, "position_embedding_type", None) == ROTARY
 
 

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from symbert.model.rotary import turned_sides
-
 Attention = Callable[..., tuple[Tensor, Tensor | None]]  # mixed values `batch token heads head`, and the weights
 
 
@@ -107,3 +105,22 @@ class AttentionFunctions:
 
 
 ALL_ATTENTION_FUNCTIONS = AttentionFunctions()
+
+
+BASE = 10_000.0
+
+
+def turned(values: Tensor) -> Tensor:
+    """`… token head`, each token turned by its place among them."""
+    width, tokens = values.shape[-1], values.shape[-2]
+    precision = torch.promote_types(values.dtype, torch.float32)
+    halves = torch.arange(0, width, 2, dtype=precision, device=values.device) / width
+    places = torch.arange(tokens, dtype=precision, device=values.device)
+    angles = torch.outer(places, BASE**-halves).repeat(1, 2)
+    first, second = values.chunk(2, dim=-1)
+    return values * angles.cos().to(values.dtype) + torch.cat([-second, first], -1) * angles.sin().to(values.dtype)
+
+
+def turned_sides(operator: object, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """Both sides of an operator's dot product: turned where its site has rotary positions, otherwise as they are."""
+    return (turned(query), turned(key)) if getattr(operator, "has_rotary_positions", False) else (query, key)

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from symbert.model.decoder import DecoderModel
-from symbert.model.network import MaskedModel
+from symbert.model.bert import DecoderModel, MaskedModel
 
 # Computed at a time: 16 MiB. Larger blocks (32 MiB and more) the C library gives back each time: 1.5 × the time.
 MOST_LOGITS = 2**22

@@ -1,19 +1,89 @@
-"""A checkpoint of this project as the model that was trained, of any host, without transformers.
-
-`AutoModelForMaskedLM` and the like load the encoder's, too, after `import symbert.model.bert`.
-"""
+"""Checkpoints of this project: their weights as safetensors files, and the model that was trained, of any host, without
+transformers."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from symbert.errors import ConfigError
-from symbert.files import extracted_again
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.files import extracted_again, publish
 from symbert.hosts import ENCODER, HOSTS, host_named_in
-from symbert.model.configuration import Configuration
-from symbert.model.network import Classifier, HostModel, SpanModel
-from symbert.model.weights import read_checkpoint, refuse_wrong, weights_of
+from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
+from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
+
+Tensors = dict[str, Tensor]
+KINDS = (DEFAULTS["model_type"], "bert")  # of checkpoints with an encoder, by `model_type` in config.json
+
+
+def weights_of(model: nn.Module) -> Tensors:
+    """The weights of a model by name, tied ones once."""
+    tied = set(getattr(model, "all_tied_weights_keys", None) or model._tied_weights_keys or ())  # first Hugging Face's
+    return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+
+
+@contextmanager
+def reading_weights(path: Path, remedy: str) -> Iterator[None]:
+    """IntegrityError with the remedy where the block reads a file that is cut, or no safetensors."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise IntegrityError(f"{path}: damaged ({error}); {remedy}") from None
+
+
+def read_checkpoint(
+    directory: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)
+) -> tuple[Configuration, Tensors]:
+    """What an extracted checkpoint of this project, or of another of these kinds, says of its model, and its weights.
+
+    MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
+    damaged file.
+    """
+    for name in ("config.json", "model.safetensors"):
+        if not (directory / name).is_file():
+            raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
+    config = read_configuration(directory, kinds)
+    weights = directory / "model.safetensors"
+    with reading_weights(weights, extracted_again(weights)):
+        return config, load_file(weights)
+
+
+def refuse_wrong(file: Path, kept: Tensors, own: Tensors, names: Iterable[str]) -> None:
+    """IntegrityError where the weights of these names that a file keeps are not those of the model."""
+    shapes, others = ({name: values.shape for name, values in each.items()} for each in (kept, own))
+    wrong = sorted(name for name in names if name not in shapes or shapes[name] != others.get(name))
+    if wrong:
+        raise IntegrityError(
+            f"{file}: {len(wrong)} weights are missing, unknown or of another shape than config.json says, "
+            f"first {wrong[0]}; {extracted_again(file)}"
+        )
+
+
+def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
+    """Give a model the weights of these names; IntegrityError where those of the checkpoint lack one."""
+    refuse_wrong(directory / "model.safetensors", weights, model.state_dict(), names)
+    model.load_state_dict({name: weights[name] for name in names}, strict=False)
+
+
+def write_tensors(tensors: Tensors, path: Path) -> None:
+    """Publish tensors, readable as any new file, though safetensors makes its files private.
+
+    The header has one fact alone: of several, safetensors draws the order, and equal weights would be other bytes.
+    """
+    with publish(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        save_file(tensors, temporary, metadata={"format": "pt"})
+        temporary.chmod(mode)
+
+
+def write_weights(model: nn.Module, path: Path) -> None:
+    """Publish the weights of a model."""
+    write_tensors(weights_of(model), path)
 
 
 def load_model(checkpoint: Path) -> HostModel:
@@ -52,3 +122,18 @@ def building(checkpoint: Path) -> Iterator[None]:
     except Exception as error:  # transformers and torch raise what they like, of a dozen types
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
+
+
+def load_encoder(checkpoint: Path) -> Bert:
+    """The encoder of a directory with config.json and model.safetensors, of this project or any BERT, in float32.
+
+    MissingInputError, ConfigError or IntegrityError name the file.
+    """
+    config, kept = read_checkpoint(checkpoint, KINDS)
+    with building(checkpoint):
+        encoder = Bert(config, has_pooler=False)
+    old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
+    for before, today in old.items():
+        kept = {name.removeprefix("bert.").replace(before, today): values.float() for name, values in kept.items()}
+    fill(encoder, list(encoder.state_dict()), kept, checkpoint)
+    return encoder.eval()

@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from symbert.model.attention import SelfAttention
-from symbert.model.layers import Bert, Layer
-from symbert.model.rotary import turned_sides
-from symbert.model.sites import attends_as, is_shipped
+from symbert.model.bert import Bert, Layer, attends_as, is_shipped
+from symbert.model.from_transformers import turned_sides
 
 MOVED = 0.1  # standard deviation: five times that of a start
 # Largest relative difference in float64 that is rounding: products over rows of other lengths differ by some 1e-15, an

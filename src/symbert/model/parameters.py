@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
-from symbert.model.network import MaskedModel
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 
@@ -31,11 +31,6 @@ class _NothingDrawn(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         is_drawing = getattr(func, "__module__", None) == "torch.nn.init"
         return None if is_drawing else func(*args, **(kwargs or {}))
-
-
-def matrix_weights(module: torch.nn.Module) -> int:
-    """Weights that a token is multiplied by: parameters with two or more dimensions."""
-    return sum(parameter.numel() for parameter in module.parameters() if parameter.ndim >= 2)
 
 
 def _count(module: torch.nn.Module) -> int:

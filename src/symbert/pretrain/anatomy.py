@@ -10,9 +10,10 @@ from torch import Tensor
 
 from symbert.errors import ConfigError
 from symbert.files import read_json, write_text
-from symbert.model.anatomy import anatomy_of, load_encoder
-from symbert.model.bert import SymBertConfig, SymBertForMaskedLM, SymBertModel
-from symbert.model.network import initialize
+from symbert.model.anatomy import anatomy_of
+from symbert.model.bert import Bert, MaskedModel, initialize
+from symbert.model.configuration import Configuration
+from symbert.model.loading import load_encoder
 from symbert.pretrain.data import PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are looked at; tokens of a random one, and the seed of all of them
@@ -69,9 +70,9 @@ def _heads_of(checkpoint: Path, manifest: Path | None, step: int | None = None) 
     return [{"checkpoint": checkpoint.as_posix(), **facts, **head} for head in anatomy_of(model, rows)]
 
 
-def _started(config: SymBertConfig, seed: int) -> SymBertModel:
+def _started(config: Configuration, seed: int) -> Bert:
     """The encoder that a run begins with: module names as in pre-training decide what is drawn."""
-    model = SymBertForMaskedLM(config)
+    model = MaskedModel(config)
     initialize(model, seed)
     return model.bert
 
@@ -87,7 +88,7 @@ def _one_per_run(checkpoints: list[Path]) -> list[Path]:
     return list(runs.values())
 
 
-def _rows_of(config: SymBertConfig, manifest: Path | None) -> Tensor:
+def _rows_of(config: Configuration, manifest: Path | None) -> Tensor:
     if manifest is None:
         generator = torch.Generator().manual_seed(SEED)
         return torch.randint(config.vocab_size, (SEQUENCES, TOKENS), generator=generator)

@@ -33,7 +33,7 @@ from symbert.files import (
     write_json,
     writing,
 )
-from symbert.model.weights import Tensors, weights_of, write_tensors
+from symbert.model.loading import Tensors, weights_of, write_tensors
 from symbert.pretrain.log import METRICS, verify_metrics
 from symbert.pretrain.sharding import gather, part_of
 from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step

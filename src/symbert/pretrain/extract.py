@@ -15,7 +15,7 @@ from symbert.pretrain.storage import CHECKSUM, kept_weights
 from symbert.sources import located
 
 if TYPE_CHECKING:
-    from symbert.model.network import HostModel
+    from symbert.model.bert import HostModel
 
 REMEDY = "restore the vocabulary that the corpus was packed with"
 FACTS_OF_START = ("size", "attention", "pretrain_seed", "parameters", "model_host")  # that hold before the first step
@@ -44,7 +44,7 @@ def extract(folder: Path, step: int, /) -> None:
         _verify_vocabulary(vocabulary, config, done)
     weights = output / "model.safetensors"
     if kept is None:
-        from symbert.model.weights import write_weights
+        from symbert.model.loading import write_weights
 
         write_weights(initial_model(config, run.pretrain_seed), weights)
         facts = {name: done[name] for name in FACTS_OF_START if name in done}
@@ -95,9 +95,9 @@ def _write_tokenizer(vocabulary: Path, output: Path) -> None:
 
 def initial_model(config: dict[str, Any], seed: int) -> "HostModel":
     """The model of a run's config.json with the weights that the run starts from."""
+    from symbert.model.bert import initialize
     from symbert.model.configuration import Configuration
     from symbert.model.loading import model_of
-    from symbert.model.network import initialize
 
     model = model_of(Configuration(**config))
     initialize(model, seed)

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from symbert.configuration import PretrainSettings
 from symbert.files import read_json
 from symbert.hosts import Rows
+from symbert.model.bert import MaskedModel
 from symbert.model.masking import Masker
-from symbert.model.network import MaskedModel
 from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective

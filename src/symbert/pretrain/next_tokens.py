@@ -13,7 +13,7 @@ from torch import Tensor
 from symbert.configuration import PretrainSettings
 from symbert.files import read_json
 from symbert.hosts import Rows
-from symbert.model.decoder import DecoderModel
+from symbert.model.bert import DecoderModel
 from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import Batch, Objective

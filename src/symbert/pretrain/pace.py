@@ -14,7 +14,7 @@ from torch import nn
 
 from symbert.files import MEGABYTE
 from symbert.hosts import step_flops
-from symbert.model.parameters import matrix_weights
+from symbert.model.bert import matrix_weights
 
 NOTED = 100  # newest steps that a note is about
 KEPT = 5000  # newest steps that the summary is about

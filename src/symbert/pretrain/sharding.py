@@ -9,8 +9,8 @@ computed is what processes compute that each have all weights, in other orders o
 from torch import Tensor, nn
 
 from symbert.errors import ConfigError
-from symbert.model.layers import Layers
-from symbert.model.weights import Tensors
+from symbert.model.bert import Layers
+from symbert.model.loading import Tensors
 from symbert.pretrain.world import World
 
 

@@ -17,8 +17,8 @@ from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import write_json
 from symbert.launch import refuse_sharding
-from symbert.model.logits import describe_attention
-from symbert.model.network import initialize
+from symbert.model.anatomy import describe_attention
+from symbert.model.bert import initialize
 from symbert.paths import Run
 from symbert.pretrain.objective import Batch, Loss, objective_of
 from symbert.pretrain.sharding import shard

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from symbert.configuration import PretrainSettings
 from symbert.files import read_json, verify_sha256
 from symbert.hosts import Rows
-from symbert.model.encoder_decoder import EncoderDecoderModel
+from symbert.model.bert import EncoderDecoderModel
 from symbert.paths import Run
 from symbert.pretrain.data import REMEDY, PackedRows
 from symbert.pretrain.objective import IGNORED, Batch, Objective
