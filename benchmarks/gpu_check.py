@@ -35,10 +35,9 @@ from benchmarks.packed import write_corpus
 from benchmarks.protocol import OPERATORS as MEASURED
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
+from symbert.pretrain.compute import RECIPES, pick_device
 from symbert.provenance import PROJECT, commit_of
 from symbert.sizes import SIZES
-from symbert.training.device import pick_device
-from symbert.training.recipe import RECIPES
 
 ROWS = 1024
 COMPARED = ("tiny", "small", "base")  # sizes that any GPU holds, and a CPU takes few steps of in minutes

@@ -12,10 +12,10 @@ import torch
 
 from benchmarks.protocol import CUDA, settings_of
 from symbert.paths import Run
+from symbert.pretrain.compute import AUTOCAST
 from symbert.pretrain.pace import Pace, model_flops
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.pretrain.world import World
-from symbert.training.device import AUTOCAST
 
 Steps = list[StepResult]
 

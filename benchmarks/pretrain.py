@@ -21,7 +21,7 @@ from benchmarks.protocol import COMPILED, CPU, CUDA, OPERATORS, STOCK, Protocol,
 from benchmarks.tables import figure_table, table
 from benchmarks.trainers import Authors, Ours, Task
 from benchmarks.twins import compare_losses
-from symbert.training.device import pick_device, resolve_precision
+from symbert.pretrain.compute import pick_device, resolve_precision
 
 ROWS, VOCABULARY = 8192, 30_522
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy", "safetensors")

@@ -48,8 +48,8 @@ from symbert.files import hash_of
 from symbert.glue import tasks
 from symbert.glue.noise import EDITS
 from symbert.paths import Run
+from symbert.pretrain.compute import RECIPES
 from symbert.sources import SOURCES
-from symbert.training.recipe import RECIPES
 
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 

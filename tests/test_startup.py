@@ -23,7 +23,7 @@ MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transforme
 PROCESSES = ([LIGHT, MIRROR], [REPORT], [TRAINING, PROBING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
-STEP = "from symbert.training.optimizer import adamw; weights = __import__('torch').ones(2, requires_grad=True); "
+STEP = "from symbert.pretrain.compute import adamw; weights = __import__('torch').ones(2, requires_grad=True); "
 STEP += "weights.sum().backward(); adamw([{'params': [weights]}], 1e-8).step()"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {

@@ -54,8 +54,8 @@ Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-Recipe = Literal[keys_of("symbert.training.recipe", "RECIPES")]
-OPTIMIZERS = "|".join(keys_of("symbert.training.optimizer", "OPTIMIZERS"))
+Recipe = Literal[keys_of("symbert.pretrain.compute", "RECIPES")]
+OPTIMIZERS = "|".join(keys_of("symbert.pretrain.compute", "OPTIMIZERS"))
 Optimizer = Annotated[str, Meta(pattern=rf"^({OPTIMIZERS}|\w[\w.]*:\w+)$")]  # or module:function of the user's own
 NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]

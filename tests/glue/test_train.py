@@ -33,7 +33,7 @@ from symbert.glue.train import (
 )
 from symbert.model.hf import fold, in_hugging_face
 from symbert.operators import operator_code
-from symbert.training.recipe import RECIPES
+from symbert.pretrain.compute import RECIPES
 
 
 @pytest.fixture

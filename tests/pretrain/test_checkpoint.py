@@ -22,8 +22,8 @@ from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.compute import build_optimizer
 from symbert.pretrain.storage import KEEP, kept_weights
-from symbert.training.optimizer import build_optimizer
 
 
 @pytest.fixture
@@ -317,7 +317,6 @@ from pathlib import Path
 import torch
 from symbert.errors import SymbertError
 from symbert.pretrain.checkpoint import CheckpointStore, Position
-from symbert.training.optimizer import adamw
 
 class Model(torch.nn.Linear):
     _tied_weights_keys = {}

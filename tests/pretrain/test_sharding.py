@@ -25,10 +25,10 @@ from symbert.model.bert import MaskedModel
 from symbert.paths import Run
 from symbert.pretrain import world
 from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.compute import Updater, build_optimizer
 from symbert.pretrain.sharding import part_of, shard
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World, join_world
-from symbert.training.optimizer import Updater, build_optimizer
 
 FORK = multiprocessing.get_context("fork")
 CPU = torch.device("cpu")

@@ -13,11 +13,11 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.paths import Run
+from symbert.pretrain.compute import pick_device
 from symbert.pretrain.record import open_session
 from symbert.pretrain.session import Loop, StepCounter
 from symbert.pretrain.train import Trainer
 from symbert.pretrain.world import World
-from symbert.training.device import pick_device
 
 
 @pytest.fixture

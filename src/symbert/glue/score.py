@@ -38,9 +38,16 @@ from symbert.glue.tasks import Task, task_named
 from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
+from symbert.pretrain.compute import (
+    RECIPES,
+    attention_dropout,
+    compiler_explained,
+    facts_of_machine,
+    pick_device,
+    recorded_dropout,
+    resolve_precision,
+)
 from symbert.pretrain.storage import extracted_sha256
-from symbert.training.device import facts_of_machine, pick_device, resolve_precision
-from symbert.training.recipe import RECIPES, attention_dropout, compiler_explained, recorded_dropout
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
 SETTINGS = {"kind": str, "rows": str}

@@ -17,9 +17,7 @@ from symbert.glue.spans import answers_of
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.loading import fill, read_checkpoint
 from symbert.model.packed import Encoder, encode, encoder_for
-from symbert.training.device import autocast
-from symbert.training.optimizer import Updater, build_optimizer, linear_rate
-from symbert.training.recipe import RECIPES, Recipe, attention_kernels
+from symbert.pretrain.compute import RECIPES, Recipe, Updater, attention_kernels, autocast, build_optimizer, linear_rate
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 REMEDY = "lower 'glue.learning_rate'"
@@ -62,7 +60,7 @@ def train(
     """Train in place for `settings.epochs`; batch order and dropout follow from `seed` alone.
 
     The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and on Hopper attention
-    takes kernels that need another dropout (`symbert.training.recipe`). The batches are the same. `report_step` gets
+    takes kernels that need another dropout (`symbert.pretrain.compute`). The batches are the same. `report_step` gets
     the number of steps done. DivergedError when the loss of a step is not finite, or a weight after the last one.
     """
     torch.manual_seed(seed)

@@ -14,6 +14,7 @@ from symbert.errors import ConfigError, IntegrityError, PreemptedError, TimeLimi
 from symbert.files import copy_file, hash_of, read_json, sha256_of, single_writer, write_json
 from symbert.paths import Run
 from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.compute import RECIPES, compiler_explained, facts_of_machine, recorded_dropout, resolve_precision
 from symbert.pretrain.data import verify_manifest, verify_shards
 from symbert.pretrain.log import METRICS, MetricsLog
 from symbert.pretrain.pace import Pace, known_peak
@@ -24,8 +25,6 @@ from symbert.pretrain.storage import refuse_full, storage_of
 from symbert.pretrain.train import StepResult, Trainer, memory_explained
 from symbert.pretrain.world import join_world, peers_explained
 from symbert.provenance import PROJECT, commit_of
-from symbert.training.device import facts_of_machine, resolve_precision
-from symbert.training.recipe import RECIPES, compiler_explained, recorded_dropout
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 

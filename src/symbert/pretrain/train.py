@@ -20,13 +20,20 @@ from symbert.launch import refuse_sharding
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import initialize
 from symbert.paths import Run
+from symbert.pretrain.compute import (
+    RECIPES,
+    Updater,
+    attention_dropout,
+    attention_kernels,
+    autocast,
+    build_optimizer,
+    linear_rate,
+    resolve_precision,
+)
 from symbert.pretrain.objective import Batch, Loss, objective_of
 from symbert.pretrain.sharding import shard
 from symbert.pretrain.storage import DIVERGED
 from symbert.pretrain.world import World, alone
-from symbert.training.device import autocast, resolve_precision
-from symbert.training.optimizer import Updater, build_optimizer, linear_rate
-from symbert.training.recipe import RECIPES, attention_dropout, attention_kernels
 
 DESCRIBED = 8  # validation sequences from which the attention of the start is described
 LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from symbert.errors import ConfigError, InputOutputError
-from symbert.training.device import pick_device
+from symbert.pretrain.compute import pick_device
 
 # Seconds in which Gloo's threads drop their last tensors. For that they need the interpreter's lock, which this process
 # holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).

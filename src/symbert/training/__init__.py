@@ -1,1 +1,0 @@
-"""What pre-training and fine-tuning share: optimizers, the learning rate, recipes, the device and its machine."""
