@@ -1,6 +1,7 @@
 """Declared types: what may lie within a value, and what is wrong with one, in a line that names key and remedy."""
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Iterable
@@ -9,9 +10,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 UNIONS = (types.UnionType, typing.Union)
-NAMES = {int: "an integer", float: "a number", str: "a text", bool: "true or false", types.NoneType: "null"}
-NAMES[Any] = "anything"
-LIMITS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "pattern": "like"}
 
 
 def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
@@ -20,19 +18,24 @@ def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
     for name, item in items_in(value) if inner else []:
         if name not in inner:
             return f"unknown key '{name}'{where}{suggestion(name, inner)}"
-        try:
-            msgspec.convert(item, inner[name], strict=strict)
-        except msgspec.ValidationError:
+        if _fact_about(item, inner[name], strict):
             return mistake_in(item, inner[name], strict, f"{key}.{name}" if key else str(name))
-    if isinstance(value, dict) and _is_struct(kind):
-        missing = next(
-            field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in value
-        )
-        return f"missing key '{missing}'{where}; add it"
+    fact = _fact_about(value, kind, strict)
+    if missing := re.search("missing required field `(.*)`", fact):
+        return f"missing key '{missing[1]}'{where}; add it"
     is_now = f"'{key}' is {'null' if value is None else repr(value)}"
     if words := words_of(kind):
         return is_now + suggestion(value, words + ["null"] * (types.NoneType in options_of(kind)))
-    return f"{is_now}, expected {in_words(kind)}; correct it"
+    return f"{is_now}, {fact[:1].lower()}{fact[1:].partition(', got')[0]}; correct it"
+
+
+def _fact_about(value: Any, kind: Any, strict: bool) -> str:
+    """What msgspec says of a value of another type; empty where there is nothing to say."""
+    try:
+        msgspec.convert(value, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        return str(error).partition(" - at `")[0]
+    return ""
 
 
 def options_of(kind: Any) -> list[Any]:
@@ -77,28 +80,3 @@ def suggestion(word: Any, known: Iterable[Any]) -> str:
     names = list(map(str, known))
     near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
     return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
-
-
-def in_words(kind: Any) -> str:
-    """A declared type with its limits, such as `an integer ≥ 1 | null`."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Annotated:
-        limits = [(sign, getattr(mark, name)) for mark in arguments[1:] for name, sign in LIMITS.items()]
-        range_ = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
-        lengths = {(mark.min_length, mark.max_length) for mark in arguments[1:] if mark.min_length}
-        filled = next(
-            (f"a list of length {least}" if least == most else "a non-empty list" for least, most in lengths), "a list"
-        )
-        return f"{in_words(arguments[0])} {range_}".rstrip().replace("a list", filled, 1)
-    if origin in UNIONS:
-        shown = [each for each in arguments if float not in options_of(kind) or options_of(each) != [int]]
-        return " | ".join(map(in_words, shown))
-    if origin is Literal:
-        return " | ".join(arguments)
-    if origin is list:
-        return f"a list of {in_words(arguments[0])}"
-    if origin is dict:
-        return f"a map of {in_words(arguments[0])} to {in_words(arguments[1])}"
-    if _is_struct(kind):
-        return "a map of keys to values"
-    return NAMES[kind]

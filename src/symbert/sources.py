@@ -42,14 +42,9 @@ class PublishedFile:
         return Path(self.path).name
 
 
-def corpus_file(name: str) -> PublishedFile:
-    """A file of OSCAR-2301's English folder: a part or the list of checksums."""
-    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{name}")
-
-
 def part_file(part: str) -> PublishedFile:
     """The file of a part: `en_meta_part_1` is `en_meta/en_meta_part_1.jsonl.zst`."""
-    return corpus_file(f"{part}.jsonl.zst")
+    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{part}.jsonl.zst")
 
 
 def harmful_model_file(name: str) -> PublishedFile:
@@ -59,7 +54,7 @@ def harmful_model_file(name: str) -> PublishedFile:
 
 BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
 BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
-CORPUS_CHECKSUMS = corpus_file("checksum.sha256")
+CORPUS_CHECKSUMS = PublishedFile("dataset", "oscar-corpus/OSCAR-2301", "en_meta/checksum.sha256")
 HARMFUL_MODEL = harmful_model_file("en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
@@ -102,7 +97,7 @@ def sums_of(root: Path) -> dict[str, str]:
 
 
 class TextSource:
-    """What a source says of itself. This one has OSCAR's parts."""
+    """What a source says of itself; this one has OSCAR's parts. A stage is corpus or glue."""
 
     name: str
     corpus: str  # of a caption
@@ -118,7 +113,7 @@ class TextSource:
     is_published = True  # its files have the publishers' names and layout, below `root` or at their hosts
 
     def check(self, config: Config, stage: str) -> None:
-        """Refuse a configuration that lacks what a stage (corpus or glue) needs of this source."""
+        """ConfigError or MissingInputError where a configuration lacks what a stage needs of this source."""
 
     def root(self, config: Config, stage: str) -> str | None:
         """The directory with its files; None where they are remote."""
@@ -152,11 +147,9 @@ class EmbeddedSource(TextSource):
     is_stand_in = True
 
     def root(self, config: Config, stage: str) -> str:
-        """The package's own folder."""
         return EMBEDDED
 
     def parts(self, config: Config) -> list[str]:
-        """The first ones of DEMO_PARTS."""
         return super().parts(config)[:DEMO_PARTS]
 
 
@@ -169,19 +162,12 @@ class MirrorSource(TextSource):
     training_text = "OSCAR parts of a local mirror"
 
     def check(self, config: Config, stage: str) -> None:
-        """The directory is named, and exists."""
-        if config["mirror"] is None:
-            raise ConfigError(
-                f"config: '{stage}.source' is {self.name}, but 'mirror' names no directory; add mirror=DIR"
-            )
         check_directory("mirror", config["mirror"], "the files in the publishers' layout")
 
     def root(self, config: Config, stage: str) -> str:
-        """The configured directory."""
         return config["mirror"]
 
     def other_domains(self, config: Config) -> str:
-        """A folder of it."""
         return f"{config['mirror']}/ood"
 
 
@@ -207,32 +193,24 @@ class FilesSource(TextSource):
     is_published = False
 
     def check(self, config: Config, stage: str) -> None:
-        """The files exist, and are of a kind that is read."""
         if stage == "glue":
             check_directory("glue.files", config["glue"]["files"], "GLUE's original files (CoLA/train.tsv, …)")
-            return
-        self.files_in_place(config)
-        self.beside(config, stage).check(config, stage)
+        else:
+            self.files_in_place(config)
+            self.beside(config, stage).check(config, stage)
 
     def root(self, config: Config, stage: str) -> str:
-        """GLUE's original files."""
         return config[stage]["files"]
 
     def beside(self, config: Config, stage: str) -> TextSource:
         """UT1 and the rest come from the mirror, if one is named, or from the hub; GLUE's files need nothing."""
-        if stage == "glue":
-            return self
-        return SOURCES["mirror" if config["mirror"] else "hub"]
+        return self if stage == "glue" else SOURCES["mirror" if config["mirror"] else "hub"]
 
     def files_in_place(self, config: Config) -> list[str]:
-        """The files that `corpus.files` matches.
-
-        ConfigError names files that the pattern matches and that are of no kind that is read.
-        """
-        pattern = config["corpus"]["files"]
-        if pattern is None:
+        """The files that `corpus.files` matches; ConfigError names those that are of no kind that is read."""
+        if config["corpus"]["files"] is None:
             raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
-        pattern = str(Path(pattern).expanduser())
+        pattern = str(Path(config["corpus"]["files"]).expanduser())
         folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
         check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
         matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
@@ -243,12 +221,11 @@ class FilesSource(TextSource):
         if not paths:
             raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
         readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
-        if other := [path for path in paths if path not in readable]:
-            names = ", ".join(map(str, other[:3])) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
+        if strange := [path for path in paths if path not in readable]:
             raise ConfigError(
-                f"config: 'corpus.files': {len(other)} of {len(paths)} files that match {pattern} cannot be read: "
-                f"{names}; what is read ends in .jsonl, .ndjson, .json (each also .gz or .zst), .txt, .csv, .tsv (each "
-                "also .gz), .parquet or .arrow, or is a folder of datasets.save_to_disk: narrow the pattern"
+                f"config: 'corpus.files': {len(strange)} of {len(paths)} files that match {pattern} cannot be read, as "
+                f"{strange[0]}; name .jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet, "
+                ".arrow or folders of datasets.save_to_disk alone"
             )
         return list(map(str, paths))
 
@@ -269,7 +246,7 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
     try:
         os.scandir(directory).close()
-    except PermissionError:
-        raise MissingInputError(f"config: '{key}': {directory} may not be read; make it readable") from None
-    except OSError:
-        raise MissingInputError(f"config: '{key}': no directory {directory}; give the one with {content}") from None
+    except OSError as error:
+        raise MissingInputError(
+            f"config: '{key}': {directory}: {error.strerror}; give the one with {content}"
+        ) from None
