@@ -30,9 +30,7 @@ def test_a_typo_is_told_the_near_name(typed, meant, capsys):
 
 
 def help_of(capsys, *arguments: str) -> str:
-    with pytest.raises(SystemExit) as stop:
-        cli.main([*arguments])
-    assert stop.value.code == 0
+    assert cli.main([*arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -49,8 +47,8 @@ def test_help_lists_what_a_user_types_and_no_job_of_the_workflow(root, capsys):
 
 
 def test_the_list_of_commands_imports_none_of_their_modules():
-    program = "import sys; from symbert.cli import main\ntry: main(['--help'])\n"
-    program += "except SystemExit: print(sorted({'torch', 'pandas', 'numpy', 'yaml'} & sys.modules.keys()))"
+    program = "import sys; from symbert.cli import main; main(['--help']); "
+    program += "print(sorted({'torch', 'pandas', 'numpy', 'yaml'} & sys.modules.keys()))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == "[]"
 

@@ -95,36 +95,52 @@ OPTIONS: dict[str, str] = {
     "reference": "model that the others are compared with; without it, the first one",
     "compare output": "files to write, too: .csv, .md, .tex or .html",
 }
+HELP = """\
+usage: symbert [--log FILE] COMMAND …
+
+Looks at experiments, which Snakemake runs, and at their models and scores.
+
+options:
+  --help              show this text; symbert COMMAND --help has a line for each option of a command
+  --help-jobs         list the commands that rules run
+  --version           show the version
+  --log FILE          write standard error to FILE
+
+commands:
+{commands}"""
 METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit code, which `symbert.errors` lists."""
     is_process = arguments is None  # of its own
-    arguments = list(sys.argv[1:] if is_process else arguments)
-    _limit_threads(arguments)
+    words = list(sys.argv[1:] if is_process else arguments)
+    log = words[1:2] if words[:1] == ["--log"] else []
+    words = words[2:] if log else words
+    name = " ".join(["symbert", *words[:1]])
     try:
-        for option, value in pairwise(arguments):
-            if option == "--log":  # at once: what is imported for a command may fail, too
-                write_stderr(Path(value))
-        options = _parse(arguments)
-        function = load(options.command)
+        if log:  # at once: what is imported for a command may fail, too
+            write_stderr(Path(log[0]))
+        _limit_threads(words)
+        if not words or words[0].startswith("-"):
+            return _help(words)
+        function, options = _parse(*words)
         if is_process:
             _spare_pandas()
-        function(*(getattr(options, name) for name in inspect.signature(function).parameters))
+        function(*options)
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # of `symbert plan | head`: who reads it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
     except KeyboardInterrupt:
-        say_last(f"symbert {_command(arguments) or ''}".rstrip() + ": interrupted; the same command resumes\n")
+        say_last(f"{name}: interrupted; the same command resumes\n")
         return PreemptedError.exit_code
     except Exception as error:
         code, message = explain(error)
         if code == SymbertError.exit_code:
             traceback.print_exc()
-        say_last(f"symbert {_command(arguments) or ''}".rstrip() + f": {message}\n")
+        say_last(f"{name}: {message}\n")
         if isinstance(error, TimeLimitError):
             from symbert.pretrain.slurm import requeue
 
@@ -154,73 +170,48 @@ def _spare_pandas() -> None:
         sys.path = path
 
 
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    wanted = _command(arguments)
-    if wanted is not None and wanted not in COMMANDS:
-        near = difflib.get_close_matches(wanted, COMMANDS, n=1)
+def _help(words: list[str]) -> int:
+    """Print the version, or the commands of people or rules, each with the first sentence of its docstring."""
+    match words:
+        case ["--version"]:
+            print(f"symbert {__version__}")
+        case ["-h" | "--help" | "--help-jobs" as option]:
+            commands = JOBS if option == "--help-jobs" else TYPED
+            listed = "\n".join(f"  {name:<20}{sentence_of(*place.split(':'))}" for name, place in commands.items())
+            print(HELP.format(commands=listed))
+        case _:
+            raise UsageError(f"{' '.join(words) or 'no command'}; symbert --help lists the commands")
+    return 0
+
+
+def _parse(command: str, *words: str) -> tuple[Callable[..., None], list[Any]]:
+    """The function of a command, and its arguments in their order."""
+    if command not in COMMANDS:
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
         raise UsageError(f"no such command; {f'did you mean {near[0]!r}?' if near else 'symbert --help lists them'}")
-    help_format = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    about = "Looks at experiments, which Snakemake runs, and at their models and scores."
-    epilog = f"{_listing(TYPED)}\n\nsymbert COMMAND --help has a line for each option of a command."
-    parser = argparse.ArgumentParser("symbert", "symbert COMMAND …", about, epilog, exit_on_error=False, **help_format)
-    parser.add_argument("--version", action="version", version=f"symbert {__version__}")
-    parser.add_argument("--help-jobs", action=_ListJobs, nargs=0, help="list the commands that rules run")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="write standard error to FILE")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
-    if wanted is not None:
-        _add_options(commands.add_parser(wanted, prog=f"symbert {wanted}", **help_format), wanted)
+    function = load(command)
+    described = {"description": inspect.getdoc(function), "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser(f"symbert {command}", exit_on_error=False, **described)
+    hints, parameters = typing.get_type_hints(function), inspect.signature(function).parameters
+    for name, parameter in parameters.items():
+        options = _value_options(hints[name])
+        if command in TYPED:  # rules know the options of their commands
+            options["help"] = OPTIONS.get(f"{command} {name}") or OPTIONS[name]
+        is_optional = parameter.default is not parameter.empty
+        if is_optional:
+            options["default"] = parameter.default
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            options |= {"metavar": name.upper(), **({"nargs": "?"} if is_optional else {})}
+            parser.add_argument(name, **options)
+        else:
+            parser.add_argument("--" + name.replace("_", "-"), dest=name, required=not is_optional, **options)
     try:
-        return parser.parse_args(arguments)
+        values = parser.parse_args(words)
     except argparse.ArgumentError as error:
         raise UsageError(str(error)) from None
-    except SystemExit as stop:
+    except SystemExit as stop:  # 0 after --help
         raise SystemExit(UsageError.exit_code if stop.code else 0) from None
-
-
-class _ListJobs(argparse.Action):
-    """Reads the files of all jobs only where they are listed."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(_listing(JOBS))
-        parser.exit()
-
-
-def _listing(commands: dict[str, str]) -> str:
-    """Commands, each with the first sentence of its docstring."""
-    lines = (f"  {name:<26}{sentence_of(*place.split(':'))}" for name, place in commands.items())
-    return "\n".join(["commands:", *lines])
-
-
-def _command(arguments: list[str]) -> str | None:
-    """The first word that is neither an option nor the file of one."""
-    words = (word for option, word in pairwise(["", *arguments]) if option != "--log")
-    return next((word for word in words if not word.startswith("-")), None)
-
-
-def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
-    function = load(command)
-    parser.description = inspect.getdoc(function)
-    hints = typing.get_type_hints(function)
-    for name, parameter in inspect.signature(function).parameters.items():
-        line = line_of(command, name) if command in TYPED else None  # rules know the options of theirs
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            options = _value_options(hints[name]) | {"metavar": name.upper()}
-            options |= {} if parameter.default is parameter.empty else {"nargs": "?", "default": parameter.default}
-            parser.add_argument(name, help=line, **options)
-        else:
-            options = _name_options(name, parameter) | _value_options(hints[name])
-            parser.add_argument("--" + name.replace("_", "-"), help=line, **options)
-
-
-def line_of(command: str, parameter: str) -> str:
-    """What the parameter of a command means; KeyError where no line says it."""
-    return OPTIONS.get(f"{command} {parameter}") or OPTIONS[parameter]
-
-
-def _name_options(name: str, parameter: inspect.Parameter) -> dict[str, Any]:
-    """Whether an option is required, or else its default."""
-    required = parameter.default is parameter.empty
-    return {"dest": name, "required": required, "default": None if required else parameter.default}
+    return function, [getattr(values, name) for name in parameters]
 
 
 def _value_options(hint: Any) -> dict[str, Any]:
@@ -235,9 +226,9 @@ def _value_options(hint: Any) -> dict[str, Any]:
     return {"type": hint, "metavar": METAVARS[hint]}
 
 
-def _limit_threads(arguments: list[str]) -> None:
+def _limit_threads(words: list[str]) -> None:
     """Native libraries read their thread count when they are imported, so it is set before a command is loaded."""
-    for option, value in pairwise(arguments):
+    for option, value in pairwise(words):
         if option == "--threads":
             names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
             os.environ.update(dict.fromkeys(names, value))
