@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         say_last(f"{name}: {message}\n")
         if isinstance(error, TimeLimitError):
-            from symbert.pretrain.slurm import requeue
+            from symbert.pretrain.launch import requeue
 
             requeue()
         return code

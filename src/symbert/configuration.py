@@ -30,8 +30,7 @@ from symbert.glue.tasks import (
     task_named,
     tasks_of_sweep,
 )
-from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.launch import refuse_sharding
+from symbert.hosts import ENCODER, HOSTS, OTHERS, refuse_sharding
 from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
 from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder

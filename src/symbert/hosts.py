@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from symbert.errors import ConfigError
 from symbert.sizes import Shape
 
 
@@ -165,3 +166,23 @@ ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its
 def host_named_in(architectures: list[str] | None) -> str | None:
     """The host beside the encoder whose model a config.json names as its class; None where it names none of them."""
     return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
+
+
+def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int, key: str = "pretrain.batch_size") -> None:
+    """ConfigError where processes cannot have the parameters in parts; `key` is where the size of the batch stands."""
+    if recipe == "fast":
+        raise ConfigError(
+            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
+            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
+        )
+    if not HOSTS[host].reads_corpus:
+        raise ConfigError(
+            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
+            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
+            "host encoder-decoder"
+        )
+    if batch_size % processes:
+        raise ConfigError(
+            f"config: 'pretrain.shard_parameters' is true, but '{key}' is {batch_size}, no multiple of "
+            f"the {processes} processes, which compute layer by layer together; choose a multiple"
+        )

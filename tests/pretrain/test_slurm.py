@@ -9,7 +9,7 @@ import yaml
 from pretrain.corpora import brief, options, write_corpus
 from symbert import cli
 from symbert.errors import PreemptedError, TimeLimitError
-from symbert.pretrain import slurm
+from symbert.pretrain.launch import requeue
 
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
@@ -48,14 +48,14 @@ def handlers():
 
 
 def test_a_requeue_names_this_job(asked, capsys):
-    slurm.requeue()
+    requeue()
     assert asked.list == ["requeue 17"]
     assert capsys.readouterr().err == ""
 
 
 def test_a_refusal_is_one_line_that_says_how_to_go_on(asked, capsys):
     asked.respond("echo 'Requested operation is presently disabled' >&2\necho 'for job 17' >&2\nexit 1")
-    slurm.requeue()
+    requeue()
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "job 17 is not requeued (Requested operation is presently disabled for job 17); run the same" in said
@@ -63,20 +63,20 @@ def test_a_refusal_is_one_line_that_says_how_to_go_on(asked, capsys):
 
 def test_without_the_command_there_is_a_warning(asked, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    slurm.requeue()
+    requeue()
     assert "job 17 is not requeued" in capsys.readouterr().err and asked.list == []
 
 
 @pytest.mark.parametrize("rank, requests", [("0", ["requeue 17"]), ("1", [])])
 def test_of_several_processes_the_leading_one_asks(asked, monkeypatch, rank, requests):
     monkeypatch.setenv("RANK", rank)
-    slurm.requeue()
+    requeue()
     assert asked.list == requests
 
 
 def test_outside_a_job_nothing_is_asked(asked, monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID")
-    slurm.requeue()
+    requeue()
     assert asked.list == []
 
 

@@ -44,7 +44,6 @@ from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, Task, published_split, suite_named, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.launch import launcher, threads_per_process
 from symbert.operators import operator_named
 from symbert.paths import (
     CHECKPOINT_FILES,
@@ -59,6 +58,7 @@ from symbert.paths import (
     by_content,
     key,
 )
+from symbert.pretrain.launch import launcher, threads_per_process
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,

@@ -16,7 +16,7 @@ from symbert.configuration import PretrainSettings
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.files import write_json
-from symbert.launch import refuse_sharding
+from symbert.hosts import refuse_sharding
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import initialize
 from symbert.paths import Run

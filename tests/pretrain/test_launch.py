@@ -6,7 +6,7 @@ import pytest
 
 from symbert.configuration import check, merge
 from symbert.errors import ConfigError
-from symbert.launch import launcher, threads_per_process
+from symbert.pretrain.launch import launcher, threads_per_process
 
 
 def test_one_process_is_plain_python():

@@ -1,10 +1,12 @@
-"""How the processes that train one model together are started: words of a shell command of the workflow.
+"""How the processes that train one model together are started, by words of a shell command of the workflow, and how a
+job of Slurm goes back to its queue.
 
 Snakemake fills the braces in from the job. All else are numbers, so nothing needs quoting.
 """
 
-from symbert.errors import ConfigError
-from symbert.hosts import HOSTS
+import os
+import subprocess
+import sys
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
 SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
@@ -12,6 +14,7 @@ SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
 MEETING = "--rdzv-backend c10d --rdzv-id $SLURM_JOB_ID --rdzv-endpoint $(hostname):$((20000 + SLURM_JOB_ID % 10000))"
 # Seconds in which the other nodes may save, or notice the loss, once the first node has ended.
 SRUN = "srun --nodes {{resources.nodes}} --ntasks {nodes} --cpus-per-task {{threads}} --wait 120"
+TIMEOUT = 60  # seconds in which the controller of Slurm answers
 
 
 def launcher(processes: int, nodes: int) -> str:
@@ -31,21 +34,19 @@ def threads_per_process(processes: int, nodes: int) -> str:
     return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
 
 
-def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int, key: str = "pretrain.batch_size") -> None:
-    """ConfigError where processes cannot have the parameters in parts; `key` is where the size of the batch stands."""
-    if recipe == "fast":
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
-            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
-        )
-    if not HOSTS[host].reads_corpus:
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
-            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
-            "host encoder-decoder"
-        )
-    if batch_size % processes:
-        raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but '{key}' is {batch_size}, no multiple of "
-            f"the {processes} processes, which compute layer by layer together; choose a multiple"
-        )
+def requeue() -> None:
+    """Send this job back to its queue, where it waits for another session; a warning when Slurm refuses.
+
+    Of several processes the leading one asks. Outside a job of Slurm it does nothing.
+    """
+    job = os.environ.get("SLURM_JOB_ID")
+    if job is None or os.environ.get("RANK", "0") != "0":
+        return
+    try:
+        done = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True, timeout=TIMEOUT)
+        refusal = done.returncode and (done.stderr.strip() or f"exit code {done.returncode}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        refusal = str(error)
+    if refusal:
+        line = " ".join(refusal.split())
+        print(f"warning: job {job} is not requeued ({line}); run the same command to go on", file=sys.stderr)
