@@ -39,30 +39,30 @@ check: env
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
 
-# The corpus stage beside its peers; options in docs/benchmarks.md.
+# The corpus stage beside its peers; options in docs/measurements/README.md.
 bench-corpus: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
 		$(if $(WORK),--work $(WORK)) $(if $(VOCABULARY),--vocabulary $(VOCABULARY))
 
-# Pre-training beside Hugging Face's Trainer; options in docs/benchmarks.md.
+# Pre-training beside Hugging Face's Trainer; options in docs/measurements/README.md.
 bench-pretrain: env .venv/bench-pretrain/complete
 	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
 		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/benchmarks.md.
+# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/measurements/README.md.
 bench-glue: env .venv/bench-pretrain/complete
 	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
 		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# What Snakemake needs to know all jobs of the paper's experiment; options in docs/benchmarks.md.
+# What Snakemake needs to know all jobs of the paper's experiment; options in docs/measurements/README.md.
 bench-graph: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
 
-# What a whole demo takes, three times; options in docs/benchmarks.md.
+# What a whole demo takes, three times; options in docs/measurements/README.md.
 bench-demo: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.demo $(BENCH) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# Whether the GPU here trains as the CPU does, and how fast; options in docs/benchmarks.md.
+# Whether the GPU here trains as the CPU does, and how fast; options in docs/measurements/README.md.
 gpu-check: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.gpu_check $(BENCH) $(if $(OUT),--output $(OUT))
 
@@ -71,12 +71,12 @@ gpu-check: env
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv/bench-pretrain -r $<
 	touch $@
 
-# Downloads from a hub on this machine that misbehaves; a minute of CPU time; options in docs/benchmarks.md.
+# Downloads from a hub on this machine that misbehaves; a minute of CPU time; options in docs/measurements/README.md.
 download-faults: env
 	PYTHONPATH=tests $(BIN)/python -m corpus.download_faults $(FAULTS) $(if $(OUT),--output $(OUT))
 
 # Faults of the whole chain: kills, full and failing disks, damage, reboots; 5 s of CPU time each; options in
-# docs/benchmarks.md. What was interrupted goes on.
+# docs/measurements/README.md. What was interrupted goes on.
 chaos: env
 	PYTHONPATH=tests $(BIN)/python -m chaos.campaign $(CHAOS) $(if $(WORK),--work $(WORK)) $(if $(OUT),--output $(OUT))
 

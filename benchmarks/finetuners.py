@@ -1,7 +1,7 @@
 """Who fine-tunes in `make bench-glue`, each a few steps at a time: this project, and the authors' way.
 
 The authors' way is Hugging Face's `Trainer` as their scripts call it: rows padded to 128 tokens, the stock model,
-an evaluation of all evaluation rows every 0.005 of the steps; docs/benchmarks.md says how it differs. It needs
+an evaluation of all evaluation rows every 0.005 of the steps; docs/measurements/README.md says how it differs. It needs
 accelerate, which only the benchmarks have.
 """
 

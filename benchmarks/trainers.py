@@ -1,7 +1,7 @@
 """Who trains in `make bench-pretrain`, each a few steps at a time: this project, and the authors' way.
 
 The authors' way is Hugging Face's `Trainer` with `DataCollatorForLanguageModeling` and the stock model;
-docs/benchmarks.md says how it differs from their scripts. It needs accelerate, which only this benchmark has.
+docs/measurements/README.md says how it differs from their scripts. It needs accelerate, which only this benchmark has.
 """
 
 import time

@@ -50,8 +50,9 @@ def commands_of(page: Path) -> list[Command]:
     return commands
 
 
-# Pages of evidence name the commands of the commit that measured them.
-COMMANDS = [command for page in PAGES if "evidence" not in page.parts for command in commands_of(page)]
+# Findings and measurements name the commands of the commit that made them.
+MADE_BEFORE = {"findings", "measurements"}
+COMMANDS = [command for page in PAGES if not MADE_BEFORE & {*page.parts} for command in commands_of(page)]
 
 
 def of(program: str) -> list[Command]:
@@ -125,7 +126,7 @@ def users_folder(tmp_path_factory) -> Path:
     (folder / "src").symlink_to(ROOT / "src")
     for name in ("train.de", "train.en", "dev.de", "dev.en"):
         (folder / name).touch()
-    for name, text in (own_files(ROOT) | own_files(ROOT, "docs/hosts.md")).items():
+    for name, text in (own_files(ROOT) | own_files(ROOT, "docs/pretraining.md")).items():
         (folder / name).write_text(text)
     (folder / "studies").symlink_to(ROOT / "studies")
     return folder

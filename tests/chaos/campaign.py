@@ -137,7 +137,7 @@ def page_of(lines: list[Line]) -> str:
         f"{len(lines):,} faults in {len({(line['seed'], line['trial']) for line in lines})} trials, by "
         f"{_commands(lines)}. Code: "
         + ", ".join(f"{commit} ({count})" for commit, count in commits.items())
-        + ". `make chaos` goes on from its record to 500. What the words mean, docs/benchmarks.md says.",
+        + ". `make chaos` goes on from its record to 500. What the words mean, docs/measurements/README.md says.",
         "",
         "| stage | faults | points | at a random time | equal | refused | unexplained | lost |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -150,14 +150,12 @@ def page_of(lines: list[Line]) -> str:
     page += [
         f"| all | {len(lines)} | | | {_cells(lines)} |",
         "",
-        "| fault | stage | tries | equal | refused | unexplained | lost |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| fault | tries | equal | refused | unexplained | lost |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for kind in NAMES:
-        for stage in TARGETS:
-            own = [line for line in lines if (line["kind"], line["stage"]) == (kind, stage)]
-            if own:
-                page.append(f"| {kind} | {stage} | {len(own)} | {_cells(own)} |")
+        if own := [line for line in lines if line["kind"] == kind]:
+            page.append(f"| {kind} | {len(own)} | {_cells(own)} |")
     return "\n".join([*page, ""])
 
 

@@ -110,11 +110,11 @@ def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(si
 
 @pytest.mark.usefixtures("nothing_of_ones_own", "project")
 def test_the_plateau_of_bert_small_costs_70_gpu_hours_and_fine_tunes_nothing(root):
-    """`studies/plateau-small.yaml`; docs/studies.md states the hours, at the rate that the scale single-gpu assumes."""
+    """`studies/plateau-small.yaml`; docs/configuration.md states the hours, at the rate that the scale single-gpu assumes."""
     experiment = read_experiment(None, [root / "studies/plateau-small.yaml"], None)
     assert len(experiment.runs()) == 7 * 5 and experiment.checkpoints() == []
     assert 65 < hours(experiment, "pretrain", on_gpu=True) < 75 and hours(experiment, "glue") == 0
-    assert "70 GPU-hours" in (root / "docs/studies.md").read_text(encoding="utf-8")
+    assert "70 GPU-hours" in (root / "docs/configuration.md").read_text(encoding="utf-8")
     pairs = experiment.report_settings["contrasts"]
     assert {*chain.from_iterable(pairs)} == {run.attention for run in experiment.runs()}
 

@@ -91,7 +91,7 @@ def test_an_operator_of_the_users_own_that_mixes_tokens_is_probed(monkeypatch):
 
 
 def test_an_operator_that_is_named_by_its_class_is_probed(monkeypatch, tmp_path):
-    """The words of docs/recipes.md; it was said to be unknown."""
+    """The words of docs/getting-started.md; it was said to be unknown."""
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)

@@ -1,6 +1,6 @@
 """What the recipe `fast` makes of attention: the graph that is compiled, on a CPU.
 
-The kernel that a GPU takes follows from the arguments that are checked here (docs/evidence/gpu-check.md).
+The kernel that a GPU takes follows from the arguments that are checked here (docs/measurements/gpu-check.md).
 """
 
 from functools import partial

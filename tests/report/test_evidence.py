@@ -16,7 +16,7 @@ from symbert.report.grids import Cell, Cells
 from symbert.report.tables.grids import contrasts_table
 
 ROOT = Path(__file__).parents[2]
-EVIDENCE = ROOT / "docs/evidence"
+EVIDENCE = ROOT / "docs/findings"
 STUDIES = sorted(runs.parent.name for runs in EVIDENCE.glob("*/runs.csv"))
 LOSS = 2.8  # nats, at which the runs of plateau are compared
 PAIRED = {  # ratios of steps with 2, 4 and 8 layers, first to second, worked out by hand from runs.csv

@@ -179,7 +179,7 @@ def test_metrics_become_the_tasks_score(write):
 
 
 def test_the_example_of_the_documentation_is_read(root, tmp_path, imported):
-    scores, losses = re.findall(r"```csv\n(.*?)```", (root / "docs/scores.md").read_text(encoding="utf-8"), re.S)
+    scores, losses = re.findall(r"```csv\n(.*?)```", (root / "docs/report.md").read_text(encoding="utf-8"), re.S)
     (tmp_path / "scores.csv").write_text(scores)
     (tmp_path / "losses.csv").write_text(losses)
     imported(tmp_path / "scores.csv", tmp_path / "losses.csv")

@@ -1,4 +1,4 @@
-"""The committed measures of docs/evidence/predictions: the correlations of its page follow from them."""
+"""The committed measures of docs/findings/predictions: the correlations of its page follow from them."""
 
 import math
 
@@ -13,14 +13,14 @@ OPERATORS, LEAVING = 14, 11
 @pytest.fixture
 def medians(root):
     """By operator, over seeds."""
-    measures = pd.read_csv(root / "docs/evidence/predictions/measures.csv", index_col=["attention", "seed"])
+    measures = pd.read_csv(root / "docs/findings/predictions/measures.csv", index_col=["attention", "seed"])
     return measures.groupby(level="attention").median()
 
 
 @pytest.fixture
 def tables(root):
     """The rows of the page's two tables: of all operators, and of those that leave the plateau."""
-    page = (root / "docs/evidence/predictions/README.md").read_text(encoding="utf-8").replace("−", "-")
+    page = (root / "docs/findings/predictions/README.md").read_text(encoding="utf-8").replace("−", "-")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| tiny")]
     return [[row for row in rows if row[3] == str(count)] for count in (OPERATORS, LEAVING)]
 

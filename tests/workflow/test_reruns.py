@@ -1,4 +1,4 @@
-"""The rerun matrix: which jobs a change runs, and which results stay. docs/reruns.md names these tests."""
+"""The rerun matrix: which jobs a change runs, and which results stay. docs/errors-and-reruns.md names these tests."""
 
 import fcntl
 import hashlib

@@ -39,7 +39,7 @@ KEPT = 0.67  # of the text, where there is a filter
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, COMPRESSED, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text
 TEXT_OF_PART = PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT  # bytes of one that is not here yet
-# Per second and core, measured on 2 shared cores (docs/evidence/bench-corpus.md).
+# Per second and core, measured on 2 shared cores (docs/measurements/bench-corpus.md).
 FILTER = 203e6  # bytes of JSON lines
 ANNOTATE = 16e6  # bytes of text: harmful perplexity, quality warnings, categories
 TOKENIZE = 7.7e6  # tokens

@@ -58,7 +58,7 @@ class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: int | None = None) -> None:
-    """Write the scores in a csv file as the experiment results/<name>, and its report; docs/scores.md has the columns.
+    """Write the scores in a csv file as the experiment results/<name>, and its report; docs/report.md has the columns.
 
     Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
     `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
@@ -183,14 +183,14 @@ def _rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
     fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
     if file.is_dir():
         raise DataError(
-            f"{file}: a folder; give a csv file, into which scripts in tools/ convert folders (docs/scores.md)"
+            f"{file}: a folder; give a csv file, into which scripts in tools/ convert folders (docs/report.md)"
         )
     try:
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
             table = csv.DictReader(lines, strict=True)
             columns = table.fieldnames or []
             if any(column.startswith(MEANS[0]) for column in columns):
-                remedy = "give a row for each score (docs/scores.md), or the experiment's folder to symbert compare"
+                remedy = "give a row for each score (docs/report.md), or the experiment's folder to symbert compare"
                 raise DataError(f"{file}: a column for each task, as tables of a report have; {remedy}")
             for column in (*columns, *(name for name, is_required in fields.items() if is_required)):
                 if column not in fields:
