@@ -110,7 +110,7 @@ def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(si
 
 @pytest.mark.usefixtures("nothing_of_ones_own", "project")
 def test_the_plateau_of_bert_small_costs_70_gpu_hours_and_fine_tunes_nothing(root):
-    """`studies/plateau-small.yaml`; docs/configuration.md states the hours, at the rate that the scale single-gpu assumes."""
+    """`studies/plateau-small.yaml`; docs/configuration.md has the hours at the rate of the scale single-gpu."""
     experiment = read_experiment(None, [root / "studies/plateau-small.yaml"], None)
     assert len(experiment.runs()) == 7 * 5 and experiment.checkpoints() == []
     assert 65 < hours(experiment, "pretrain", on_gpu=True) < 75 and hours(experiment, "glue") == 0

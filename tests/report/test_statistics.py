@@ -500,7 +500,7 @@ def test_the_authors_scores_show_that_pairwise_is_better_in_small_but_not_in_bas
 
 
 def test_the_documentation_has_what_the_authors_files_give(authors_models, compared):
-    documented = (Path(__file__).parents[2] / "docs/glue.md").read_text(encoding="utf-8").replace("−", "-")
+    documented = (Path(__file__).parents[2] / "docs/report.md").read_text(encoding="utf-8").replace("−", "-")
     for size in ("base", "small"):
         records = [entry for entry in authors_models if entry["size"] == size]
         found = compared(records, TASKS, 200_000)
