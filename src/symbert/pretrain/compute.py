@@ -34,7 +34,7 @@ GIVEN = {
 }
 NO_COMPILER = ("No working C++ compiler", "C++ compile error", "Failed to find C compiler")  # of Inductor, of Triton
 # cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
-# (docs/evidence/gpu-check.md); the rounding stays, because it is part of the identity of runs.
+# (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
 HOPPER = 9  # the major number of its compute capability
 
