@@ -74,23 +74,19 @@ class Operator:
 
         A class of this project under a name of the user's own is a control, in the colour of its class.
         """
-        said = self._said_by_class()
-        class_name = self.path.split(":")[1]
-        if self.path.startswith(f"{BUILT_IN}:") and not self.is_built_in:
-            return replace(said, control_of=name_of(class_name), marker="", line="")
-        return said
-
-    def _said_by_class(self) -> Description:
+        told = Description()
         for statement in self._class.body:
             if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "description":
                 try:
-                    return Description(**{each.arg: ast.literal_eval(each.value) for each in statement.value.keywords})
+                    told = Description(**{word.arg: ast.literal_eval(word.value) for word in statement.value.keywords})
                 except (AttributeError, TypeError, ValueError) as error:
                     raise ConfigError(
                         f"{self.path}: 'description', line {statement.lineno}: {error}; write Description(key=value, "
                         "…) with literals"
                     ) from None
-        return Description()
+        if self.path.startswith(f"{BUILT_IN}:") and not self.is_built_in:
+            return replace(told, control_of=name_of(self.path.split(":")[1]), marker="", line="")
+        return told
 
     @property
     def counted_as(self) -> Description:
