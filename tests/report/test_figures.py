@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
 from legibility import assert_legible
-from report.written import write_exhibit
+from report.written import collected, write_exhibit
 from symbert.errors import ConfigError, UsageError
 from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
-from symbert.report.data import Data
 from symbert.report.figures.figure2 import exit_of, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.panels import draw_survival
@@ -76,14 +75,14 @@ def score_inputs(record, write_scores, report_settings):
 
 def data_of(runs, settings):
     """Data with these runs."""
-    data = Data(settings=settings)
+    data = collected(settings=settings)
     data.runs = runs
     return data
 
 
 def loss_plot(inputs):
     runs, settings = inputs
-    return loss_figure(Data(runs=runs, settings=settings))
+    return loss_figure(collected(runs=runs, settings=settings))
 
 
 def loss_of(inputs):
@@ -92,7 +91,7 @@ def loss_of(inputs):
 
 def checkpoints_plot(inputs):
     files, settings = inputs
-    return checkpoints_figure(Data(curve=files, curve_seeds=[1], settings=settings))
+    return checkpoints_figure(collected(curve=files, curve_seeds=[1], settings=settings))
 
 
 def checkpoints_of(inputs):

@@ -17,11 +17,10 @@ from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.glue.tasks import GLUE
 from symbert.report import published
-from symbert.report.data import read_record
+from symbert.report.collect import read_record
 from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figure
 from symbert.report.figures.figure3_checkpoints import checkpoints_figure
 from symbert.report.imported import import_scores, read_tidy
-from symbert.report.report import data_of, exhibits_of
 from symbert.report.runs import losses_of, read_runs
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style

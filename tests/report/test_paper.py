@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from legibility import assert_legible
-from symbert.report.data import Data
+from report.written import collected
 from symbert.report.report import exhibits_of, write_exhibit
 from symbert.report.style import house_style
 
@@ -69,7 +69,7 @@ def inputs(
 @pytest.fixture
 def given(inputs):
     """The exhibits that there are data for, each with its data: of one drawn per size, of one size."""
-    data = Data(**inputs)
+    data = collected(**inputs)
     made = [exhibit for exhibit in exhibits_of(data) if exhibit.kind != "text"]
     return {exhibit: data.of_size("base") if exhibit.per_size else data for exhibit in made}
 

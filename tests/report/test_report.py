@@ -9,9 +9,9 @@ import pytest
 
 from csv_rows import read_shown
 from damage import assert_named
+from report.written import collected
 from symbert.cli import main
 from symbert.glue.tasks import BESIDE_GLUE
-from symbert.report.data import Data
 from symbert.report.exhibits import EXHIBITS, FORMATS
 from symbert.report.report import exhibits_of, report
 
@@ -158,7 +158,7 @@ def made_of(*without, suites=FINE_TUNED):
     """The exhibits of an experiment that has everything but some data."""
     scores = {name: ["a file"] for name in ("scores", "curve") if name not in without}
     given = {name: ["a file"] for name in GIVEN if name not in without}
-    return [exhibit.id for exhibit in exhibits_of(Data(**given, suites=dict.fromkeys(suites, scores)))]
+    return [exhibit.id for exhibit in exhibits_of(collected(**given, suites=dict.fromkeys(suites, scores)))]
 
 
 def test_an_experiment_of_ones_own_has_every_exhibit():
@@ -166,7 +166,7 @@ def test_an_experiment_of_ones_own_has_every_exhibit():
 
 
 def test_an_experiment_of_a_swept_key_has_its_exits_its_settings_and_its_machines():
-    swept = Data(settings={"a": 1}, sections={"a": 1}, parameters={"a": 1}, grids=["a grid"], contrasts=["a grid"])
+    swept = collected(settings={"a": 1}, sections={"a": 1}, parameters={"a": 1}, grids=["a grid"], contrasts=["a grid"])
     of_runs = {"table-settings", "table-provenance", "table-runs"}
     assert {exhibit.id for exhibit in exhibits_of(swept)} == OF_GRIDS | of_runs
 

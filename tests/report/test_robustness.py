@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from report.written import collected
 from symbert.errors import DataError, MissingInputError
-from symbert.report.data import Data
 from symbert.report.robustness import (
     baseline_scores,
     domain_scores,
@@ -196,7 +196,7 @@ def test_the_comparison_is_of_the_last_step(records, record, write_scores, repor
     before = [entry | {"step": step} for entry in scores for step in (0, 900)]
     files = write_scores(scores + before), write_scores(measured, "robustness")
     given = {"scores": files[0], "robustness": files[1], "finetune_seeds": SEEDS}
-    data = Data(settings=report_settings(tasks=TASKS), **given)
+    data = collected(settings=report_settings(tasks=TASKS), **given)
     assert set(data.trained["step"]) == set(data.robustness["step"]) == {1800}
     with pytest.raises(MissingInputError, match="the last step is 1800, expected 3600"):
-        Data(settings=report_settings(tasks=TASKS, steps=3600), **given).robustness  # noqa: B018
+        collected(settings=report_settings(tasks=TASKS, steps=3600), **given).robustness  # noqa: B018

@@ -19,7 +19,7 @@ from symbert.errors import MissingInputError, UsageError
 from symbert.files import MEGABYTE, publish, read_json
 from symbert.hosts import HOSTS
 from symbert.provenance import PROJECT
-from symbert.report.data import read_record
+from symbert.report.collect import read_record
 
 WORKFLOW = "Snakefile"
 CODE = (  # what repeats the results; of folders all files but those that Python and its packaging make

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from symbert.report import captions, published
-from symbert.report.data import Data
+from symbert.report.collect import Collection
 from symbert.report.published import COLUMNS, SHARED_PAPER
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 from symbert.report.runs import losses_of
@@ -83,8 +83,8 @@ class Claim:
     paper: str
     authors: str | None
     rule: str
-    check: Callable[[Data, str], Finding]  # of a size; raises MissingEvidence
-    unless: Callable[[Data], str | None] = lambda data: None
+    check: Callable[[Collection, str], Finding]  # of a size; raises MissingEvidence
+    unless: Callable[[Collection], str | None] = lambda data: None
 
     @property
     def size(self) -> str:
@@ -92,12 +92,12 @@ class Claim:
         return self.models.partition(":")[0]
 
 
-def other_training(data: Data) -> str | None:
+def other_training(data: Collection) -> str | None:
     """Why losses are not comparable with the paper's; None where they are."""
     return captions.wording_of(data.settings).other_training
 
 
-def other_scores(data: Data) -> str | None:
+def other_scores(data: Collection) -> str | None:
     """Why scores are not comparable with the paper's; None where they are."""
     tables = [table for table in (data.trained, data.curve) if table is not None]
     counted = [table[table["column"].isin(COLUMNS)] for table in tables]
@@ -108,13 +108,13 @@ def other_scores(data: Data) -> str | None:
     return other_training(data) or captions.wording_of(data.settings).other_finetuning
 
 
-def other_robustness(data: Data) -> str | None:
+def other_robustness(data: Collection) -> str | None:
     """As `other_scores`; out-of-domain sets must be whole, too."""
     partial = data.robustness is not None and data.robustness["partial"].any()
     return other_scores(data) or ("out-of-domain sets have other rows than published" if partial else None)
 
 
-def saved(data: Data, size: str, attention: str, kind: str = "parameters") -> float:
+def saved(data: Collection, size: str, attention: str, kind: str = "parameters") -> float:
     """Percentage of parameters that an operator saves against `original`; `kind` is a key of the counts."""
     counts = data.parameters.get(size, {}).get(kind, {})
     for name in ("original", attention):
@@ -123,7 +123,7 @@ def saved(data: Data, size: str, attention: str, kind: str = "parameters") -> fl
     return 100 * (1 - counts[attention] / counts["original"])
 
 
-def final_scores_of(data: Data, size: str, *attentions: str, columns: tuple[str, ...] = COLUMNS) -> pd.Series:
+def final_scores_of(data: Collection, size: str, *attentions: str, columns: tuple[str, ...] = COLUMNS) -> pd.Series:
     """The mean of some score columns (percent) per operator and seed; MissingEvidence names what was not scored."""
     if data.trained is None:
         raise MissingEvidence("no scores")
@@ -141,7 +141,7 @@ def final_scores_of(data: Data, size: str, *attentions: str, columns: tuple[str,
     return means
 
 
-def lead(data: Data, size: str, attention: str, columns: tuple[str, ...] = COLUMNS) -> Comparison:
+def lead(data: Collection, size: str, attention: str, columns: tuple[str, ...] = COLUMNS) -> Comparison:
     """How much higher than `original` an operator scores in the mean of some score columns."""
     final_scores_of(data, size, "original", attention, columns=columns)  # or it says what is missing
     scores = data.trained[(data.trained["size"] == size) & data.trained["column"].isin(columns)]
@@ -195,14 +195,14 @@ def in_points(lead: Comparison) -> str:
     return f"{bounds}, p {p_in_words(lead.holm_p, 3)}"
 
 
-def check_parameters(data: Data, size: str) -> Finding:
+def check_parameters(data: Collection, size: str) -> Finding:
     """Shares of a model's parameters that the variants save, to the printed digit."""
     shares = [round(saved(data, size, name), 2) for name in VARIANTS]
     printed = [published.PARAMETERS_SAVED.get((size, name)) for name in VARIANTS]
     return Finding(listed("{:.2f} %", shares), shares == printed)
 
 
-def check_thirds(data: Data, size: str) -> Finding:
+def check_thirds(data: Collection, size: str) -> Finding:
     """Shares of query, key and value that the variants save: a third, and towards a third with more heads."""
     symmetric = saved(data, size, "symmetric", "attention_parameters")
     few, many = (saved(data, each, "pairwise", "attention_parameters") for each in ("small", size))
@@ -211,13 +211,13 @@ def check_thirds(data: Data, size: str) -> Finding:
     return Finding(ours, math.isclose(symmetric, 100 / 3) and few < many < symmetric)
 
 
-def check_attention_parameters(data: Data, size: str) -> Finding:
+def check_attention_parameters(data: Collection, size: str) -> Finding:
     """Share of query, key and value that `shared` saves, cut off after two digits as it is printed."""
     share = saved(data, size, "shared", "attention_parameters")
     return Finding(f"{share:.4f} %", math.floor(100 * share) / 100 == published.ATTENTION_SAVED.get((size, "shared")))
 
 
-def check_scores(data: Data, size: str) -> Finding:
+def check_scores(data: Collection, size: str) -> Finding:
     """Mean GLUE scores over all seeds, near the printed ones."""
     scores = {name: spread(final_scores_of(data, size, name)).mean for name in HALVED}
     printed = {name: published.SCORES.get((size, name), (math.nan, math.nan)) for name in HALVED}
@@ -225,13 +225,15 @@ def check_scores(data: Data, size: str) -> Finding:
     return Finding(listed("{:.2f}", scores.values()), all(near))
 
 
-def check_lead(data: Data, size: str, attention: str, sign: int = 1, columns: tuple[str, ...] = COLUMNS) -> Finding:
+def check_lead(
+    data: Collection, size: str, attention: str, sign: int = 1, columns: tuple[str, ...] = COLUMNS
+) -> Finding:
     """How much higher than `original` an operator scores, or with a sign of −1 lower, by the primary test."""
     ahead = lead(data, size, attention, columns)
     return Finding(in_points(ahead), is_ahead(ahead, sign))
 
 
-def check_robustness(data: Data, size: str) -> Finding:
+def check_robustness(data: Collection, size: str) -> Finding:
     """How much higher than `original` it scores in the means over all kinds and shares of noise, and over all sets."""
     if data.robustness is None:
         raise MissingEvidence("robustness was not measured")
@@ -276,7 +278,7 @@ def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
     return Interval(low, high)
 
 
-def check_deviations(data: Data, size: str) -> Finding:
+def check_deviations(data: Collection, size: str) -> Finding:
     """Standard deviations of the variants and of `original` over fine-tuning seeds, by intervals of their ratios."""
     *variants, original = (deviation(final_scores_of(data, size, name)) for name in (*VARIANTS, "original"))
     ratios = [ratio_interval(variant, original) for variant in variants]
@@ -339,7 +341,7 @@ def _span(ratio: Interval) -> str:
     return f"{ratio.low:.2f}–{ratio.high:.2f}" if ratio.low else f"< {ratio.high:.2f}"
 
 
-def check_half(data: Data, size: str) -> Finding:
+def check_half(data: Collection, size: str) -> Finding:
     """Steps to 95 % of the highest final score with `pairwise` and `original`.
 
     The checkpoints around each crossing bound their ratio, and the whole of these bounds decides. It must decide the
@@ -358,7 +360,7 @@ def check_half(data: Data, size: str) -> Finding:
     return Finding(ours, None, "one collapsed run") if hangs else Finding(ours, holds)
 
 
-def losses_in(data: Data, size: str, attention: str) -> pd.DataFrame:
+def losses_in(data: Collection, size: str, attention: str) -> pd.DataFrame:
     """The losses of an operator: a row per pre-training seed, a column per step."""
     losses = losses_of(data.runs)
     if (size, attention) not in losses:
@@ -366,12 +368,12 @@ def losses_in(data: Data, size: str, attention: str) -> pd.DataFrame:
     return losses[size, attention]
 
 
-def plateau_exit(data: Data, size: str, attention: str) -> int | None:
+def plateau_exit(data: Collection, size: str, attention: str) -> int | None:
     """Median step at which runs leave the initial plateau; None where more than half stay on it."""
     return exits_of(losses_in(data, size, attention)).median
 
 
-def check_exits(data: Data, size: str, attentions: tuple[str, ...]) -> Finding:
+def check_exits(data: Collection, size: str, attentions: tuple[str, ...]) -> Finding:
     """Steps at which operators leave the initial plateau, near the printed ones."""
     exits = {name: plateau_exit(data, size, name) for name in attentions}
     printed = {name: published.PLATEAU_EXITS.get((size, name), 0) for name in attentions}
@@ -381,7 +383,7 @@ def check_exits(data: Data, size: str, attentions: tuple[str, ...]) -> Finding:
     return Finding(listed("{:,.0f}", exits.values()), all(near))
 
 
-def check_growth(data: Data, size: str) -> Finding:
+def check_growth(data: Collection, size: str) -> Finding:
     """By how much the plateau lengthens from small to base, with `original` and with the variants."""
     if size != "base":
         raise MissingEvidence(f"{size} is not what the paper compares with small")
@@ -391,13 +393,13 @@ def check_growth(data: Data, size: str) -> Finding:
     return Finding(listed("{:.1f} ×", growths), holds)
 
 
-def check_loss(data: Data, size: str, attention: str, expected: float) -> Finding:
+def check_loss(data: Collection, size: str, attention: str, expected: float) -> Finding:
     """How much higher than that of `original` an operator's last validation loss is, near what is expected."""
     ours, original = (float(losses_in(data, size, name).to_numpy()[:, -1].mean()) for name in (attention, "original"))
     return Finding(listed("{:.3f}", [ours - original]), abs(ours - original - expected) <= LOSS_TOLERANCE)
 
 
-def check_step_time(data: Data, size: str) -> Finding:
+def check_step_time(data: Collection, size: str) -> Finding:
     """Percentage of the step time of `original` that `shared` saves, measured in turns on one device."""
     speeds = data.speeds[data.speeds["size"] == size].set_index("attention")
     for name in ("shared", "original"):

@@ -10,7 +10,7 @@ from symbert.configuration import ReportSettings, settings_from
 from symbert.errors import MissingInputError, UsageError
 from symbert.glue import tasks
 from symbert.report import captions
-from symbert.report.data import read_record
+from symbert.report.collect import read_record
 from symbert.report.formats import Table, best_of, decimal_of, heading, to_markdown, write_table
 from symbert.report.formats import table_of as table_of_rows
 from symbert.report.imported import length_of, parted, read_tidy

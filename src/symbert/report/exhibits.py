@@ -1,147 +1,191 @@
-"""The registry of tables, figures and texts: each is declared in a file in the folder of its kind.
+"""The list of tables, figures and texts, in the order of the page. To add one, add its function and its line."""
 
-To add one, add such a file, or a function to one: its place on the page, its files and its caption follow. Its
-declaration is the decorator `exhibit`, with literal values, and the caption is the first paragraph of the function's
-docstring. They are read without importing the file.
-"""
-
-import ast
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from symbert.glue.tasks import BESIDE_GLUE, Suite
+from symbert.glue.tasks import BESIDE_GLUE
+from symbert.report.collect import Collection
+from symbert.report.figures.anatomy import anatomy_figure
+from symbert.report.figures.blimp import blimp_figure
+from symbert.report.figures.corpus import corpus_figure
+from symbert.report.figures.figure2 import loss_figures
+from symbert.report.figures.figure3_checkpoints import checkpoints_figure, suite_checkpoints_figure
+from symbert.report.figures.grids import grids_figure
+from symbert.report.figures.hosts import hosts_figure
+from symbert.report.figures.robustness import robustness_figure
+from symbert.report.formats import Table
+from symbert.report.plots import Plot
+from symbert.report.tables import grids, milestones
+from symbert.report.tables.anatomy import anatomy_table, probes_table
+from symbert.report.tables.blimp import blimp_table
+from symbert.report.tables.claims import claims_table
+from symbert.report.tables.corpus import corpus_table
+from symbert.report.tables.hosts import hosts_table
+from symbert.report.tables.operators import operators_drawing, operators_table, parameters_table, training_table
+from symbert.report.tables.provenance import provenance_table, runs_table, settings_table
+from symbert.report.tables.robustness import robustness_table
+from symbert.report.tables.scores import scores_table, suite_scores_table
+from symbert.report.tables.squad2_answers import answers_table
+from symbert.report.tables.statistics import statistics_table, suite_statistics_table
+from symbert.report.tables.table3_glue import glue_table, published_table, suite_table
+from symbert.report.texts.summary import summary
 
-CHAPTERS = (  # of the page
-    "At a glance",
-    "Claims",
-    "Pre-training",
-    "Robustness",
-    "Operators",
-    "Hosts",
-    "GLUE",
-    *(suite.title for suite in BESIDE_GLUE),
-    "Statistics of scores",
-    "Corpus",
-    "Provenance",
-)
-FORMATS = {  # the first is on the page
-    "table": ("html", "csv", "md", "tex"),
-    "figure": ("png", "pdf", "txt", "tex"),
-    "text": ("txt",),
-}
+Made = Table | Plot | Path | list[str]  # a table, a figure, a drawing that is there already, or lines of a text
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table, figure or text: where it stands, what it shows, and what it is made of.
+    """A table, figure or text: its name is that of its files, in the folder of its kind.
 
-    `reads` and `may_read` name attributes of `symbert.report.data.Data`. An exhibit exists where an experiment has all
-    that it reads.
+    The function returns None where an experiment has no data for it, and for an exhibit per size a dict by size, whose
+    files and headings end in the size.
     """
 
-    kind: str  # table, figure or text
-    name: str  # of its files
-    chapter: str  # one of CHAPTERS
+    name: str
+    function: Callable[[Collection], Made | dict[str, Made] | None]
     heading: str
-    caption: str  # also for those who cannot see a figure
-    place: int = 0  # in its chapter
-    reads: tuple[str, ...] = ()
-    may_read: tuple[str, ...] = ()
-    suite: str = "glue"  # whose scores it reads
-    per_size: bool = False  # drawn once for each size of model
-    of_imported: bool = True  # whether it can be made of imported scores
-    of_grids: bool = False  # whether it is made of a sweep of other keys than hosts, sizes, operators and seeds
-    module: str = ""
-    function: str = ""
-
-    @property
-    def id(self) -> str:
-        """What the page calls it: 'table-corpus'."""
-        return f"{self.kind}-{self.name}"
-
-    @property
-    def stem(self) -> str:
-        """Its files without their formats, below the report's folder; `{size}` stands for a size."""
-        return f"{self.kind}s/{self.name}" + ("_{size}" if self.per_size else "")
-
-    @property
-    def is_of_experiment(self) -> bool:
-        """Whether it shows results, beside what the paper prints and what models have by their shape."""
-        return not {*self.reads, *self.may_read} <= {"parameters"}
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """The formats of its files."""
-        return FORMATS[self.kind]
-
-    @property
-    def rank(self) -> tuple[int, int, str]:
-        """Sort key for the order of the page."""
-        return CHAPTERS.index(self.chapter), self.place, self.id
-
-    def load(self) -> Callable[[Any], Any]:
-        """The function that makes it from `symbert.report.data.Data`."""
-        return getattr(importlib.import_module(f"symbert.report.{self.kind}s.{self.module}"), self.function)
+    caption: str = ""  # of a figure, also for those who cannot see it; a table has its own
 
 
-def exhibit(**declaration: Any) -> Callable[[Callable], Callable]:
-    """Declare the function of a file to make its table or figure; the keywords are fields of `Exhibit`, as literals.
-
-    The name is that of the file, unless it is given. With `per_suite` it is `suite…`, and there is one for each suite
-    beside GLUE that is fine-tuned on: its name, chapter and the start of its heading are of the suite.
-    """
-    return lambda function: function
+OVER_CHECKPOINTS = (
+    "over pre-training checkpoints, one per operator, with the line of 95 % of the highest final score; the key "
+    "beneath says where each curve first reaches it, and its final score."
+)
 
 
-def _declared(kind: str, file: Path) -> list[Exhibit]:
-    """The exhibits of a file, or those of every suite; ValueError for one of no chapter."""
-    made = []
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "exhibit":
-                declared = {"name": file.stem, "module": file.stem, "function": node.name}
-                declared["caption"] = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
-                declared |= {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-                if declared.pop("per_suite", False):
-                    made += [_of_suite(suite, kind, **declared) for suite in BESIDE_GLUE if suite.tasks]
-                else:
-                    made.append(Exhibit(kind, **{"chapter": ""} | declared))
-    if not made or not {each.chapter for each in made} <= set(CHAPTERS):
-        raise ValueError(f"{file}: declare an exhibit, of a chapter of {', '.join(CHAPTERS)}")
-    return made
-
-
-def _of_suite(suite: Suite, kind: str, name: str, heading: str, caption: str, **declared: Any) -> Exhibit:
-    """The exhibit that a function makes of a suite."""
-    words = {"heading": f"{suite.title}: {heading}", "caption": f"{suite.title}. {caption}"}
-    return Exhibit(kind, name.replace("suite", suite.name, 1), suite.title, **words, suite=suite.name, **declared)
-
-
-EXHIBITS: dict[str, Exhibit] = {
-    each.id: each
-    for each in sorted(
-        (
-            declared
-            for kind in FORMATS
-            for file in Path(__file__).parent.glob(f"{kind}s/*.py")
-            if file.stem != "__init__"
-            for declared in _declared(kind, file)
+def _of_suite(suite: str, title: str) -> list[Exhibit]:
+    """The exhibits of a suite beside GLUE."""
+    return [
+        Exhibit(suite, partial(suite_table, suite=suite), f"{title}: scores of this experiment"),
+        Exhibit(
+            f"{suite}_checkpoints",
+            partial(suite_checkpoints_figure, suite=suite),
+            f"{title}: score over checkpoints",
+            f"{title}. Curves of the score of the suite {OVER_CHECKPOINTS}",
         ),
-        key=lambda each: each.rank,
-    )
+        Exhibit(
+            f"{suite}_statistics",
+            partial(suite_statistics_table, suite=suite),
+            f"{title}: differences between operators",
+        ),
+        Exhibit(f"{suite}_scores", partial(suite_scores_table, suite=suite), f"{title}: scores of every seed"),
+        Exhibit(
+            f"{suite}_answers",
+            partial(answers_table, suite=suite),
+            f"{title}: questions with and without an answer",
+        ),
+    ]
+
+
+EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
+    "At a glance": [
+        Exhibit("summary", summary, "What was compared, on what, and what the data support"),
+        Exhibit(
+            "figure2",
+            loss_figures,
+            "Figure 2: validation loss",
+            "Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau.",
+        ),
+        Exhibit("table3_glue", glue_table, "Table 3: scores of this experiment"),
+        Exhibit(
+            "grids",
+            grids_figure,
+            "Losses and exits at each point of the sweep",
+            "Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau.",
+        ),
+        Exhibit("grid_exits", grids.exits_table, "Exits at each point of the sweep"),
+        Exhibit("grid_contrasts", grids.contrasts_table, "Contrasts named before the runs"),
+    ],
+    "Claims": [Exhibit("claims", claims_table, "What became of the papers’ claims")],
+    "Pre-training": [
+        Exhibit(
+            "figure3_checkpoints",
+            checkpoints_figure,
+            "Figure 3: score over checkpoints",
+            f"Curves of the score {OVER_CHECKPOINTS}",
+        ),
+        Exhibit("milestones", milestones.milestones_table, "Milestones"),
+        Exhibit("table2_training", training_table, "Table 2, continued: training"),
+        Exhibit("exits", milestones.exits_table, "Exits from the plateau"),
+    ],
+    "Robustness": [
+        Exhibit(
+            "robustness",
+            robustness_figure,
+            "Score over noise, and out of domain",
+            "Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator; "
+            "the table of robustness gives the numbers.",
+        ),
+        Exhibit("robustness", robustness_table, "Scores on noise and out of domain"),
+    ],
+    "Operators": [
+        Exhibit(
+            "figure1_operators",
+            operators_drawing,
+            "Figure 1: the operators",
+            "How a token x attends to a token y, by each operator: the projections that two tokens go through, and "
+            "what stands between them in the dot product. What an operator learns has its colour, what is computed is "
+            "white."
+            "\n\nColoured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; "
+            "d = h/n. S: a d × d matrix per head; a, b, c: vectors of length h; ∘: element by element. Parameters: of "
+            "a layer, with biases.",
+        ),
+        Exhibit("table1_operators", operators_table, "Table 1: parameters per operator"),
+        Exhibit("table2_parameters", parameters_table, "Table 2: parameters per model"),
+        Exhibit("probes", probes_table, "What operators can express"),
+        Exhibit("anatomy", anatomy_table, "Attention of trained models"),
+        Exhibit(
+            "anatomy",
+            anatomy_figure,
+            "Attention over pre-training",
+            "Curves over pre-training steps, from the start: means over the heads of each operator of the symmetry of "
+            "their scores, the width of their logits, the entropy of their attention, and the share that a token gives "
+            "to itself.",
+        ),
+    ],
+    "Hosts": [
+        Exhibit("hosts", hosts_table, "Operators in other hosts"),
+        Exhibit(
+            "hosts",
+            hosts_figure,
+            "Other hosts over training",
+            "Curves over training steps of what each host but the encoder measures on held-out data, one per operator; "
+            "a panel per host and size.",
+        ),
+    ],
+    "GLUE": [Exhibit("table3_published", published_table, "Table 3 as the paper prints it")],
+    **{suite.title: _of_suite(suite.name, suite.title) for suite in BESIDE_GLUE if suite.tasks},
+    "BLiMP": [
+        Exhibit("blimp", blimp_table, "BLiMP: accuracy by phenomenon"),
+        Exhibit(
+            "blimp",
+            blimp_figure,
+            "BLiMP: accuracy over checkpoints",
+            "Curves over pre-training steps of the share of minimal pairs in which each operator finds the acceptable "
+            "sentence likelier, with the line of chance; a panel per host and size.",
+        ),
+    ],
+    "Statistics of scores": [
+        Exhibit("statistics", statistics_table, "Differences between operators"),
+        Exhibit("scores", scores_table, "Scores of every seed"),
+    ],
+    "Corpus": [
+        Exhibit(
+            "corpus",
+            corpus_figure,
+            "Perplexity, length and tokens of documents",
+            "Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the "
+            "table of documents gives the counts.",
+        ),
+        Exhibit("corpus", corpus_table, "Documents read, dropped and kept"),
+    ],
+    "Provenance": [
+        Exhibit("settings", settings_table, "Settings, and the paper’s"),
+        Exhibit("provenance", provenance_table, "What made this report"),
+        Exhibit("runs", runs_table, "What the models were computed on"),
+    ],
 }
-
-
-def exhibit_of(kind: str, stem: str) -> Exhibit:
-    """The exhibit of a file, by its name without format; of one drawn per size, under the name and heading of its size.
-
-    KeyError for a file of none.
-    """
-    if (known := EXHIBITS.get(f"{kind}-{stem}")) is not None:
-        return known
-    name, _, size = stem.rpartition("_")
-    drawn = EXHIBITS[f"{kind}-{name}"]
-    return replace(drawn, name=stem, heading=f"{drawn.heading}, {size}")
+OF_PAPER = ("table1_operators", "table2_parameters", "table3_published")  # which need no experiment
+OF_SWEEP = ("grids", "grid_exits", "grid_contrasts", "settings", "provenance", "runs")  # of keys that no page compares

@@ -20,7 +20,7 @@ from symbert.glue.tasks import GLUE, OWN, task_named
 from symbert.paths import key
 from symbert.report import order, published
 from symbert.report.captions import model_name
-from symbert.report.data import RESULTS
+from symbert.report.collect import RESULTS
 from symbert.report.report import report
 from symbert.report.scores import CELL, Record, is_score
 from symbert.report.statistics import MEANS

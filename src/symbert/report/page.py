@@ -14,7 +14,7 @@ from symbert import __version__
 from symbert.configuration import ReportSettings
 from symbert.files import write_text
 from symbert.report import captions
-from symbert.report.exhibits import CHAPTERS, Exhibit, exhibit_of
+from symbert.report.exhibits import Exhibit
 from symbert.report.formats import TEMPLATES, caption_and_explanation
 from symbert.report.statistics import STAND_IN
 
@@ -26,51 +26,53 @@ FILES = {  # other formats of tables and figures, with their media types
     ".pdf": "application/pdf",
     ".txt": "text/plain;charset=utf-8",
 }
+PICTURES = {".png": "image/png", ".svg": "image/svg+xml"}
 # Chapters that a reader opens: what is compared, and how it was made.
 FOLDED = ("Operators", "GLUE", "Corpus", "Provenance")
-NARROW = 800  # pixels up to which a figure leaves room for another beside it
-FIGURE_1 = Exhibit(
-    "figure",
-    "figure1_operators",
-    "Operators",
-    "Figure 1: the operators",
-    "How a token x attends to a token y, by each operator: the projections that two tokens go through, and what stands "
-    "between them in the dot product. What an operator learns has its colour, what is computed is white."
-    "\n\nColoured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; d = h/n. "
-    "S: a d × d matrix per head; a, b, c: vectors of length h; ∘: element by element. Parameters: of a layer, with "
-    "biases.",
-    place=1,
-)
+NARROW = 512  # CSS pixels up to which a figure leaves room for another beside it
+
+
+@dataclass(frozen=True)
+class Written:
+    """An exhibit of a chapter, and its files, that of the page first."""
+
+    chapter: str
+    exhibit: Exhibit
+    files: list[Path]
+
+    @property
+    def id(self) -> str:
+        """The anchor of the exhibit on the page: 'table-corpus'."""
+        return f"{'table' if self.files[0].suffix == '.html' else 'figure'}-{self.exhibit.name}"
 
 
 @dataclass(frozen=True)
 class Shown:
     """A table or figure on the page: HTML, and addresses of its other formats, which hold them, by name."""
 
-    exhibit: Exhibit
+    id: str
+    heading: str
     body: Markup
     files: dict[str, str]
     is_narrow: bool = False
 
 
-def write_page(folder: Path, settings: ReportSettings) -> None:
-    """Write report.html from the tables, figures and the summary in a folder; other formats are offered with them.
+def write_page(folder: Path, settings: ReportSettings, written: list[Written]) -> None:
+    """Write report.html from the files of exhibits in a folder; other formats are offered with them.
 
     The page says at its top which data are stand-ins, and not again in every heading as single files do.
     """
-    wording, summary = captions.wording_of(settings), folder / "texts/summary.txt"
-    tables, figures = sorted(folder.glob("tables/*.html")), sorted(folder.glob("figures/*.png"))
-    shown = [*map(_table, tables), *map(_figure, figures), _operators()]
-    shown.sort(key=lambda shown: shown.exhibit.rank)
+    wording = captions.wording_of(settings)
+    texts = [exhibit for exhibit in written if exhibit.files[0].suffix == ".txt"]
+    chapters = groupby((exhibit for exhibit in written if exhibit not in texts), key=lambda exhibit: exhibit.chapter)
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
         experiment=settings.experiment,
         warnings=wording.warnings,
-        summary=_shortened(summary.read_text(encoding="utf-8")).splitlines() if summary.is_file() else [],
-        first=CHAPTERS[0],
+        summary=[line for text in texts for line in _shortened(_text_of(text.files[0])).splitlines()],
         folded=FOLDED,
         facts=wording.facts | captions.data_of(settings),
-        chapters=[(name, list(group)) for name, group in groupby(shown, key=lambda shown: shown.exhibit.chapter)],
+        chapters=[(name, list(map(_shown, group))) for name, group in chapters],
     )
     write_text(folder / "report.html", page)
 
@@ -84,40 +86,33 @@ def _shortened(text: str) -> str:
     return text.replace(STAND_IN, "")
 
 
-def _table(file: Path) -> Shown:
-    """A table from its .html file."""
-    body = Markup(_shortened(body_of(file.read_text(encoding="utf-8"))))  # escaped when it was written
-    return Shown(exhibit_of("table", file.stem), body, _files(file))
+def _text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
-def _figure(file: Path) -> Shown:
-    """A figure from its PNG file."""
-    content, figure = file.read_bytes(), exhibit_of("figure", file.stem)
-    width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # in the header, IHDR
-    text = _shortened(file.with_suffix(".txt").read_text(encoding="utf-8"))
-    size = {"width": round(PIXEL * width), "height": round(PIXEL * height)}
-    body = _body_of_figure(figure, text, _data("image/png", content), size)
-    return Shown(figure, body, _files(file), width <= NARROW)
-
-
-def _operators() -> Shown:
-    """Figure 1, a drawing of the operators that are built in."""
-    content = (Path(__file__).parent / "templates/figure1.svg").read_bytes()
-    size = {"width": 720, "height": 404}  # as the file says
-    return Shown(FIGURE_1, _body_of_figure(FIGURE_1, FIGURE_1.caption, _data("image/svg+xml", content), size), {})
-
-
-def _body_of_figure(figure: Exhibit, text: str, source: str, size: dict[str, int]) -> Markup:
+def _shown(written: Written) -> Shown:
+    """A table from its .html file, a figure from its .png with the caption of its .txt, or a drawing."""
+    first, heading = written.files[0], written.exhibit.heading
+    others = {file.suffix: file for file in written.files[1:]}
+    addresses = {file.name: _data(FILES[suffix], file.read_bytes()) for suffix, file in others.items()}
+    if first.suffix == ".html":
+        return Shown(written.id, heading, Markup(_shortened(body_of(_text_of(first)))), addresses)  # escaped already
+    content, text = first.read_bytes(), written.exhibit.caption
+    if first.suffix == ".svg":
+        width, height = 720, 404  # as the file says
+    else:
+        width, height = (round(PIXEL * int.from_bytes(content[at : at + 4])) for at in (16, 20))  # in the header, IHDR
+        text = _shortened(_text_of(others[".txt"]))
     caption, explanation = caption_and_explanation(text)
-    alternative, _ = caption_and_explanation(figure.caption)
-    parts = {"source": source, "alternative": alternative, "caption": caption, "explanation": explanation}
-    return Markup(TEMPLATES.get_template("figure.html").render(**parts, **size))
-
-
-def _files(file: Path) -> dict[str, str]:
-    """The other formats of a table or figure, by name."""
-    others = [other for suffix in FILES if (other := file.with_suffix(suffix)).is_file()]
-    return {other.name: _data(FILES[other.suffix], other.read_bytes()) for other in others}
+    body = TEMPLATES.get_template("figure.html").render(
+        source=_data(PICTURES[first.suffix], content),
+        alternative=caption_and_explanation(written.exhibit.caption)[0],
+        width=width,
+        height=height,
+        caption=caption,
+        explanation=explanation,
+    )
+    return Shown(written.id, heading, Markup(body), addresses, width <= NARROW)
 
 
 def _data(kind: str, content: bytes) -> str:

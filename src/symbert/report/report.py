@@ -1,38 +1,23 @@
 """The command `report`: one process reads the files of an experiment, and writes its tables, figures and page."""
 
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from symbert.configuration import (
-    GlueSettings,
-    MinimalPairSettings,
-    ReportSettings,
-    TaskSettings,
-    annotations_of,
-    define_own,
-    filter_of,
-    protocol_of,
-    settings_from,
-    training_of,
-    values_of,
-)
-from symbert.experiment.sweep import grids_of
+from symbert.configuration import define_own
 from symbert.files import copy_file, write_text
-from symbert.glue.tasks import SUITES, tasks_of_suite
-from symbert.hosts import ENCODER
-from symbert.operators import OPERATORS
 from symbert.report import published
-from symbert.report.data import Data, read_record
-from symbert.report.exhibits import EXHIBITS, Exhibit
-from symbert.report.formats import write_table
-from symbert.report.grids import has_answers
-from symbert.report.page import write_page
-from symbert.sizes import SIZES
+from symbert.report.collect import Collection, collect, counted, read_record
+from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Exhibit, Made
+from symbert.report.formats import Table, write_table
+from symbert.report.page import Written, write_page
+from symbert.report.plots import write_plot
+from symbert.report.style import house_style
 
-Record = dict[str, Any]
-PAPERS_SIZES = ("small", "base")
-FEWEST_SEEDS = 3  # of pre-training, over which exits from the plateau are compared
+FORMATS = {  # of the files of each kind; the first is on the page
+    "tables": ("html", "csv", "md", "tex"),
+    "figures": ("png", "pdf", "txt", "tex"),
+    "texts": ("txt",),
+}
 
 
 def report(folder: Path, /, paper: bool = False) -> None:
@@ -42,113 +27,50 @@ def report(folder: Path, /, paper: bool = False) -> None:
     no experiment are written, into `folder`. DataError names a file that is missing, damaged or of another experiment.
     """
     if paper:
-        write_exhibits(Data(parameters=counted((), published.OPERATORS)), folder)
+        write_exhibits(Collection(parameters=counted((), published.OPERATORS)), folder)
         return
     folder, record = read_record(folder)
     if "origin" not in record["inputs"]:
         define_own(record["configuration"])
-    data, output = data_of(record), folder / "report"
+    data, output = collect(record), folder / "report"
     written = write_exhibits(data, output)
-    surplus = [file for kind in ("tables", "figures", "texts") for file in output.glob(f"{kind}/*")]
-    for file in {*surplus, *output.glob("experiment-*.json")} - {*written}:  # of an earlier configuration
-        file.unlink()
-    write_page(output, data.settings)
+    surplus = [file for kind in FORMATS for file in output.glob(f"{kind}/*")]
+    for file in {*surplus, *output.glob("experiment-*.json")}.difference(*(each.files for each in written)):
+        file.unlink()  # of an earlier configuration
+    write_page(output, data.settings, written)
     copy_file(folder / "experiment.json", output / f"experiment-{record['key']}.json")
 
 
-def data_of(record: Record) -> Data:
-    """The data of an experiment, by its experiment.json as `read_record` gives it."""
-    settings = settings_from(record["report"], ReportSettings, "experiment.json: 'report'")
-    inputs, sweep = record["inputs"], record["configuration"]["sweep"]
-    of_suites = {
-        suite: {"scores": files, "curve": inputs["curve"].get(suite)} for suite, files in inputs["scores"].items()
-    }
-    swept = grids_of(record["configuration"]) if "grids" in inputs else []
-    grids = [(grid, inputs["grids"][grid.name]) for grid in swept]
-    known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
-    return Data(
-        settings=settings,
-        sections=sections_of(record),
-        parameters=counted(sweep["sizes"], known or ["original"]),
-        origin=inputs.get("origin"),
-        **of_suites.pop("glue"),
-        suites=of_suites,
-        finetune_seeds=sweep["finetune_seeds"],
-        curve_seeds=sweep["curve"]["finetune_seeds"],
-        pretrain_seeds=sweep["pretrain_seeds"] if len(sweep["pretrain_seeds"]) >= FEWEST_SEEDS else [],
-        runs=inputs["runs"],
-        grids=grids,
-        contrasts=[grid for grid, _ in grids if has_answers(grid)],
-        hosts=inputs.get("runs_of_others"),
-        manifest=inputs.get("manifest"),
-        **{name: inputs.get(name) for name in ("robustness", "blimp", "speeds", "parts")},
-        **{name: next(iter(inputs.get(name, [])), None) for name in ("anatomy", "probes")},
-    )
+def write_exhibits(data: Collection, folder: Path) -> list[Written]:
+    """Write every exhibit that there are data for, in all formats, in the order of the page.
 
-
-def sections_of(record: Record) -> Record:
-    """The settings of each stage by name, for the table of provenance; of imported scores only the report's."""
-    config, of_report = record["configuration"], {"report": record["report"]}
-    if "origin" in record["inputs"]:
-        return of_report
-    sections = {
-        "filter": {**filter_of(config), "annotations": annotations_of(config)},
-        "pack": config["corpus"]["pack"],
-        "pretrain": values_of(training_of(config, ENCODER)),
-        "task": values_of(protocol_of(config, "glue", TaskSettings)),
-        "glue": values_of(protocol_of(config, "glue", GlueSettings)),
-        **of_report,
-    }
-    for suite in SUITES.values():
-        if suite.name != "glue" and tasks_of_suite(suite.name, config["sweep"]["tasks"]):
-            sections[suite.rows_section] = values_of(protocol_of(config, suite.name, TaskSettings))
-            sections[suite.name] = values_of(protocol_of(config, suite.name, GlueSettings))
-    if "blimp" in config["sweep"]["suites"]:
-        sections["blimp"] = values_of(protocol_of(config, "blimp", MinimalPairSettings))
-    return sections
-
-
-def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:
-    """Parameters of each of these operators, in these sizes and those of the paper."""
-    from symbert.model.parameters import counts_of  # imports torch
-
-    chosen = {*PAPERS_SIZES, *sizes}
-    return {size: counts_of(size, list(attention)) for size in SIZES if size in chosen}
-
-
-def exhibits_of(data: Data) -> list[Exhibit]:
-    """Those that there are data for, in the order of the page."""
-    known = [exhibit for exhibit in EXHIBITS.values() if exhibit.suite in data.by_suite]
-    made = [exhibit for exhibit in known if all(map(data.by_suite[exhibit.suite].has, exhibit.reads))]
-    if data.has("grids"):
-        return [exhibit for exhibit in made if exhibit.of_grids]
-    return [exhibit for exhibit in made if data.origin is None or exhibit.of_imported]
-
-
-def write_exhibits(data: Data, folder: Path) -> list[Path]:
-    """Write every exhibit that there are data for, in all formats; returns its files."""
+    Without settings these are the tables of the paper, and of a sweep of other keys its exits.
+    """
+    chosen = OF_PAPER if data.settings is None else OF_SWEEP if data.grids else None
     written = []
-    for exhibit in exhibits_of(data):
-        shown = data.by_suite[exhibit.suite]
-        for size in dict.fromkeys(data.runs["size"]) if exhibit.per_size else [""]:
-            stem = folder / exhibit.stem.format(size=size)
-            files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in exhibit.formats]
-            write_exhibit(exhibit, shown.of_size(size) if size else shown, files)
-            written += files
+    with house_style():
+        for chapter, exhibits in EXHIBITS.items():
+            for exhibit in exhibits:
+                made = exhibit.function(data) if chosen is None or exhibit.name in chosen else None
+                if isinstance(made, dict):
+                    for size, part in made.items():
+                        of_size = replace(exhibit, name=f"{exhibit.name}_{size}", heading=f"{exhibit.heading}, {size}")
+                        written.append(Written(chapter, of_size, write_exhibit(of_size, part, folder)))
+                elif made is not None:
+                    written.append(Written(chapter, exhibit, write_exhibit(exhibit, made, folder)))
     return written
 
 
-def write_exhibit(exhibit: Exhibit, data: Data, output: list[Path]) -> None:
-    """Write an exhibit; the suffix of each file decides its format."""
-    make = exhibit.load()
-    if exhibit.kind == "text":
-        for path in output:
-            write_text(path, "\n".join(make(data)) + "\n")
-    elif exhibit.kind == "table":
-        write_table(make(data), output)
+def write_exhibit(exhibit: Exhibit, made: Made, folder: Path) -> list[Path]:
+    """Write a table, figure or text in all formats of its kind; returns its files, that of the page first."""
+    if isinstance(made, Path):
+        return [made]
+    kind = "tables" if isinstance(made, Table) else "texts" if isinstance(made, list) else "figures"
+    files = [folder / kind / f"{exhibit.name}.{suffix}" for suffix in FORMATS[kind]]
+    if isinstance(made, Table):
+        write_table(made, files)
+    elif isinstance(made, list):
+        write_text(files[0], "\n".join(made) + "\n")
     else:
-        from symbert.report.plots import write_plot
-        from symbert.report.style import house_style
-
-        with house_style():
-            write_plot(make(data), exhibit.caption, output)
+        write_plot(made, exhibit.caption, files)
+    return files

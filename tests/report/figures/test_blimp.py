@@ -6,8 +6,8 @@ from matplotlib.collections import PolyCollection
 
 from report.conftest import write
 from report.judgements import judgement
+from report.written import collected
 from symbert.operators import OPERATORS
-from symbert.report.data import Data
 from symbert.report.figures.blimp import blimp_figure
 from symbert.report.style import house_style, looks_of
 
@@ -32,7 +32,7 @@ def plot_of(options_of):
 
     def make(*records):
         with house_style():
-            return blimp_figure(Data(**options_of(*records)))
+            return blimp_figure(collected(**options_of(*records)))
 
     return make
 

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from legibility import assert_legible
+from report.written import collected
 from symbert.corpus.counts import EDGES, histogram
 from symbert.errors import DataError
-from symbert.report.data import Data
 from symbert.report.figures.corpus import corpus_figure, median_of
 from symbert.report.style import house_style
 
 
 def plot_of(files, settings):
-    return corpus_figure(Data(parts=files, settings=settings))
+    return corpus_figure(collected(parts=files, settings=settings))
 
 
 def figure_of(files, settings):

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from report.written import collected
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
 from symbert.hosts import HOSTS
-from symbert.report.data import Data
 from symbert.report.figures.hosts import hosts_figure
 from symbert.report.style import house_style, looks_of
 
@@ -44,7 +44,7 @@ def plot(report_settings):
 
     def draw(*runs):
         with house_style():
-            return hosts_figure(Data(hosts=list(runs), settings=report_settings(steps=1000)))
+            return hosts_figure(collected(hosts=list(runs), settings=report_settings(steps=1000)))
 
     return draw
 

@@ -7,12 +7,11 @@ import pytest
 from csv_rows import read_shown
 from report.conftest import write
 from report.judgements import judgement
-from report.written import write_exhibit
+from report.written import collected, write_exhibit
 from symbert.errors import DataError, IntegrityError
 from symbert.glue.blimp import PARADIGMS, PHENOMENA
 from symbert.glue.kept import hashed
 from symbert.report.blimp import read_judgements
-from symbert.report.data import Data
 from symbert.report.tables.blimp import blimp_table
 
 MIRROR = {"glue_source": "mirror", "corpus_source": "mirror", "suites": {"blimp": "b11a"}}
@@ -28,7 +27,7 @@ def files_of(tmp_path):
 def table_of(files_of, report_settings):
     """The table of such records."""
     return lambda *records, **changes: blimp_table(
-        Data(settings=report_settings(**{**MIRROR, **changes}), blimp=files_of(*records))
+        collected(settings=report_settings(**{**MIRROR, **changes}), blimp=files_of(*records))
     )
 
 

@@ -2,12 +2,12 @@
 
 import json
 
-from symbert.report.data import Data
+from report.written import collected
 from symbert.report.tables.provenance import provenance_table
 
 
 def facts(runs=(), **given):
-    rows = provenance_table(Data(sections={"report": {}}, runs=list(runs), **given)).frame.to_dict("records")
+    rows = provenance_table(collected(sections={"report": {}}, runs=list(runs), **given)).frame.to_dict("records")
     return {row["what"]: row["value"] for row in rows}
 
 

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from symbert.report.data import Data
+from report.written import collected
 from symbert.report.formats import to_csv, to_markdown
 from symbert.report.tables.robustness import robustness_table
 
@@ -32,7 +32,7 @@ def table_of(write_scores, report_settings):
         settings = report_settings(tasks=TASKS, **(GLUE | changes))
         files = write_scores(scores), write_scores(measured, "robustness")
         return robustness_table(
-            Data(settings=settings, scores=files[0], robustness=files[1], finetune_seeds=list(seeds))
+            collected(settings=settings, scores=files[0], robustness=files[1], finetune_seeds=list(seeds))
         )
 
     return make

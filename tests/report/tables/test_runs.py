@@ -5,14 +5,14 @@ import shutil
 
 import pytest
 
+from report.written import collected
 from symbert.errors import DataError
-from symbert.report.data import Data
 from symbert.report.machines import gpus, hours, read_pretrained
 from symbert.report.tables.provenance import runs_table
 
 
 def rows(*runs, hosts=()):
-    return runs_table(Data(runs=list(runs), hosts=list(hosts))).frame.to_dict("records")
+    return runs_table(collected(runs=list(runs), hosts=list(hosts))).frame.to_dict("records")
 
 
 def test_a_run_of_one_session_has_its_hours_and_hashes(pretrained):
@@ -71,5 +71,5 @@ def test_a_file_that_is_of_no_run_is_named(tmp_path):
 
 def test_imported_results_name_their_files_and_hashes():
     told = {"name": "authors", "files": {"scores.csv": "ab12", "losses.csv": "cd34"}, "steps": 200_000}
-    (row,) = runs_table(Data(origin=told)).frame.to_dict("records")
+    (row,) = runs_table(collected(origin=told)).frame.to_dict("records")
     assert (row["name"], row["files"], row["steps"]) == ("authors", "scores.csv ab12, losses.csv cd34", 200_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbert.report.data import Data
+from report.written import collected
 from symbert.report.tables.provenance import settings_table
 
 PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
@@ -19,7 +19,7 @@ def bold(table):
 
 def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(report_settings):
     changes = {"pretrain": {"learning_rate": 1e-3}, "glue": {"max_examples": 1000, "epochs": 3}}
-    table = settings_table(Data(settings=report_settings(**changes)))
+    table = settings_table(collected(settings=report_settings(**changes)))
     found = cells(table)
     assert found["pretrain.steps"] == ("1,800", "200,000")
     assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
@@ -34,7 +34,7 @@ def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(report_
 def test_keys_of_suites_and_hosts_stand_in_the_table(report_settings):
     """They were left out: a decoder of 5,000 steps stood under `pretrain.steps` 1,800."""
     own = {"suites.squad2.epochs": 2, "hosts.decoder.steps": 5000}
-    found = cells(settings_table(Data(settings=report_settings(overrides=own))))
+    found = cells(settings_table(collected(settings=report_settings(overrides=own))))
     assert found["suites.squad2.epochs"] == ("2", "–") and found["hosts.decoder.steps"] == ("5,000", "–")
 
 
@@ -50,5 +50,5 @@ def test_keys_of_suites_and_hosts_stand_in_the_table(report_settings):
     ],
 )
 def test_recipe_sources_filter_and_small_differences_stand_out(report_settings, changes, key, shown):
-    table = settings_table(Data(settings=report_settings(**(PAPER | changes))))
+    table = settings_table(collected(settings=report_settings(**(PAPER | changes))))
     assert cells(table)[key] == shown and bold(table) == {key}

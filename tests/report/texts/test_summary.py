@@ -8,9 +8,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from report.written import collected
 from symbert.glue.tasks import GLUE, OWN, SUITES
 from symbert.report import captions
-from symbert.report.data import Data
 from symbert.report.texts.summary import summary
 
 STEPS = range(50, 1801, 50)
@@ -22,14 +22,14 @@ def sentences(write_scores, report_settings, record, runs_of):
     one, and whose exits come after so many steps, a different one in each pre-training seed."""
 
     def make(points=None, finetune_seeds=(1, 2), exits=None, **settings):
-        source, data = random.Random(1), Data(settings=report_settings(tasks=["rte", "sst2"], **settings))
+        source, data = random.Random(1), collected(settings=report_settings(tasks=["rte", "sst2"], **settings))
         if points is not None:
             cells = itertools.product(points, ("rte", "sst2"), finetune_seeds)
             records = [
                 record("tiny", name, 1800, task, seed, 0.6 + points[name] / 100 + source.gauss(0, 0.002))
                 for name, task, seed in cells
             ]
-            data = Data(settings=data.settings, scores=write_scores(records), finetune_seeds=list(finetune_seeds))
+            data = collected(settings=data.settings, scores=write_scores(records), finetune_seeds=list(finetune_seeds))
         runs = [
             ("tiny", name, seed, STEPS, [_loss(step, leaves) for step in STEPS])
             for name, steps in (exits or {}).items()
@@ -64,7 +64,7 @@ def beside_glue(write_scores, report_settings, record):
         options |= {"scores": write_scores(of_glue)} if glue else {}
         tasks = [*(["rte"] if glue else []), *SUPERGLUE]
         settings = report_settings(**{"tasks": tasks, "suites": {"superglue": "ab12"}, **settings})
-        return Data(settings=settings, **options)
+        return collected(settings=settings, **options)
 
     return make
 
@@ -97,7 +97,7 @@ def test_models_without_pre_training_are_told(beside_glue):
 def _of_hosts(report_settings, *runs, steps, **settings):
     """Data of the runs (host, attention) of other hosts of one seed, without the encoder."""
     asked_for = [[host, "tiny", attention, 1] for host, attention in runs]
-    data = Data(settings=report_settings(host_runs=asked_for, host_steps=steps, **settings), hosts=["decoder"])
+    data = collected(settings=report_settings(host_runs=asked_for, host_steps=steps, **settings), hosts=["decoder"])
     data.hosts = pd.DataFrame(asked_for, columns=["host", "size", "attention", "pretrain_seed"])
     return data
 
@@ -119,7 +119,7 @@ def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(repo
 
 
 def test_of_minimal_pairs_alone_it_is_not_said_that_there_are_no_scores(report_settings):
-    data = Data(settings=report_settings(), blimp=["step-1000.json"])
+    data = collected(settings=report_settings(), blimp=["step-1000.json"])
     assert "judgements of minimal pairs are not tested" in summary(data)[2] and "no scores" not in summary(data)[2]
 
 

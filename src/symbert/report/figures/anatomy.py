@@ -1,8 +1,7 @@
 """How attention changes over pre-training: symmetry, width, entropy and own share of each operator's heads."""
 
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.panels import band_entries, draw_seeds, entries_of, page_of, prepare
 from symbert.report.plots import Plot
 from symbert.report.style import looks_of
@@ -16,11 +15,12 @@ SHOWN = {
 }
 
 
-@exhibit(chapter="Operators", place=7, heading="Attention over pre-training", reads=("settings", "anatomy"))
-def anatomy_figure(data: Data) -> Plot:
+def anatomy_figure(data: Collection) -> Plot | None:
     """Curves over pre-training steps, from the start: means over the heads of each operator of the symmetry of their
     scores, the width of their logits, the entropy of their attention, and the share that a token gives to itself.
     """
+    if data.anatomy is None:
+        return None
     heads, settings = data.anatomy, data.settings
     looks, seeds = looks_of(heads["attention"]), heads["pretrain_seed"].nunique()
     panels = [(size, measure) for size in dict.fromkeys(heads["size"]) for measure in SHOWN]

@@ -2,8 +2,7 @@
 
 from symbert.report import captions
 from symbert.report.blimp import accuracies
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.panels import Entry, band_entries, draw_seeds, entries_of, page_of, prepare
 from symbert.report.plots import Plot
 from symbert.report.style import MAJORITY_LINE, looks_of
@@ -12,11 +11,12 @@ from symbert.report.tables.blimp import pairs_in_words
 PANEL, CHANCE = 2.4, 50  # inches; percent
 
 
-@exhibit(chapter="BLiMP", place=2, heading="BLiMP: accuracy over checkpoints", reads=("settings", "blimp"))
-def blimp_figure(data: Data) -> Plot:
+def blimp_figure(data: Collection) -> Plot | None:
     """Curves over pre-training steps of the share of minimal pairs in which each operator finds the acceptable sentence
     likelier, with the line of chance; a panel per host and size.
     """
+    if data.blimp is None:
+        return None
     judgements, settings = data.blimp, data.settings
     means, looks = accuracies(judgements)["accuracy"], looks_of(judgements["attention"])
     curves = {  # of the seeds that judged at every step: others did at the last one only

@@ -9,9 +9,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from symbert.corpus.counts import EDGES
 from symbert.errors import DataError
 from symbert.report import captions
+from symbert.report.collect import Collection
 from symbert.report.corpus_counts import REMEDY, Row
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
 from symbert.report.panels import RIGHT, Entry, draw_key, figure_of, round_numbers
 from symbert.report.plots import Plot
 from symbert.report.style import LIMIT_LINE
@@ -23,18 +22,14 @@ TICKS = 7  # at most, on an axis
 MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a panel
 
 
-@exhibit(
-    chapter="Corpus",
-    place=1,
-    heading="Perplexity, length and tokens of documents",
-    reads=("settings", "parts"),
-)
-def corpus_figure(data: Data) -> Plot:
+def corpus_figure(data: Collection) -> Plot | None:
     """Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the table of
     documents gives the counts.
 
     DataError where a histogram is not complete.
     """
+    if not data.parts:
+        return None
     counts, records = ([part[half] for part in data.parts] for half in ("counts", "record"))
     perplexity, characters = ({side: _bins(counts, name, side) for side in COLORS} for name in FILTERED)
     for record in records:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from symbert.configuration import ReportSettings
 from symbert.report import captions, panels, published
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
 from symbert.report.runs import losses_of, size_of
@@ -27,15 +27,20 @@ RULE = (
 OF_SEVERAL = "Large markers are medians over seeds, ticks single seeds; a + is a run that is on the plateau at its end."
 
 
-@exhibit(chapter="At a glance", place=1, heading="Figure 2: validation loss", reads=("settings", "runs"), per_size=True)
-def loss_figure(data: Data) -> Plot:
-    """Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau.
+def loss_figures(data: Collection) -> dict[str, Plot]:
+    """The figure of each size: validation loss, and beneath it where each operator leaves the initial plateau."""
+    runs = data.runs.groupby("size", sort=False)
+    return {size: loss_figure(of_size, data.settings) for size, of_size in runs}
+
+
+def loss_figure(runs: pd.DataFrame, settings: ReportSettings) -> Plot:
+    """The figure of the runs of one size.
 
     The authors' losses are hollow markers where they may stand beside these. From three pre-training seeds there is a
     panel with the share of runs that are still on the plateau.
     """
-    settings, size = data.settings, size_of(data.runs)
-    losses = {attention: seeds for (_, attention), seeds in losses_of(data.runs).items()}
+    size = size_of(runs)
+    losses = {attention: seeds for (_, attention), seeds in losses_of(runs).items()}
     looks, counts = looks_of(losses), [*map(len, losses.values())]
     wording = captions.wording_of(settings)
     beside = wording.other_training is None

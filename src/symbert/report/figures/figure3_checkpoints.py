@@ -5,8 +5,7 @@ from matplotlib.axes import Axes
 
 from symbert.configuration import ReportSettings
 from symbert.report import captions, order, panels, statistics
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import heading
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
@@ -16,24 +15,23 @@ from symbert.report.style import LIMIT_LINE, MAJORITY_LINE, MARK, Look, looks_of
 COLUMNS = [("95 % reached at", 0.79), ("final score", panels.RIGHT)]
 
 
-@exhibit(chapter="Pre-training", place=2, heading="Figure 3: score over checkpoints", reads=("settings", "curve"))
-def checkpoints_figure(data: Data) -> Plot:
+def checkpoints_figure(data: Collection) -> Plot | None:
     """Curves of the score over pre-training checkpoints, one per operator, with the line of 95 % of the highest final
     score; the key beneath says where each curve first reaches it, and its final score.
 
     A panel per size; an empty one where no task counts for GLUE.
     """
+    if data.curve is None:
+        return None
     return curves_of_checkpoints(data.curve, data.settings)
 
 
-@exhibit(
-    name="suite_checkpoints", per_suite=True, place=2, heading="score over checkpoints", reads=("settings", "curve")
-)
-def suite_checkpoints_figure(data: Data) -> Plot:
+def suite_checkpoints_figure(data: Collection, suite: str) -> Plot | None:
     """Curves of the score of the suite over pre-training checkpoints, one per operator, with the line of 95 % of the
     highest final score; the key beneath says where each curve first reaches it, and its final score.
     """
-    return curves_of_checkpoints(data.curve, data.settings)
+    curve = data.curve_of(suite)
+    return None if curve is None else curves_of_checkpoints(curve, data.settings_of(suite))
 
 
 def curves_of_checkpoints(scores: pd.DataFrame, settings: ReportSettings) -> Plot:

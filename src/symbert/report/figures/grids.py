@@ -5,8 +5,7 @@ import math
 from matplotlib.figure import Figure
 
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.grids import Cell
 from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
 from symbert.report.plots import Plot
@@ -16,15 +15,10 @@ PANEL_HEIGHT = 1.7  # inches
 PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
 
 
-@exhibit(
-    chapter="At a glance",
-    place=1,
-    heading="Losses and exits at each point of the sweep",
-    reads=("settings", "grids"),
-    of_grids=True,
-)
-def grids_figure(data: Data) -> Plot:
+def grids_figure(data: Collection) -> Plot | None:
     """Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau."""
+    if not data.grids:
+        return None
     places: dict[str, list[Cell]] = {}
     for runs in data.grids:
         for cell in runs.cells:

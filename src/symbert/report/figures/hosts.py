@@ -5,8 +5,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from symbert.hosts import HOSTS
 from symbert.report import captions, panels
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.plots import Plot
 from symbert.report.style import looks_of
 
@@ -14,11 +13,12 @@ VALUES = 7  # numbers in the height of a panel, at most
 ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
 
 
-@exhibit(chapter="Hosts", place=2, heading="Other hosts over training", reads=("settings", "hosts"))
-def hosts_figure(data: Data) -> Plot:
+def hosts_figure(data: Collection) -> Plot | None:
     """Curves over training steps of what each host but the encoder measures on held-out data, one per operator; a panel
     per host and size.
     """
+    if data.hosts is None:
+        return None
     courses = data.courses
     looks, counts = looks_of(attention for _, _, attention in courses), [*map(len, courses.values())]
     models = list(dict.fromkeys((host, size) for host, size, _ in courses))

@@ -9,8 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from symbert.configuration import ReportSettings
 from symbert.report import captions, order, panels, robustness
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.panels import Entry
 from symbert.report.plots import Plot
 from symbert.report.style import FAINT, MAJORITY_LINE, Look, looks_of
@@ -22,18 +21,14 @@ RANGE_ENTRY = Entry(panels.BAND_LINE, "range of seeds")
 MAJORITY_ENTRY = Entry(MAJORITY_LINE, "majority baseline")
 
 
-@exhibit(
-    chapter="Robustness",
-    place=1,
-    heading="Score over noise, and out of domain",
-    reads=("settings", "scores", "robustness"),
-)
-def robustness_figure(data: Data) -> Plot:
+def robustness_figure(data: Collection) -> Plot | None:
     """Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator; the table
     of robustness gives the numbers.
 
     Panels of each size: one per kind of noise, one for other sets.
     """
+    if data.robustness is None:
+        return None
     clean, measured, settings = data.trained, data.robustness, data.settings
     looks, sizes = looks_of(clean["attention"]), order.sizes(clean["size"])
     levels, domains = robustness.noise_levels(measured), robustness.domain_scores(measured)

@@ -6,18 +6,18 @@ import pandas as pd
 
 from symbert.report import captions
 from symbert.report.anatomy import MEASURES, MODEL
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, decimal_of, table_of
 
 PLACE = [column for column in MODEL if column != "pretrain_seed"]
 
 
-@exhibit(chapter="Operators", place=6, heading="Attention of trained models", reads=("settings", "anatomy"))
-def anatomy_table(data: Data) -> Table:
+def anatomy_table(data: Collection) -> Table | None:
     """Symmetry and directionality of the scores of heads, width of their logits, entropy of their attention and the
     share that a token gives to itself, for each layer at the last step; the csv has all steps.
     """
+    if data.anatomy is None:
+        return None
     heads, settings = data.anatomy, data.settings
     means = heads.groupby(PLACE, sort=False)[MEASURES].mean().reset_index()
     for measure in MEASURES:
@@ -39,11 +39,12 @@ def anatomy_table(data: Data) -> Table:
 RELATIONS = ("cycle", "partner", "chain")
 
 
-@exhibit(name="probes", chapter="Operators", place=4, heading="What operators can express", reads=("probes",))
-def probes_table(data: Data) -> Table:
+def probes_table(data: Collection) -> Table | None:
     """Share of tokens whose largest score is that of the token that they are to attend to, along a directed cycle, to
     partners and along a chain, with and without the own position.
     """
+    if data.probes is None:
+        return None
     probes = data.probes
     rows = [_row(name, probed) for name, probed in probes.groupby("attention", sort=False)]
     chances = sorted({f"{chance:.2f}" for chance in probes[probes["relation"].isin(RELATIONS)]["chance"]})

@@ -5,19 +5,19 @@ import pandas as pd
 from symbert.glue.blimp import PAIRS_OF_PARADIGM
 from symbert.report import captions
 from symbert.report.blimp import accuracies
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table
 from symbert.report.statistics import STAND_IN
 
 STAND_INS = "stand-in pairs made from documentation text, not BLiMP: the worse sentence has two words exchanged"
 
 
-@exhibit(chapter="BLiMP", place=1, heading="BLiMP: accuracy by phenomenon", reads=("settings", "blimp"))
-def blimp_table(data: Data) -> Table:
+def blimp_table(data: Collection) -> Table | None:
     """Share of minimal pairs in which a model finds the acceptable sentence likelier, without fine-tuning: the mean
     over all paradigms and that of each phenomenon, at the last step; the csv has all steps and seeds.
     """
+    if data.blimp is None:
+        return None
     judgements = data.blimp
     rows, last = accuracies(judgements), judgements.groupby("host")["step"].max()
     if judgements["stand_in"].any():
@@ -41,7 +41,7 @@ def pairs_in_words(judgements: pd.DataFrame) -> str:
     return f"{paradigms} paradigms of {each}{of_all} minimal pairs of BLiMP"
 
 
-def _caption(judgements: pd.DataFrame, data: Data) -> str:
+def _caption(judgements: pd.DataFrame, data: Collection) -> str:
     wording, seeds = captions.wording_of(data.settings), judgements["pretrain_seed"].nunique()
     trained = captions.training_of_hosts(data.settings, list(dict.fromkeys(judgements["host"])))
     of_several = "; mean over pre-training seeds, std is their sample standard deviation" if seeds > 1 else ""

@@ -4,8 +4,7 @@ from contextlib import suppress
 
 from symbert.report import captions, order, published
 from symbert.report.claims import CLAIMS, Claim, MissingEvidence
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, table_of
 
 NOT_TESTED = "not tested here"
@@ -26,13 +25,7 @@ CAPTION = (
 )
 
 
-@exhibit(
-    chapter="Claims",
-    heading="What became of the papers’ claims",
-    reads=("settings", "parameters"),
-    may_read=("scores", "curve", "runs", "speeds", "robustness"),
-)
-def claims_table(data: Data) -> Table:
+def claims_table(data: Collection) -> Table:
     """Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files give, what
     this experiment gives, and a verdict: undecided where a difference is not significant or checkpoints leave it open,
     and not tested here wherever this experiment is not at the paper's settings.
@@ -59,7 +52,7 @@ def _in_words(untested: int) -> str:
     return f"{untested} claim{'' if untested == 1 else 's'} not tested here, with the reasons"
 
 
-def _judged(claim: Claim, data: Data) -> tuple[str | None, str]:
+def _judged(claim: Claim, data: Collection) -> tuple[str | None, str]:
     """What this experiment gives, and the verdict, with the reason where the claim is not tested.
 
     Without models of base, what the largest other size gives is shown and not judged.

@@ -1,15 +1,11 @@
 """The corpus table: what was read, why documents were dropped, what was kept, tokenized and packed."""
 
-from pathlib import Path
-
 import pandas as pd
 
 from symbert.corpus.filters import REASONS, are_few, kept_in_words
-from symbert.errors import DataError
 from symbert.report import captions, published
+from symbert.report.collect import Collection
 from symbert.report.corpus_counts import Row
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
 from symbert.report.formats import Table, frame_of, heading, table_of
 
 PARTS_SHOWN = 4  # more parts than these are listed in the csv file only
@@ -27,13 +23,7 @@ PACKED = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows",
 BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file only
 
 
-@exhibit(
-    chapter="Corpus",
-    place=2,
-    heading="Documents read, dropped and kept",
-    reads=("settings", "parts", "manifest"),
-)
-def corpus_table(data: Data) -> Table:
+def corpus_table(data: Collection) -> Table | None:
     """Corpus, per part and in all: documents read, bad lines, documents dropped by the first reason that applies, and
     kept; characters, words and tokens; documents, tokens and rows after packing. Read is kept + dropped + bad in every
     part, or this table would not exist. The last column or row holds the paper's numbers.
@@ -41,6 +31,8 @@ def corpus_table(data: Data) -> Table:
     Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side. DataError names
     the file and part whose numbers do not add up.
     """
+    if not data.parts or data.manifest is None:
+        return None
     parts, settings = [part["counts"] for part in data.parts], data.settings
     present = {reason for part in parts for reason in part["dropped"]}
     reasons = [*REASONS, *sorted(present - set(REASONS))]
@@ -48,7 +40,7 @@ def corpus_table(data: Data) -> Table:
     summed = [key for key, value in rows[0].items() if isinstance(value, int)]
     total = rows[0] | {"part": "total"} | {key: sum(row[key] for row in rows) for key in summed}
     total["fertility"] = _fertility(total["tokens"], total["kept"], total["words"])
-    total |= _packed(total, data.manifest, data.given["manifest"])
+    total |= _packed(data.manifest)
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
     few = ""
     if are_few(parts):
@@ -94,20 +86,13 @@ def _fertility(tokens: int, documents: int, words: int) -> float | None:
     return (tokens - 2 * documents) / words if words else None
 
 
-def _packed(total: Row, manifest: Row, file: Path) -> Row:
-    """Documents, tokens and rows after packing; DataError where they are more than was kept, or do not add up."""
-    documents, rows = sum(manifest["documents"].values()), manifest["rows"]
+def _packed(manifest: Row) -> Row:
+    """Documents, tokens and rows after packing."""
+    rows = manifest["rows"]
     packed = sum(rows.values()) * manifest["sequence_length"]
     left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
-    if packed + left_over != manifest["tokens"]:
-        raise DataError(
-            f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; "
-            "delete it and run again"
-        )
-    for what, count, most in (("documents", documents, total["kept"]), ("tokens", manifest["tokens"], total["tokens"])):
-        if count > most:
-            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; delete it and run again")
-    return dict(zip(PACKED, (documents, packed, left_over, rows["train"], rows["validation"]), strict=True))
+    counts = (sum(manifest["documents"].values()), packed, left_over, rows["train"], rows["validation"])
+    return dict(zip(PACKED, counts, strict=True))
 
 
 def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:

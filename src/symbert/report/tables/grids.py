@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, frame_of
 from symbert.report.grids import answers_of, has_answers, in_words
 from symbert.report.statistics import EQUIVALENT, FEWEST_EXITS, median_exit, p_in_words
@@ -22,16 +21,10 @@ JUDGED = (
 )
 
 
-@exhibit(
-    name="grid_exits",
-    chapter="At a glance",
-    place=2,
-    heading="Exits at each point of the sweep",
-    reads=("settings", "grids"),
-    of_grids=True,
-)
-def exits_table(data: Data) -> Table:
+def exits_table(data: Collection) -> Table | None:
     """Exits from the initial plateau at each point of the sweep."""
+    if not data.grids:
+        return None
     rows, shown = [], []
     for runs in data.grids:
         for cell in runs.cells:
@@ -46,16 +39,10 @@ def exits_table(data: Data) -> Table:
     return Table(frame_of(rows), caption, "tab:grid-exits", readable=frame_of(shown))
 
 
-@exhibit(
-    name="grid_contrasts",
-    chapter="At a glance",
-    place=3,
-    heading="Contrasts named before the runs",
-    reads=("settings", "grids", "contrasts"),
-    of_grids=True,
-)
-def contrasts_table(data: Data) -> Table:
+def contrasts_table(data: Collection) -> Table | None:
     """The exits of two values of an axis compared, at every point of the other axes."""
+    if not any(has_answers(runs.grid) for runs in data.grids):
+        return None
     rows, shown = [], []
     for runs in data.grids:
         for answer in answers_of(runs) if has_answers(runs.grid) else ():
@@ -94,7 +81,7 @@ def contrasts_table(data: Data) -> Table:
     return Table(frame_of(rows), caption, "tab:grid-contrasts", readable=frame_of(shown))
 
 
-def _axes(data: Data, point: dict[str, Any]) -> dict[str, Any]:
+def _axes(data: Collection, point: dict[str, Any]) -> dict[str, Any]:
     """The values of a point by every axis that a grid has; None where this one has it not."""
     axes = dict.fromkeys(axis for runs in data.grids for axis in runs.grid.axes)
     return {axis: point.get(axis) for axis in axes}

@@ -2,15 +2,15 @@
 
 from symbert.hosts import HOSTS
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Rounded, Table, decimal_of, table_of
 from symbert.report.statistics import spread
 
 
-@exhibit(chapter="Hosts", place=1, heading="Operators in other hosts", reads=("settings", "hosts"))
-def hosts_table(data: Data) -> Table:
+def hosts_table(data: Collection) -> Table | None:
     """Validation loss at the last step, and what else the host is measured by, per host, size and operator."""
+    if data.hosts is None:
+        return None
     runs = data.hosts
     hosts = [HOSTS[host] for host in dict.fromkeys(runs["host"])]
     names = list(dict.fromkeys(name for host in hosts for name in (host.measure, *host.further_measures)))

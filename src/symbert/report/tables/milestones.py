@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.report import captions, published
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, decimal_of, frame_of, table_of
 from symbert.report.order import model_rank
 from symbert.report.runs import losses_of
@@ -55,8 +54,7 @@ RULES = {  # by the first of the columns that they are about
 }
 
 
-@exhibit(chapter="Pre-training", place=3, heading="Milestones", reads=("settings",), may_read=("runs", "curve"))
-def milestones_table(data: Data) -> Table:
+def milestones_table(data: Collection) -> Table:
     """Milestones of pre-training: the last validation loss, the exit from the initial plateau by a defined rule beside
     the paper's words, and the checkpoints between which a model first reaches 95 % of the highest final score.
     """
@@ -121,15 +119,10 @@ COMPARED = (
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
 
 
-@exhibit(
-    name="exits",
-    chapter="Pre-training",
-    place=5,
-    heading="Exits from the plateau",
-    reads=("settings", "runs", "pretrain_seeds"),
-)
-def exits_table(data: Data) -> Table:
+def exits_table(data: Collection) -> Table | None:
     """Exits from the initial plateau over pre-training seeds, and the operators that are compared by them."""
+    if data.runs.empty or not data.pretrain_seeds:
+        return None
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
     rows = [row for (size, name), losses in models.items() for row in _rows(size, name, exits_of(losses), contrasts)]

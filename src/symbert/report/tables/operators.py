@@ -1,11 +1,12 @@
 """Tables 1 and 2: parameters of each operator and model, and the loss and time of its training."""
 
+from pathlib import Path
+
 import pandas as pd
 
 from symbert.operators import OPERATORS
 from symbert.report import captions, order, published
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Formula, Rounded, Table, decimal_of, table_of
 from symbert.report.runs import losses_of
 from symbert.report.speeds import SHOWN
@@ -14,14 +15,12 @@ from symbert.report.statistics import spread
 LATEX = str.maketrans({"√": r"\sqrt ", "²": "^2", "³": "^3", "ᵀ": r"^\top", "∘": r"\circ ", "·": r"\cdot "})
 
 
-@exhibit(
-    name="table1_operators",
-    chapter="Operators",
-    place=2,
-    heading="Table 1: parameters per operator",
-    reads=("parameters",),
-)
-def operators_table(data: Data) -> Table:
+def operators_drawing(data: Collection) -> Path:
+    """Figure 1, a drawing of the operators that are built in; an edited operator does not change it."""
+    return Path(__file__).parents[1] / "templates/figure1.svg"
+
+
+def operators_table(data: Collection) -> Table:
     """Table 1: logits of each operator and its parameters in one layer, as printed in the paper, corrected, exact with
     biases, and counted on real models. The paper's entry for pairwise is an erratum: its own Table 2 needs h²/n, not
     h/n.
@@ -64,14 +63,7 @@ def _formula(text: str | None, space: str = " ") -> Formula | None:
     return Formula(text, text.replace(" ", space).translate(LATEX)) if text else None
 
 
-@exhibit(
-    name="table2_parameters",
-    chapter="Operators",
-    place=3,
-    heading="Table 2: parameters per model",
-    reads=("parameters",),
-)
-def parameters_table(data: Data) -> Table:
+def parameters_table(data: Collection) -> Table:
     """Table 2: parameters of each model, counted on real models with tied weights once, and the share saved against
     original; beside them the paper's numbers. Attention: parameters of query, key, value and factors in one layer. It
     does not depend on scale or source.
@@ -123,19 +115,12 @@ SPEED = (
 )
 
 
-@exhibit(
-    name="table2_training",
-    chapter="Pre-training",
-    place=4,
-    heading="Table 2, continued: training",
-    reads=("settings", "runs"),
-    may_read=("speeds",),
-    of_imported=False,
-)
-def training_table(data: Data) -> Table:
+def training_table(data: Collection) -> Table | None:
     """Table 2, continued: what training gave and took, per model: validation loss at the last step, standard deviation
     of logits and entropy of attention before training, and speed, measured side by side.
     """
+    if data.runs.empty or data.origin is not None:
+        return None
     losses, runs = losses_of(data.runs), data.runs.drop_duplicates(["size", "attention", "pretrain_seed"])
     starts = runs.set_index(["size", "attention"])
     speeds = data.speeds.set_index(["size", "attention"])
@@ -165,7 +150,7 @@ def _mean(values: pd.Series) -> Rounded | None:
     return decimal_of(spread(logged).mean, 3) if len(logged) else None
 
 
-def _caption(data: Data, pretrain_seeds: int) -> str:
+def _caption(data: Collection, pretrain_seeds: int) -> str:
     wording, speeds, speed = captions.wording_of(data.settings), data.speeds, ""
     if len(speeds):
         machines = dict(zip(speeds["size"], speeds["machine"], strict=True))

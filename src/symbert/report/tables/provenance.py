@@ -14,8 +14,7 @@ from symbert.configuration import PAPERS_FILTERS
 from symbert.files import hash_of
 from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.machines import PretrainedRun, hours_of
 
@@ -25,15 +24,7 @@ PACKAGES = (
 )
 
 
-@exhibit(
-    chapter="Provenance",
-    place=2,
-    heading="What made this report",
-    reads=("sections",),
-    may_read=("machines",),
-    of_grids=True,
-)
-def provenance_table(data: Data) -> Table:
+def provenance_table(data: Collection) -> Table:
     """What made this report: version and Git commit of symbert, with the word modified where files differed from the
     commit; versions of the packages; hashes of the settings that each stage read; and the machines of the runs. It is
     noted when the tables are made: a commit by itself makes nothing again.
@@ -91,20 +82,13 @@ PAPER: dict[str, Any] = {  # appendix A, and what `symbert.report.published` has
 }
 
 
-@exhibit(
-    name="settings",
-    chapter="Provenance",
-    place=1,
-    heading="Settings, and the paper’s",
-    reads=("settings",),
-    of_imported=False,
-    of_grids=True,
-)
-def settings_table(data: Data) -> Table:
+def settings_table(data: Collection) -> Table | None:
     """Every setting that changes losses or scores, by its key in config.yaml, beside that of the paper or its authors'
     code; bold where the two differ. Where nothing is bold, the numbers of this experiment may be compared with the
     paper's.
     """
+    if data.origin is not None:
+        return None
     settings = data.settings
     known = {
         "recipe": settings.recipe,
@@ -148,16 +132,7 @@ LENGTH = ("steps", "steps_from")
 MACHINE, COMPUTING = ("device", "processor"), ("processes", "threads", "precision", "recipe", "versions")
 
 
-@exhibit(
-    name="runs",
-    chapter="Provenance",
-    place=3,
-    heading="What the models were computed on",
-    reads=("settings",),
-    may_read=("machines", "origin"),
-    of_grids=True,
-)
-def runs_table(data: Data) -> Table:
+def runs_table(data: Collection) -> Table:
     """What each model was pre-trained on: device, processor, precision, sessions, hours, hashes of settings and
     corpus, and versions; more than one session: the run was interrupted and went on. Of imported scores where they come
     from: their files do not say how the models were made.

@@ -6,8 +6,7 @@ import pandas as pd
 
 from symbert.configuration import ReportSettings
 from symbert.report import captions, published, robustness
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.statistics import is_inferred_from, spread
 
@@ -26,19 +25,15 @@ CLAIM = (
 )
 
 
-@exhibit(
-    chapter="Robustness",
-    place=2,
-    heading="Scores on noise and out of domain",
-    reads=("settings", "scores", "robustness"),
-)
-def robustness_table(data: Data) -> Table:
+def robustness_table(data: Collection) -> Table | None:
     """Robustness, which the papers' tables lack and arXiv 2412.00359 claims: scores of the fine-tuned models on
     evaluation rows with changed letters, and on out-of-domain sets where their files were given. Lost is the drop at
     the largest share in percent of the clean score's lead over the majority baseline.
 
     A row per model, its mean over seeds, and one of the standard deviations.
     """
+    if data.robustness is None:
+        return None
     measured = data.robustness
     baseline = _scores(robustness.baseline_scores(measured)).iloc[0]
     scores = _with_drops(_scores(measured), baseline, robustness.noise_levels(measured))

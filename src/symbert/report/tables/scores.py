@@ -7,8 +7,7 @@ import pandas as pd
 
 from symbert.configuration import ReportSettings
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, table_of
 from symbert.report.statistics import SEEDS, seed_scores, spread, stand_in_names
 
@@ -21,19 +20,20 @@ SEVERAL = (
 COLLAPSED = "Collapsed: the tasks for which a seed predicts one class throughout."
 
 
-@exhibit(chapter="Statistics of scores", place=2, heading="Scores of every seed", reads=("settings", "scores"))
-def scores_table(data: Data) -> Table:
+def scores_table(data: Collection) -> Table | None:
     """Scores of every fine-tuning seed: GLUE score (mean of the columns that count for it, in the whole benchmark
     nine), mean of tasks (MNLI's two columns as one) and each column; then their mean and sample standard deviation.
     Table 3 and the statistics are made of these rows.
     """
+    if data.scores is None:
+        return None
     return scores_of_seeds(data.scores, data.settings, "tab:scores")
 
 
-@exhibit(name="suite_scores", per_suite=True, place=4, heading="scores of every seed", reads=("settings", "scores"))
-def suite_scores_table(data: Data) -> Table:
+def suite_scores_table(data: Collection, suite: str) -> Table | None:
     """Scores of every fine-tuning seed: their mean and each task; then mean and sample standard deviation."""
-    return scores_of_seeds(data.scores, data.settings, f"tab:{data.suite}_scores")
+    scores = data.scores_of(suite)
+    return None if scores is None else scores_of_seeds(scores, data.settings_of(suite), f"tab:{suite}_scores")
 
 
 def scores_of_seeds(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:

@@ -3,8 +3,7 @@
 import pandas as pd
 
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, best_of, table_of
 from symbert.report.tables.table3_glue import opening
 
@@ -12,19 +11,14 @@ KEYS = ["size", "attention", "step"]
 METRICS = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")
 
 
-@exhibit(
-    chapter="SQuAD 2.0",
-    place=5,
-    heading="SQuAD 2.0: questions with and without an answer",
-    reads=("settings", "scores"),
-    suite="squad2",
-    of_imported=False,
-)
-def answers_table(data: Data) -> Table:
+def answers_table(data: Collection, suite: str) -> Table | None:
     """SQuAD 2.0: exact match and F1 in percent, mean over seeds, of all questions, of those with an answer and of those
     without one, where both are the share that is left unanswered.
     """
-    scores, settings = data.scores, data.settings
+    scores = data.scores_of(suite)
+    if scores is None or suite != "squad2":
+        return None
+    settings = data.settings_of(suite)
     details = pd.DataFrame(list(scores["details"]), index=scores.index).reindex(columns=list(METRICS))
     means = scores[KEYS].join(100 * details).groupby(KEYS, sort=False).agg(["mean", "size"])
     rows = [

@@ -9,8 +9,7 @@ import pandas as pd
 
 from symbert.configuration import ReportSettings
 from symbert.report import captions
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import Table, heading, two_decimals
 from symbert.report.statistics import (
     FEWEST,
@@ -55,27 +54,22 @@ ONE_PRETRAINING = (
 SEVERAL_PRETRAININGS = "The units are whole pre-trainings, so this speaks of the operators, as trained here."
 
 
-@exhibit(chapter="Statistics of scores", place=1, heading="Differences between operators", reads=("settings", "scores"))
-def statistics_table(data: Data) -> Table:
+def statistics_table(data: Collection) -> Table | None:
     """Differences between models in percentage points, on the GLUE score, the mean of tasks and each column: of every
     operator to original and, where such models were fine-tuned, to no pre-training and to the majority baseline, with
     intervals, and a permutation test of the GLUE score. The sentences beneath the table say what the data support.
     """
+    if data.scores is None:
+        return None
     return differences(data.scores, data.settings, "tab:statistics")
 
 
-@exhibit(
-    name="suite_statistics",
-    per_suite=True,
-    place=3,
-    heading="differences between operators",
-    reads=("settings", "scores"),
-)
-def suite_statistics_table(data: Data) -> Table:
+def suite_statistics_table(data: Collection, suite: str) -> Table | None:
     """Differences between models in percentage points on the suite, its mean and each task, with intervals, and a
     permutation test of the mean, which is a test of its own beside that of the GLUE score.
     """
-    return differences(data.scores, data.settings, f"tab:{data.suite}_statistics")
+    scores = data.scores_of(suite)
+    return None if scores is None else differences(scores, data.settings_of(suite), f"tab:{suite}_statistics")
 
 
 def differences(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:

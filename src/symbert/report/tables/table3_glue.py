@@ -10,8 +10,7 @@ import pandas as pd
 from symbert.configuration import ReportSettings
 from symbert.glue.tasks import OWN, SUITES, Suite, task_named, tasks_of_suite
 from symbert.report import captions, published
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection
 from symbert.report.formats import DAGGER, Table, best_of, table_of
 from symbert.report.scores import majority_of
 from symbert.report.statistics import (
@@ -43,19 +42,15 @@ SEVERAL = (
 )
 
 
-@exhibit(
-    chapter="At a glance",
-    place=2,
-    heading="Table 3: scores of this experiment",
-    reads=("settings", "scores"),
-)
-def glue_table(data: Data) -> Table:
+def glue_table(data: Collection) -> Table | None:
     """Table 3 of this experiment: scores of the last checkpoints, mean and sample standard deviation over fine-tuning
     seeds, and the majority baseline. Where there are several pre-training seeds, the mean over them has a row of its
     own.
 
     The paper's rows are added where its scores may stand beside these.
     """
+    if data.scores is None:
+        return None
     final, settings = data.scores, data.settings
     tasks = tasks_of_suite("glue", settings.tasks)
     columns = [column for task in tasks for column in task_named(task).scores.values()]
@@ -63,20 +58,16 @@ def glue_table(data: Data) -> Table:
     return scores_of_models(final, columns, _caption(final, columns, settings), "tab:glue", with_paper)
 
 
-@exhibit(
-    name="suite",
-    per_suite=True,
-    place=1,
-    heading="scores of this experiment",
-    reads=("settings", "scores"),
-)
-def suite_table(data: Data) -> Table:
+def suite_table(data: Collection, suite: str) -> Table | None:
     """Scores of the last checkpoints on the tasks of the suite, mean and sample standard deviation over fine-tuning
     seeds, and the majority baseline. The score of the suite is the mean of its tasks.
     """
-    final, settings, suite = data.scores, data.settings, SUITES[data.suite]
+    final = data.scores_of(suite)
+    if final is None:
+        return None
+    settings = data.settings_of(suite)
     columns = [column for task in settings.tasks for column in task_named(task).scores.values()]
-    return scores_of_models(final, columns, _caption_of_suite(final, settings, suite), f"tab:{suite.name}")
+    return scores_of_models(final, columns, _caption_of_suite(final, settings, SUITES[suite]), f"tab:{suite}")
 
 
 def _caption_of_suite(final: pd.DataFrame, settings: ReportSettings, suite: Suite) -> str:
@@ -217,8 +208,7 @@ def _score_note(columns: list[str]) -> str:
     return f"Not the whole benchmark: the GLUE score is the mean of {number} ({', '.join(counted)}).{others}"
 
 
-@exhibit(name="table3_published", chapter="GLUE", place=2, heading="Table 3 as the paper prints it")
-def published_table(data: Data) -> Table:
+def published_table(data: Collection) -> Table:
     """Table 3 as the paper prints it (arXiv 2406.06366): the paper's own numbers, not this experiment's."""
     columns = ("glue_score", "std", *published.COLUMNS)
     rows = [

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from symbert.report import captions, order
-from symbert.report.data import Data
-from symbert.report.exhibits import exhibit
+from symbert.report.collect import Collection, SuiteScores
 from symbert.report.formats import heading, two_decimals
 from symbert.report.runs import losses_of
 from symbert.report.statistics import (
@@ -31,13 +30,7 @@ EXITS = {  # from the plateau, by the verdict on the time to them
 }
 
 
-@exhibit(
-    chapter="At a glance",
-    heading="What was compared, on what, and what the data support",
-    reads=("settings",),
-    may_read=("scores", "scored", "runs", "hosts", "blimp"),
-)
-def summary(data: Data) -> list[str]:
+def summary(data: Collection) -> list[str]:
     """What was compared, on what, and what the data support: a difference to original in the headline score where the
     primary test with Holm's correction shows it, one in the exit from the plateau where the log-rank test with Holm's
     correction and the interval of the ratio of medians agree, which takes five pre-training seeds.
@@ -45,9 +38,9 @@ def summary(data: Data) -> list[str]:
     return [_compared(data), _trained_on(data), _supported(data)]
 
 
-def _compared(data: Data) -> str:
+def _compared(data: Collection) -> str:
     scored = [suite.trained for suite in data.scored]
-    others = data.hosts if data.has("hosts") else None
+    others = data.hosts
     frames = [frame for frame in (*scored, data.runs, others) if frame is not None and len(frame)]
     if not frames:
         return "There are neither scores nor losses of any model."
@@ -73,7 +66,7 @@ def _compared(data: Data) -> str:
     return f"{number} attention operators, {_listed(operators)}, were compared {models}{beside}."
 
 
-def _trained_on(data: Data) -> str:
+def _trained_on(data: Collection) -> str:
     settings = data.settings
     parts = [captions.training_of_hosts(settings, captions.hosts_of(settings))]
     if suites := [suite.suite for suite in data.scored]:
@@ -82,9 +75,9 @@ def _trained_on(data: Data) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _supported(data: Data) -> str:
+def _supported(data: Collection) -> str:
     """The differences that tests support, and why there are no others."""
-    unscored = "judgements of minimal pairs are not tested" if data.has("blimp") else "there are no scores"
+    unscored = "judgements of minimal pairs are not tested" if data.blimp is not None else "there are no scores"
     found = [*map(_of_scores, data.scored)] or [([], unscored)]
     found.append(_of_exits(data))
     shown = [words for differences, _ in found for words in differences]
@@ -94,7 +87,7 @@ def _supported(data: Data) -> str:
     return f"The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
 
 
-def _of_scores(data: Data) -> tuple[list[str], str]:
+def _of_scores(data: SuiteScores) -> tuple[list[str], str]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
     every = comparisons(data.scores)
     compared = [one for one in every if one.reference == "original" and one.score == every[0].score]
@@ -126,13 +119,13 @@ def _score_in_words(one: Comparison) -> str:
     return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {p_in_words(one.holm_p)})"
 
 
-def _of_exits(data: Data) -> tuple[list[str], str]:
+def _of_exits(data: Collection) -> tuple[list[str], str]:
     """Differences of exits from the plateau that tests support; where there are none, why."""
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
     shown = [_exit_in_words(*names, result) for names, result in contrasts.items() if result.verdict in EXITS]
     if not models:
-        return [], "no test compares the losses of other hosts" if data.has("hosts") else "there are no losses"
+        return [], "no test compares the losses of other hosts" if data.hosts is not None else "there are no losses"
     if shown:
         return shown, ""
     if all(result.seeds < FEWEST_EXITS for result in contrasts.values()):
