@@ -67,9 +67,9 @@ def test_the_table_has_means_over_heads_of_each_layer(anatomy_file, report_setti
     assert text.count("| tiny |") == 2 * 2 and "arXiv 2502.10927" in text and "2 pre-training seeds" in text
 
 
-def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_file, tmp_path):
+def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_file, tmp_path, report_settings):
     outputs = [tmp_path / "probes_table.csv", tmp_path / "probes_table.md"]
-    write_exhibit("table-probes", outputs, probes=probes_file())
+    write_exhibit("table-probes", outputs, probes=probes_file(), settings=report_settings())
     original, symmetric = read(outputs[0])
     assert (original["attention"], original["cycle"], original["steps"]) == ("original", "1.00 [0.95, 1.00]", "4.0")
     assert (symmetric["cycle"], symmetric["chain others"]) == ("0.00 [0.00, 0.04]", "1.00 [0.95, 1.00]")
@@ -80,8 +80,8 @@ def test_the_table_of_probes_has_a_row_per_operator_and_states_chance(probes_fil
     ("text", "message"),
     [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'")],
 )
-def test_another_file_is_refused_with_its_name(tmp_path, text, message):
+def test_another_file_is_refused_with_its_name(tmp_path, report_settings, text, message):
     path = tmp_path / "probes.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=f"probes.csv: {message}"):
-        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path)
+        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, settings=report_settings())

@@ -73,16 +73,9 @@ def score_inputs(record, write_scores, report_settings):
     return make
 
 
-def data_of(runs, settings):
-    """Data with these runs."""
-    data = collected(settings=settings)
-    data.runs = runs
-    return data
-
-
 def loss_plot(inputs):
     runs, settings = inputs
-    return loss_figure(collected(runs=runs, settings=settings))
+    return loss_figure(read_runs(runs, settings.steps), settings)
 
 
 def loss_of(inputs):
@@ -183,7 +176,7 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
     names = ("original", "symmetric", "shared")
     runs = [("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
-        plot = loss_figure(data_of(runs_of(*runs), report_settings(**(PAPER | changes))))
+        plot = loss_figure(runs_of(*runs), report_settings(**(PAPER | changes)))
         figure, found = plot.figure, assert_legible(plot.figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]

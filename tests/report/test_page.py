@@ -2,6 +2,7 @@
 
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib.image
@@ -10,8 +11,10 @@ import pytest
 from markupsafe import escape
 
 from symbert.operators import OPERATORS
+from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import table_of, write_table
-from symbert.report.page import write_page
+from symbert.report.page import Written, write_page
+from symbert.report.report import FORMATS
 from symbert.sizes import SIZES
 
 NASTY = "<script>alert('x')</script> & \"co\""
@@ -68,16 +71,30 @@ def write_exhibits(tmp_path):
     return make
 
 
+def in_order(folder):
+    """The exhibits that have files in a folder, in the order of the page; figure 2 of the size tiny."""
+    written = []
+    for chapter, exhibits in EXHIBITS.items():
+        for exhibit in exhibits:
+            named = replace(exhibit, name="figure2_tiny") if exhibit.name == "figure2" else exhibit
+            made = exhibit.function(None) if exhibit.name == "figure1_operators" else None
+            kind = "figures" if exhibit.caption else "texts" if exhibit.name == "summary" else "tables"
+            files = [made] if made else [folder / kind / f"{named.name}.{suffix}" for suffix in FORMATS[kind]]
+            if files[0].is_file():
+                written.append(Written(chapter, named, [file for file in files if file.is_file()]))
+    return written
+
+
 @pytest.fixture
 def written(tmp_path, write_exhibits, report_settings):
     """Writes a page; returns its text."""
 
     def make(settings=None, **exhibits):
         write_exhibits(**exhibits)
-        (tmp_path / "report/texts").mkdir(exist_ok=True)
         sentences = "What was <compared>.\nOn what.\nThe GLUE score (stand-in) is higher.\n"
+        (tmp_path / "report/texts").mkdir(exist_ok=True)
         (tmp_path / "report/texts/summary.txt").write_text(sentences)
-        write_page(tmp_path / "report", report_settings(**(settings or {})))
+        write_page(tmp_path / "report", report_settings(**(settings or {})), in_order(tmp_path / "report"))
         return (tmp_path / "report/report.html").read_text(encoding="utf-8")
 
     return make

@@ -10,7 +10,10 @@ import pytest
 
 from legibility import assert_legible
 from report.written import collected
-from symbert.report.report import exhibits_of, write_exhibit
+from symbert.report.exhibits import EXHIBITS
+from symbert.report.formats import Table
+from symbert.report.plots import Plot
+from symbert.report.report import write_exhibit
 from symbert.report.style import house_style
 
 SIZES, SEEDS, STEPS = ("small", "base"), (1, 2, 3), (600, 1200, 1800)
@@ -67,27 +70,30 @@ def inputs(
 
 
 @pytest.fixture
-def given(inputs):
-    """The exhibits that there are data for, each with its data: of one drawn per size, of one size."""
-    data = collected(**inputs)
-    made = [exhibit for exhibit in exhibits_of(data) if exhibit.kind != "text"]
-    return {exhibit: data.of_size("base") if exhibit.per_size else data for exhibit in made}
+def made(inputs):
+    """The exhibits that there are data for, by the stem of their files; of one per size, that of base."""
+    data, made = collected(**inputs), {}
+    with house_style():
+        for exhibit in (exhibit for exhibits in EXHIBITS.values() for exhibit in exhibits):
+            part = exhibit.function(data)
+            part = part["base"] if isinstance(part, dict) else part
+            if isinstance(part, Table | Plot):
+                made[f"{type(part).__name__}-{exhibit.name}"] = exhibit, part
+    return made
 
 
-def test_no_text_of_a_figure_runs_into_another(given):
-    figures = [exhibit for exhibit in given if exhibit.kind == "figure"]
+def test_no_text_of_a_figure_runs_into_another(made):
+    figures = [part for _, part in made.values() if isinstance(part, Plot)]
     assert len(figures) >= 5
-    for exhibit in figures:
+    for plot in figures:
         with house_style():
-            assert_legible(exhibit.load()(given[exhibit]).figure)
+            assert_legible(plot.figure)
 
 
-def test_every_table_and_figure_is_written_for_a_paper_and_latex_sets_them(given, tmp_path):
+def test_every_table_and_figure_is_written_for_a_paper_and_latex_sets_them(made, tmp_path):
     stems = []
-    for exhibit, data in given.items():
-        stems.append(tmp_path / exhibit.stem.format(size="base"))
-        suffixes = (".tex", ".md") if exhibit.kind == "table" else (".tex", ".txt", ".pdf")
-        write_exhibit(exhibit, data, [stems[-1].with_suffix(suffix) for suffix in suffixes])
+    for exhibit, part in made.values():
+        stems.append(write_exhibit(exhibit, part, tmp_path)[0].with_suffix(""))
     assert len(stems) > 15
     if shutil.which("pdflatex"):
         _compile(stems, tmp_path)

@@ -9,18 +9,10 @@ import pytest
 
 from csv_rows import read_shown
 from damage import assert_named
-from report.written import collected
 from symbert.cli import main
-from symbert.glue.tasks import BESIDE_GLUE
-from symbert.report.exhibits import EXHIBITS, FORMATS
-from symbert.report.report import exhibits_of, report
+from symbert.report.report import FORMATS, report
 
 TASKS = ["cola", "rte"]
-FINE_TUNED = [suite.name for suite in BESIDE_GLUE if suite.tasks]
-OF_SUPERGLUE = {f"table-superglue{kind}" for kind in ("", "_scores", "_statistics")} | {"figure-superglue_checkpoints"}
-OF_GRIDS = {"figure-grids", "table-grid_exits", "table-grid_contrasts"}
-GIVEN = ("settings", "sections", "parameters", "scores", "curve", "robustness", "runs", "hosts", "speeds", "parts")
-GIVEN += ("manifest", "anatomy", "probes", "blimp", "pretrain_seeds")
 
 
 @pytest.fixture
@@ -31,7 +23,7 @@ def finished(
     """An experiment of one operator with every file that a demo has; returns a function that gives its folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    monkeypatch.setattr("symbert.report.report.counted", lambda *_: counted(("tiny", "small", "base"), ["original"]))
+    monkeypatch.setattr("symbert.report.collect.counted", lambda *_: counted(("tiny", "small", "base"), ["original"]))
     run = write_run("tiny", "original", [(50, 5.0), (1800, 3.0)])
     write_timing(run)
     write_sessions(run, ("a", "cpu", 1, 60))
@@ -78,7 +70,7 @@ def test_the_report_has_every_exhibit_in_every_format_the_page_and_the_record(fi
     }
     figures = {file.name for file in made.glob("figures/*")}
     assert figures == {
-        f"{name}.{suffix}" for name in ("corpus", "figure2_tiny", "robustness") for suffix in FORMATS["figure"]
+        f"{name}.{suffix}" for name in ("corpus", "figure2_tiny", "robustness") for suffix in FORMATS["figures"]
     }
     assert len((made / "texts/summary.txt").read_text().splitlines()) == 3
     assert "Table 3" in (made / "report.html").read_text(encoding="utf-8")
@@ -118,10 +110,8 @@ DAMAGED += ("en_meta_part_1.json", "speeds-tiny.json", "scores/*-rte.json", "rob
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_file_that_is_something_else_or_missing_is_named(finished, tmp_path, monkeypatch, capsys, name):
+def test_a_file_that_is_something_else_or_missing_is_named(finished, tmp_path, capsys, name):
     folder = finished()
-    tables = {name: exhibit for name, exhibit in EXHIBITS.items() if exhibit.kind != "figure"}
-    monkeypatch.setattr("symbert.report.report.EXHIBITS", tables)
     file = next(tmp_path.rglob(name))
     assert_named(["report", folder], file, capsys, ("[]", "{}", "{"))
     if name != "provenance.json":  # of sessions, which may be removed
@@ -154,45 +144,15 @@ def test_the_tables_of_the_paper_need_no_experiment(tmp_path):
     assert {row["match"] for row in read_shown(tmp_path / "paper/tables/table2_parameters.csv")} == {"yes"}
 
 
-def made_of(*without, suites=FINE_TUNED):
-    """The exhibits of an experiment that has everything but some data."""
-    scores = {name: ["a file"] for name in ("scores", "curve") if name not in without}
-    given = {name: ["a file"] for name in GIVEN if name not in without}
-    return [exhibit.id for exhibit in exhibits_of(collected(**given, suites=dict.fromkeys(suites, scores)))]
-
-
-def test_an_experiment_of_ones_own_has_every_exhibit():
-    assert made_of() == [name for name in EXHIBITS if name not in OF_GRIDS]
-
-
-def test_an_experiment_of_a_swept_key_has_its_exits_its_settings_and_its_machines():
-    swept = collected(settings={"a": 1}, sections={"a": 1}, parameters={"a": 1}, grids=["a grid"], contrasts=["a grid"])
-    of_runs = {"table-settings", "table-provenance", "table-runs"}
-    assert {exhibit.id for exhibit in exhibits_of(swept)} == OF_GRIDS | of_runs
-
-
-@pytest.mark.parametrize(
-    ("without", "lost"),
-    [
-        ("robustness", {"table-robustness", "figure-robustness"}),
-        ("curve", {"figure-figure3_checkpoints", *(f"figure-{name}_checkpoints" for name in FINE_TUNED)}),
-        ("anatomy", {"table-anatomy", "figure-anatomy"}),
-        ("blimp", {"table-blimp", "figure-blimp"}),
-        ("hosts", {"table-hosts", "figure-hosts"}),
-        ("probes", {"table-probes"}),
-        ("pretrain_seeds", {"table-exits"}),
-    ],
-)
-def test_what_was_not_asked_for_has_no_exhibit(without, lost):
-    assert set(EXHIBITS) - {*made_of(without)} == lost | OF_GRIDS
-
-
-def test_a_suite_that_was_not_chosen_has_no_exhibit():
-    chosen = [suite for suite in FINE_TUNED if suite != "superglue"]
-    assert set(EXHIBITS) - {*made_of(suites=chosen)} == OF_SUPERGLUE | OF_GRIDS
+def test_an_exhibit_without_data_is_not_made(finished):
+    """Of an experiment with scores and losses alone."""
+    folder = finished(robustness=[], speeds=[], parts=[])
+    report(folder)
+    names = {file.stem for file in folder.glob("report/*s/*.*")}
+    assert names.isdisjoint({"robustness", "corpus", "hosts", "anatomy", "probes", "blimp", "superglue", "grid_exits"})
+    assert {"claims", "figure2_tiny", "scores", "table3_glue"} <= names
 
 
 def test_the_exhibits_never_import_torch():
-    load = "from symbert.report import page; from symbert.report.exhibits import EXHIBITS as exhibits; import sys"
-    code = f"{load}; [exhibit.load() for exhibit in exhibits.values()]; sys.exit('torch' in sys.modules)"
+    code = "import symbert.report.report, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,39 +1,56 @@
 """Collections and exhibits from the data that a test gives."""
 
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
+from unittest import mock
 
 from symbert.configuration import ReportSettings
+from symbert.glue.tasks import SUITES
 from symbert.report.collect import Collection, read_inputs
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Table, write_table
+from symbert.report.machines import read_pretrained
 from symbert.report.plots import write_plot
 
-FIELDS = {field.name for field in fields(Collection)}
+INPUTS = {"hosts": "runs_of_others"}
 SEEDS = ("finetune_seeds", "curve_seeds")
 
 
 def collected(settings: ReportSettings | None = None, suite: str = "glue", **given: Any) -> Collection:
-    """A collection of files by the names of inputs; scores and checkpoints are those of a suite.
+    """A collection from files by the names of inputs, `hosts` being the runs of other hosts; scores and checkpoints are
+    those of `suite`. Fields that are no files stand as they are: tables, counts, seeds.
 
-    What is no file stands as it is: tables, counts, seeds.
+    The machines of runs are read where these have a timing.json.
     """
+    given = {name: value for name, value in given.items() if value is not None and not _is_empty(value)}
+    fields_given = {name: value for name, value in given.items() if not _is_of_files(value)}
+    inputs = {INPUTS.get(name, name): value for name, value in given.items() if name not in fields_given}
+    inputs |= {name: {suite: inputs[name]} for name in ("scores", "curve") if name in inputs}
+    inputs |= {name: [inputs[name]] for name in ("anatomy", "probes") if name in inputs}
+    seeds = {name: fields_given.pop(name, ()) for name in SEEDS}
+    runs = [folder for name in ("runs", "runs_of_others") for folder in inputs.get(name, [])]
+    if runs and all((folder / "timing.json").exists() for folder in runs):
+        fields_given["machines"] = read_pretrained(runs)
     if settings is None:
-        return Collection(**given)
-    inputs = {name: {suite: given.pop(name)} for name in ("scores", "curve") if name in given}
-    seeds = {name: given.pop(name) for name in SEEDS if name in given}
-    made = {name: given.pop(name) for name in list(given) if isinstance(given[name], (pd.DataFrame, dict))}
-    made |= {name: given.pop(name) for name in ("pretrain_seeds", "machines") if name in given}
-    data = read_inputs(settings, inputs | given, **seeds)
-    return Collection(**{field: getattr(data, field) for field in FIELDS} | made)
+        return Collection(**fields_given)
+    with mock.patch("symbert.report.collect.read_pretrained", return_value=[]):
+        data = read_inputs(settings, inputs, **seeds)
+    return replace(data, **fields_given)
 
 
-def write_exhibit(name: str, output: list[Path], suite: str = "glue", **given: Any) -> None:
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, list) and not value
+
+
+def _is_of_files(value: Any) -> bool:
+    return isinstance(value, Path) or (isinstance(value, list) and any(isinstance(item, Path) for item in value))
+
+
+def write_exhibit(name: str, output: list[Path], **given: Any) -> None:
     """Write an exhibit by its kind and name, as 'table-corpus'; of one per size, that of the only size."""
     kind, _, name = name.partition("-")
+    suite = next((suite for suite in SUITES if name.startswith(suite)), "glue")
     data = collected(suite=suite, **given)
     for exhibit in (each for exhibits in EXHIBITS.values() for each in exhibits if each.name == name):
         made = exhibit.function(data)

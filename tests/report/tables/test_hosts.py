@@ -23,6 +23,8 @@ def published(tmp_path):
             folders[-1].mkdir(exist_ok=True)
             written = {key: value for key, value in {**done, **changes}.items() if value}
             (folders[-1] / "done.json").write_text(json.dumps(written))
+            values = {key.removeprefix("validation_"): value for key, value in written.items()}
+            (folders[-1] / "metrics.jsonl").write_text(json.dumps(values | {"split": "validation", "step": 1000}))
         return folders
 
     return make
@@ -74,10 +76,8 @@ def test_a_translation_has_two_scores_and_says_how_sacrebleu_computed_them(publi
     assert [str(translation[name]) for name in ("chrf", "bleu")] == ["41.250", "17.500"]
     assert (translation["perplexity"], decoder["chrf"], str(decoder["perplexity"])) == (None, None, "33.000")
     assert "chrf nrefs:1|nc:6; bleu nrefs:1|tok:13a." in table.caption
-    assert (
-        "sacrebleu"
-        not in hosts_table(collected(hosts=published(RUNS[0]), settings=report_settings(steps=1000))).caption
-    )
+    decoders = collected(hosts=published(RUNS[0]), settings=report_settings(steps=1000))
+    assert "sacrebleu" not in hosts_table(decoders).caption
 
 
 def test_a_stand_in_for_parallel_text_is_named_beside_its_numbers_and_at_the_top_of_the_page(
@@ -87,10 +87,9 @@ def test_a_stand_in_for_parallel_text_is_named_beside_its_numbers_and_at_the_top
     text = published(("shared", 1, 2.5, 0.0), model_host="encoder-decoder", **scores)
     for stand_in in (True, False):
         settings = report_settings(steps=1000, stand_in_text=stand_in)
-        assert (
-            "parallel text is a stand-in" in hosts_table(collected(hosts=text, settings=settings)).caption
-        ) is stand_in
-        warnings = wording_of(collected(hosts=text, settings=settings).settings).warnings
+        caption = hosts_table(collected(hosts=text, settings=settings)).caption
+        assert ("parallel text is a stand-in" in caption) is stand_in
+        warnings = wording_of(settings).warnings
         assert any("parallel text is a stand-in" in warning for warning in warnings) is stand_in
     with_no_text = collected(hosts=published(RUNS[0]), settings=report_settings(steps=1000, stand_in_text=True))
     assert "stand-in" not in hosts_table(with_no_text).caption

@@ -11,6 +11,7 @@ import pytest
 from report.written import collected
 from symbert.glue.tasks import GLUE, OWN, SUITES
 from symbert.report import captions
+from symbert.report.collect import Collection, read_inputs
 from symbert.report.texts.summary import summary
 
 STEPS = range(50, 1801, 50)
@@ -22,21 +23,20 @@ def sentences(write_scores, report_settings, record, runs_of):
     one, and whose exits come after so many steps, a different one in each pre-training seed."""
 
     def make(points=None, finetune_seeds=(1, 2), exits=None, **settings):
-        source, data = random.Random(1), collected(settings=report_settings(tasks=["rte", "sst2"], **settings))
+        source, settings, scores = random.Random(1), report_settings(tasks=["rte", "sst2"], **settings), {}
         if points is not None:
             cells = itertools.product(points, ("rte", "sst2"), finetune_seeds)
             records = [
                 record("tiny", name, 1800, task, seed, 0.6 + points[name] / 100 + source.gauss(0, 0.002))
                 for name, task, seed in cells
             ]
-            data = collected(settings=data.settings, scores=write_scores(records), finetune_seeds=list(finetune_seeds))
+            scores = {"scores": write_scores(records), "finetune_seeds": list(finetune_seeds)}
         runs = [
             ("tiny", name, seed, STEPS, [_loss(step, leaves) for step in STEPS])
             for name, steps in (exits or {}).items()
             for seed, leaves in enumerate(steps, start=1)
         ]
-        data.runs = runs_of(*runs)
-        return summary(data)
+        return summary(collected(settings=settings, runs=runs_of(*runs), **scores))
 
     return make
 
@@ -60,11 +60,10 @@ def beside_glue(write_scores, report_settings, record):
             record("tiny", name, 1800, "rte", seed, 0.6 + source.gauss(0, 0.002))
             for name, seed in itertools.product(("original", "pairwise"), range(1, 7))
         ]
-        options = {"finetune_seeds": list(range(1, 7)), "suites": {"superglue": {"scores": write_scores(records)}}}
-        options |= {"scores": write_scores(of_glue)} if glue else {}
+        files = {"superglue": write_scores(records)} | ({"glue": write_scores(of_glue, "glue")} if glue else {})
         tasks = [*(["rte"] if glue else []), *SUPERGLUE]
         settings = report_settings(**{"tasks": tasks, "suites": {"superglue": "ab12"}, **settings})
-        return collected(settings=settings, **options)
+        return read_inputs(settings, {"scores": files}, finetune_seeds=range(1, 7))
 
     return make
 
@@ -97,9 +96,8 @@ def test_models_without_pre_training_are_told(beside_glue):
 def _of_hosts(report_settings, *runs, steps, **settings):
     """Data of the runs (host, attention) of other hosts of one seed, without the encoder."""
     asked_for = [[host, "tiny", attention, 1] for host, attention in runs]
-    data = collected(settings=report_settings(host_runs=asked_for, host_steps=steps, **settings), hosts=["decoder"])
-    data.hosts = pd.DataFrame(asked_for, columns=["host", "size", "attention", "pretrain_seed"])
-    return data
+    hosts = pd.DataFrame(asked_for, columns=["host", "size", "attention", "pretrain_seed"])
+    return Collection(report_settings(host_runs=asked_for, host_steps=steps, **settings), hosts=hosts)
 
 
 def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(report_settings):
@@ -119,13 +117,13 @@ def test_of_translation_alone_no_sentence_is_of_the_corpus_or_of_an_encoder(repo
 
 
 def test_of_minimal_pairs_alone_it_is_not_said_that_there_are_no_scores(report_settings):
-    data = collected(settings=report_settings(), blimp=["step-1000.json"])
+    data = Collection(report_settings(), blimp=pd.DataFrame())
     assert "judgements of minimal pairs are not tested" in summary(data)[2] and "no scores" not in summary(data)[2]
 
 
 def test_decoders_have_their_own_steps(report_settings, runs_of):
     data = _of_hosts(report_settings, ("decoder", "original"), steps={"decoder": 5000}, runs=[["tiny", "original", 1]])
-    data.runs = runs_of(("tiny", "original", 1, [50, 100], [5.0, 4.0]))
+    data = replace(data, runs=runs_of(("tiny", "original", 1, [50, 100], [5.0, 4.0])))
     compared, on_what, _ = summary(data)
     assert "was trained in BERT-tiny and decoders (tiny), with one pre-training seed each." in compared
     assert on_what.endswith("on a stand-in corpus made from documentation text; decoders for 5,000 steps.")
