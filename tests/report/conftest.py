@@ -435,11 +435,16 @@ def experiment(tmp_path, record, report_settings, configuration):
 
 
 @pytest.fixture(scope="session")
-def authors_data() -> Path:
-    """Raw results and loss curve that the paper's authors published."""
-    folder = Path(__file__).parents[3] / "shared" / "published"
-    if not folder.is_dir():
-        pytest.skip("the authors' published results are not beside the project")
+def authors_data(tmp_path_factory) -> Path:
+    """The files that the paper's authors published, written from the tables in `authors/`."""
+    folder, tables = tmp_path_factory.mktemp("published"), Path(__file__).parent / "authors"
+    for name, results in pd.read_parquet(tables / "results.parquet").groupby("folder"):
+        pairs = zip(results["name"], results["value"], strict=True)
+        numbers = {key: int(value) if value.is_integer() else value for key, value in pairs}
+        write(folder / name / "eval_results.json", numbers)
+    for size, losses in pd.read_parquet(tables / "losses.parquet").groupby("size"):
+        export = losses.pivot(index="step", columns="column", values="value")[list(losses["column"].unique())]
+        export.to_csv(folder / f"validation_loss_bert_{size}.csv", index_label="Step", quoting=csv.QUOTE_ALL)
     return folder
 
 
