@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,9 @@ from scipy.stats import ttest_1samp
 from symbert.configuration import ReportSettings, settings_from
 from symbert.experiment.project import read_chosen
 from symbert.experiment.sweep import Grid, grids_of, report_of_grids, trained_as, variant_of
-from symbert.report.grids import Cell, Cells
-from symbert.report.tables.grids import contrasts_table
+from symbert.report.collect import Collection
+from symbert.report.statistics import exits_of
+from symbert.report.tables.pretraining import contrasts_table, grid_exits_table
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "docs/findings"
@@ -35,14 +35,16 @@ STATISTICS += ("narrow_high", "p_value", "holm_p_value", "verdict")
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
 
-def cells_of(name: str) -> list[Cells]:
+def collection_of(name: str) -> Collection:
     """The grids of a study's configuration, with the curves of its runs.csv."""
     config = read_chosen(ROOT, None, [ROOT / f"studies/{name}.yaml"], None)
     frame = pd.read_csv(EVIDENCE / name / "runs.csv", dtype={"exit": str, "losses": str})
-    return [Cells(grid, [_cell(config, grid, point, frame) for point in grid.points]) for grid in grids_of(config)]
+    grids = [(grid, [_losses(config, grid, point, frame) for point in grid.points]) for grid in grids_of(config)]
+    settings = settings_from(report_of_grids(config, grids_of(config)), ReportSettings, name)
+    return Collection(settings, grids=grids)
 
 
-def _cell(config: dict, grid: Grid, point: dict, frame: pd.DataFrame) -> Cell:
+def _losses(config: dict, grid: Grid, point: dict, frame: pd.DataFrame) -> pd.DataFrame:
     """The runs of a point; each has the exit that runs.csv says."""
     training = trained_as(config, "encoder", variant_of(config, point))
     wanted = {axis: point[axis] for axis in ("text", "size", "attention")}
@@ -52,10 +54,10 @@ def _cell(config: dict, grid: Grid, point: dict, frame: pd.DataFrame) -> Cell:
     assert chosen["seed"].tolist() == grid.seeds
     steps = range(training.evaluate_every, training.steps + 1, training.evaluate_every)
     losses = [list(map(float, losses.split())) for losses in chosen["losses"]]
-    cell = Cell(point, pd.DataFrame(losses, index=grid.seeds, columns=list(steps)))
-    exits = [str(int(step)) if left else "never" for step, left in zip(cell.exits.steps, cell.exits.left, strict=True)]
-    assert exits == chosen["exit"].tolist()
-    return cell
+    table = pd.DataFrame(losses, index=grid.seeds, columns=list(steps))
+    exits = zip(*vars(exits_of(table)).values(), strict=True)
+    assert [str(int(step)) if left else "never" for step, left in exits] == chosen["exit"].tolist()
+    return table
 
 
 def tables_of(page: str) -> list[list[list[str]]]:
@@ -67,21 +69,16 @@ def tables_of(page: str) -> list[list[list[str]]]:
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_exits_of_a_page_come_out_of_its_runs(name):
     committed = tables_of((EVIDENCE / name / "README.md").read_text(encoding="utf-8"))
-    for runs in cells_of(name):
-        places = list(dict.fromkeys(runs.place(cell.point) for cell in runs.cells))
-        rows: dict[str, list[str]] = {}
-        for place in places:
-            for cell in runs.cells:
-                if runs.place(cell.point) == place:
-                    rows.setdefault(cell.point["attention"], []).append(cell.exits.in_words)
-        tables = [table for table in committed if table[0] == ["operator", *places]]
-        assert [[operator, *exits] for operator, exits in rows.items()] in [table[2:] for table in tables]
+    shown = grid_exits_table(collection_of(name)).readable
+    for _, of_grid in shown.groupby("grid", sort=False):
+        rows = of_grid.pivot(index="attention", columns="at", values="exit")
+        places, operators = (list(dict.fromkeys(of_grid[key])) for key in ("at", "attention"))
+        exits = [[operator, *rows.loc[operator, places]] for operator in operators]
+        assert exits in [table[2:] for table in committed if table[0] == ["operator", *places]]
 
 
 def test_the_contrasts_of_a_page_come_out_of_its_runs():
-    config = read_chosen(ROOT, None, [ROOT / "studies/plateau.yaml"], None)
-    settings = settings_from(report_of_grids(config, grids_of(config)), ReportSettings, "plateau")
-    table = contrasts_table(SimpleNamespace(grids=cells_of("plateau"), settings=settings))
+    table = contrasts_table(collection_of("plateau"))
     committed, page = EVIDENCE / "plateau/contrasts.csv", (EVIDENCE / "plateau/README.md").read_text(encoding="utf-8")
     expected = pd.read_csv(committed).to_dict("records")
     for row, wanted in zip(table.frame.to_dict("records"), expected, strict=True):

@@ -24,7 +24,7 @@ from symbert.report.imported import import_scores, read_tidy
 from symbert.report.runs import losses_of, read_runs
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style
-from symbert.report.tables.milestones import milestones_table
+from symbert.report.tables.pretraining import milestones_table
 from symbert.report.tables.scores import scores_table
 from symbert.report.tables.statistics import statistics_table
 from symbert.report.tables.table3_glue import glue_table

@@ -30,7 +30,7 @@ from symbert.report import captions
 from symbert.report.anatomy import read_anatomy, read_probes
 from symbert.report.blimp import read_judgements
 from symbert.report.corpus_counts import MANIFEST, REMEDY, Row, read_parts
-from symbert.report.grids import Cells, read_grids
+from symbert.report.grids import read_grids
 from symbert.report.hosts import read_courses, read_hosts
 from symbert.report.machines import PretrainedRun, read_pretrained
 from symbert.report.robustness import read_robustness
@@ -77,7 +77,7 @@ class Collection:
     pretrain_seeds: list[int] = field(default_factory=list)  # over which exits are compared; empty below three
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
     machines: list[PretrainedRun] = field(default_factory=list)  # of all runs; unknown of imported ones
-    grids: list[Cells] = field(default_factory=list)  # of a sweep of other keys than hosts, sizes, operators, seeds
+    grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
     parts: list[Row] = field(default_factory=list)  # of the corpus, counts and record of each
     manifest: Record | None = None  # of the packed rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint

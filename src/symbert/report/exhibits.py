@@ -17,13 +17,18 @@ from symbert.report.figures.hosts import hosts_figure
 from symbert.report.figures.robustness import robustness_figure
 from symbert.report.formats import Table
 from symbert.report.plots import Plot
-from symbert.report.tables import grids, milestones
 from symbert.report.tables.anatomy import anatomy_table, probes_table
 from symbert.report.tables.blimp import blimp_table
 from symbert.report.tables.claims import claims_table
 from symbert.report.tables.corpus import corpus_table
-from symbert.report.tables.hosts import hosts_table
 from symbert.report.tables.operators import operators_drawing, operators_table, parameters_table, training_table
+from symbert.report.tables.pretraining import (
+    contrasts_table,
+    exits_table,
+    grid_exits_table,
+    hosts_table,
+    milestones_table,
+)
 from symbert.report.tables.provenance import provenance_table, runs_table, settings_table
 from symbert.report.tables.robustness import robustness_table
 from symbert.report.tables.scores import scores_table, suite_scores_table
@@ -95,8 +100,8 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
             "Losses and exits at each point of the sweep",
             "Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau.",
         ),
-        Exhibit("grid_exits", grids.exits_table, "Exits at each point of the sweep"),
-        Exhibit("grid_contrasts", grids.contrasts_table, "Contrasts named before the runs"),
+        Exhibit("grid_exits", grid_exits_table, "Exits at each point of the sweep"),
+        Exhibit("grid_contrasts", contrasts_table, "Contrasts named before the runs"),
     ],
     "Claims": [Exhibit("claims", claims_table, "What became of the papers’ claims")],
     "Pre-training": [
@@ -106,9 +111,9 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
             "Figure 3: score over checkpoints",
             f"Curves of the score {OVER_CHECKPOINTS}",
         ),
-        Exhibit("milestones", milestones.milestones_table, "Milestones"),
+        Exhibit("milestones", milestones_table, "Milestones"),
         Exhibit("table2_training", training_table, "Table 2, continued: training"),
-        Exhibit("exits", milestones.exits_table, "Exits from the plateau"),
+        Exhibit("exits", exits_table, "Exits from the plateau"),
     ],
     "Robustness": [
         Exhibit(

@@ -2,14 +2,16 @@
 
 import math
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from symbert.report import captions
 from symbert.report.collect import Collection
-from symbert.report.grids import Cell
 from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
 from symbert.report.plots import Plot
+from symbert.report.statistics import exits_of
 from symbert.report.style import GREY, PAGE_WIDTH, looks_of
+from symbert.report.tables.pretraining import place_of
 
 PANEL_HEIGHT = 1.7  # inches
 PANELS, TICKS = 4, 4  # side by side, and steps on the axis of each
@@ -19,18 +21,18 @@ def grids_figure(data: Collection) -> Plot | None:
     """Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau."""
     if not data.grids:
         return None
-    places: dict[str, list[Cell]] = {}
-    for runs in data.grids:
-        for cell in runs.cells:
-            places.setdefault(f"{runs.grid.name}\n{runs.place(cell.point)}", []).append(cell)
-    looks = looks_of(list(dict.fromkeys(cell.point["attention"] for cells in places.values() for cell in cells)))
+    places: dict[str, dict[str, pd.DataFrame]] = {}  # losses by place and operator
+    for grid, of_points in data.grids:
+        for point, losses in zip(grid.points, of_points, strict=True):
+            places.setdefault(f"{grid.name}\n{place_of(grid, point)}", {})[point["attention"]] = losses
+    looks = looks_of(list(dict.fromkeys(name for models in places.values() for name in models)))
     columns = min(PANELS, len(places))
     rows = math.ceil(len(places) / columns)
     figure = Figure(figsize=(PAGE_WIDTH, PANEL_HEIGHT * 2 * rows + 0.6))
     panels = figure.subplots(2 * rows, columns, squeeze=False)
     for panel in panels.flat:
         panel.set_visible(False)
-    for position, (place, cells) in enumerate(places.items()):
+    for position, (place, models) in enumerate(places.items()):
         above, below = (panels[2 * (position // columns) + part, position % columns] for part in (0, 1))
         above.set_title(place, fontsize=7)
         above.set_ylabel("loss (nats)" if position % columns == 0 else "")
@@ -38,10 +40,10 @@ def grids_figure(data: Collection) -> Plot | None:
         below.set_xlabel("step")
         for panel in (above, below):
             panel.set_visible(True)
-        for cell in cells:
-            look, steps = looks[cell.point["attention"]], cell.losses.columns
-            draw_seeds(above, steps, cell.losses.to_numpy(), look, marker="")
-            draw_survival(below, cell.exits, steps[0], steps[-1], look)
+        for name, losses in models.items():
+            look, steps = looks[name], losses.columns
+            draw_seeds(above, steps, losses.to_numpy(), look, marker="")
+            draw_survival(below, exits_of(losses), steps[0], steps[-1], look)
             for panel in (above, below):
                 set_log_steps(panel, steps[0], steps[-1], TICKS)
         below.axhline(0.5, color=GREY, linewidth=0.4)
