@@ -93,14 +93,9 @@ def test_a_line_too_long_for_memory_is_named_and_the_next_ones_are_read(tmp_path
 
 
 @settings(max_examples=400)
-@given(
-    st.lists(st.text("aé€\U0001f600\n") | st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"]) | st.binary()),
-    st.integers(1, 9),
-)
-@example([b"\xff", "\n"], 2)  # it was believed that a character may go on after an ASCII byte
-@example([b"\xed\xa0\x80\n\xc0\x80\n\xf4\x90\x80\x80\n\xf4\x8f\xbf\xbf"], 9)  # surrogate, overlong, beyond Unicode
-def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces, block):
-    """Whatever character a block ends in."""
+@given(st.lists(st.text("aé€\U0001f600\n") | st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"]) | st.binary()))
+@example([b"\xed\xa0\x80\n\xc0\x80\n\xf4\x90\x80\x80\n\xf4\x8f\xbf\xbf"])  # surrogate, overlong, beyond Unicode
+def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces):
     raw = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
     path = tmp_path_factory.mktemp("part") / "part.jsonl.zst"
     path.write_bytes(zstandard.compress(raw))
@@ -111,9 +106,7 @@ def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces, b
             expected.append(line)
         except UnicodeDecodeError:
             expected.append(NOT_UTF_8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("symbert.corpus.lines.BLOCK", block)
-        assert list(read_lines(path)) == expected
+    assert list(read_lines(path)) == expected
 
 
 def test_a_missing_part_is_named(tmp_path):

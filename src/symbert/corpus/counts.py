@@ -1,5 +1,6 @@
 """What became of the documents: counts by outcome, and distributions."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +23,7 @@ EDGES = {
 }
 """Edges of the bins by quantity: harmful perplexity, characters and tokens per document."""
 BAD_LINES_SHOWN = 10
-FOLDED_AT_ONCE = 10_000  # documents whose sizes are held before they are added up
 OUTCOMES = ("kept", *REASONS)
-_NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
 def histogram(name: str, values: Sequence[float]) -> list[int]:
@@ -43,13 +42,9 @@ class Tally:
         self._bad_lines = 0
         self._without_url = 0
         self._overlaps: Counter[str] = Counter()
-        self._documents = np.zeros(len(OUTCOMES), np.int64)
-        self._characters = np.zeros(len(OUTCOMES), np.int64)
+        self._documents, self._characters = [0] * len(OUTCOMES), [0] * len(OUTCOMES)
         quantities = ("harmful_perplexity", "characters")
-        self._histograms = {
-            name: {side: np.array(histogram(name, [])) for side in ("read", "kept")} for name in quantities
-        }
-        self._pending: list[tuple[int, int, float | None]] = []  # outcome, characters, harmful perplexity
+        self._histograms = {name: {side: histogram(name, []) for side in ("read", "kept")} for name in quantities}
 
     def bad(self, error: DataError) -> None:
         """Count a bad line; raise `error` when none is allowed."""
@@ -62,30 +57,17 @@ class Tally:
 
     def document(self, document: "Document", found: frozenset[str] | None, reasons: list[str]) -> None:
         """Count a document with the categories of its URL and all reasons against it, in order; none: it is kept."""
-        metadata = document.metadata
         self.read += 1
         self._without_url += found is None
-        outcome = 0
-        if reasons:
-            outcome = _NUMBERS[reasons[0]]
-            self._overlaps.update(reasons)
-        self._pending.append((outcome, len(document.content), metadata.harmful_pp))
-        if len(self._pending) == FOLDED_AT_ONCE:
-            self._fold()
-
-    def _fold(self) -> None:
-        """Add up what is pending, so that memory does not grow with the part."""
-        if not self._pending:
-            return
-        outcomes, characters, perplexities = map(np.array, zip(*self._pending, strict=True))
-        self._pending = []
-        values = {"harmful_perplexity": perplexities.astype(np.float64), "characters": characters}  # None is NaN
-        self._documents += np.bincount(outcomes, minlength=len(OUTCOMES))
-        self._characters += np.bincount(outcomes, characters, len(OUTCOMES)).astype(np.int64)
-        for name, sides in self._histograms.items():
-            known = ~np.isnan(values[name])
-            sides["read"] += histogram(name, values[name][known])
-            sides["kept"] += histogram(name, values[name][known & (outcomes == 0)])
+        self._overlaps.update(reasons)
+        outcome, characters = OUTCOMES.index(reasons[0] if reasons else "kept"), len(document.content)
+        self._documents[outcome] += 1
+        self._characters[outcome] += characters
+        for name, value in (("harmful_perplexity", document.metadata.harmful_pp), ("characters", characters)):
+            if value is not None:
+                place = bisect_right(EDGES[name], value)
+                self._histograms[name]["read"][place] += 1
+                self._histograms[name]["kept"][place] += not reasons
 
     def check(self, part: Path) -> None:
         """DataError when the part has too many bad lines."""
@@ -98,9 +80,8 @@ class Tally:
 
     def counts(self) -> dict[str, Any]:
         """The counts as JSON; `overlaps` counts a document under each reason against it."""
-        self._fold()
-        kept, *dropped = self._documents.tolist()
-        characters_kept, *characters_dropped = self._characters.tolist()
+        kept, *dropped = self._documents
+        characters_kept, *characters_dropped = self._characters
         assert self.read == kept + sum(dropped) + self._bad_lines
         return {
             "read": self.read,
@@ -115,7 +96,5 @@ class Tally:
                 "kept": characters_kept,
                 "dropped": dict(zip(REASONS, characters_dropped, strict=True)),
             },
-            "histograms": {
-                name: {side: bins.tolist() for side, bins in sides.items()} for name, sides in self._histograms.items()
-            },
+            "histograms": self._histograms,
         }

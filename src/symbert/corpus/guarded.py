@@ -8,7 +8,6 @@ import string
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,7 @@ def guarded(reference: Reference) -> "Guarded | None":
     elif letter is None:
         problem = "the vocabulary has no letter that both begins and continues words, by which to compare tokie"
     else:
-        comparison = _Comparison(reference, tokie, vocabulary[SEPARATOR])
+        comparison = _Comparison(reference, tokie)
         agreement = Agreement(comparison, letter)
         problem = _problem(comparison, agreement, _odd_texts(letter), _words(vocabulary, letter))
     if problem:
@@ -137,32 +136,20 @@ class Agreement:
 class _Comparison:
     """The two encoders on the same texts."""
 
-    def __init__(self, reference: Reference, tokie: Any, separator: int) -> None:
-        self._reference, self._tokie, self._separator = reference, tokie, separator
+    def __init__(self, reference: Reference, tokie: Any) -> None:
+        self._reference, self._tokie = reference, tokie
 
     def differ(self, texts: list[str]) -> np.ndarray:
-        """For each text, whether the ids differ; the texts are encoded together, special tokens between them."""
-        joined = SEPARATOR.join(texts)
-        expected = self._reference.encode(joined).astype(np.uint32)
-        try:
-            found = encode_piece(self._tokie, joined)
-        except DisagreementError:
-            found = np.empty(0, np.uint32)  # none are right: there is always a [CLS]
-        if np.array_equal(expected, found):
+        """For each text, whether the ids differ: first all together, special tokens between them."""
+        if len(texts) > 1 and self._agree(SEPARATOR.join(texts)):
             return np.zeros(len(texts), bool)
-        if len(texts) == 1:
-            return np.ones(1, bool)
-        one, other = list(self._split(expected)), list(self._split(found))
-        if len(one) == len(other) == len(texts):
-            return np.array([ids != others for ids, others in zip(one, other, strict=True)])
-        half = len(texts) // 2
-        return np.concatenate([self.differ(texts[:half]), self.differ(texts[half:])])
+        return np.array([not self._agree(text) for text in texts])
 
-    def _split(self, ids: np.ndarray) -> Iterator[bytes]:
-        start = 0
-        for end in [*np.flatnonzero(ids == self._separator), len(ids)]:
-            yield ids[start:end].tobytes()
-            start = end + 1
+    def _agree(self, text: str) -> bool:
+        try:
+            return np.array_equal(self._reference.encode(text), encode_piece(self._tokie, text))
+        except DisagreementError:
+            return False
 
 
 def _problem(comparison: _Comparison, agreement: Agreement, odd_texts: list[str], words: list[str]) -> str | None:

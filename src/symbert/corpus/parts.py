@@ -251,32 +251,21 @@ def table_writer(path: Path, columns: dict[str, pyarrow.DataType]) -> Iterator[C
     schema = pyarrow.schema(columns)
     plain = {"use_dictionary": False, "write_statistics": False}
     rows: list[tuple[Any, ...]] = []
+
+    def write() -> None:
+        cells = zip(zip(*rows, strict=True), schema.types, strict=True)
+        file.write_table(pyarrow.table([pyarrow.array(values, kind) for values, kind in cells], schema=schema))
+        rows.clear()
+
+    def add(row: tuple[Any, ...]) -> None:
+        rows.append(row)
+        if len(rows) == ROWS_AT_ONCE:
+            write()
+
     with (
         publish(path) as temporary,
         pyarrow.parquet.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True, **plain) as file,
     ):
-
-        def write_row_group() -> None:
-            cells = zip(zip(*rows, strict=True), schema.types, strict=True)
-            file.write_table(pyarrow.Table.from_arrays([_column(*pair) for pair in cells], schema=schema))
-            rows.clear()
-
-        def add(row: tuple[Any, ...]) -> None:
-            rows.append(row)
-            if len(rows) == ROWS_AT_ONCE:
-                write_row_group()
-
         yield add
         if rows:
-            write_row_group()
-
-
-def _column(values: tuple[Any, ...], kind: pyarrow.DataType) -> pyarrow.Array:
-    """An Arrow array; of strings without `pyarrow.array`, which imports pandas: as long as filtering a small part."""
-    if kind == pyarrow.string():
-        builder = pyarrow.lib.StringBuilder()
-        builder.append_values(values)
-        return builder.finish()
-    if kind == pyarrow.uint32():
-        return pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(np.array(values, np.uint32))])
-    return pyarrow.array(values, kind)
+            write()

@@ -24,10 +24,7 @@ CODE_POINTS = 0x110000
 PIECE = 16_000  # characters, at most 64,000 bytes
 COMMON_BREAKS = "[ \t\n,.\u4e00-\u9fff]"
 """Before one of these no word and no special token goes on, and no accent moves across: text can be cut there."""
-CLOSING = "".join(rf"(?<!{re.escape(token[:-1])})" for token in SPECIAL_TOKENS.values()) + r"\]"
-"""A bracket that ends no special token."""
 LONGEST_WORD = 100  # characters; a longer one is [UNK]
-SHORTENED_WORD = 2 * LONGEST_WORD  # with a special token or a break before it
 RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
 
 
@@ -120,53 +117,21 @@ class Reference:
         return join([np.array(self.tokenizer.encode_batch_fast([piece])[0].ids, TOKEN) for piece in self.pieces(text)])
 
     def pieces(self, text: str) -> list[str]:
-        """A text cut so that the ids of the pieces, put together, are those of the text, in bounded memory.
-
-        A piece has at most PIECE characters; a word that is longer is [UNK], and shortened. More has only a word that
-        is all but empty, such as a letter with thousands of accents.
-        """
-        if len(text) <= PIECE:
-            return [text]
-        return [
-            piece
-            for stretch in _cut(text, COMMON_BREAKS)
-            for piece in ([stretch] if len(stretch) <= PIECE else self._settled(stretch))
-        ]
-
-    def _settled(self, stretch: str) -> list[str]:
-        """The pieces of a text without common breaks: cut before any character that ends a word, words shortened."""
-        found = {character: self._between_letters(character) for character in sorted({*stretch, "\0"})}
-        breaks = [
-            CLOSING if character == "]" else re.escape(character)
-            for character, words in found.items()
-            if words[0] == "x"
-        ]
-        omitted = "".join(re.escape(character) for character, words in found.items() if words == ["xx"])
-        beginning = re.compile(f"(?:[{omitted}]*[^{omitted}]){{{SHORTENED_WORD}}}")
-        cut = []
-        for piece in _cut(stretch, "|".join(breaks)) if breaks else [stretch]:
-            longer = beginning.match(piece) if len(piece) > PIECE else None
-            cut.append(longer[0] if longer else piece)
-        return cut
-
-    def _between_letters(self, character: str) -> list[str]:
-        """The words that `x?x` has with a character in its middle."""
-        normalized = self.tokenizer.normalizer.normalize_str(f"x{character}x")
-        return [word for word, _ in self.tokenizer.pre_tokenizer.pre_tokenize_str(normalized)]
+        """A text cut so that the ids of the pieces, put together, are those of the text. A piece has at most PIECE
+        characters, but where no break occurs in as many."""
+        return [text] if len(text) <= PIECE else list(_cut(text))
 
 
-def _cut(text: str, breaks: str) -> Iterator[str]:
-    """A text cut before some of what the pattern `breaks` matches, the last one within PIECE characters, or else the
-    next one."""
-    first, last = re.compile(breaks), re.compile(f"(?s:.+)(?={breaks})")
+def _cut(text: str) -> Iterator[str]:
+    """A text cut before some of its breaks: the last one within PIECE characters, or else the next one."""
+    first, last = re.compile(COMMON_BREAKS), re.compile(f"(?s:.+)(?={COMMON_BREAKS})")
     start = 0
     while len(text) - start > PIECE:
-        found = last.match(text, start, start + PIECE + 1)
-        if found is None:
+        if found := last.match(text, start, start + PIECE + 1):
+            after = found.end()
+        else:
             found = first.search(text, start + PIECE + 1)
             after = found.start() if found else len(text)
-        else:
-            after = found.end()
         yield text[start:after]
         start = after
     if start < len(text) or not text:
