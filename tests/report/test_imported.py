@@ -24,11 +24,11 @@ from symbert.report.imported import import_scores, read_tidy
 from symbert.report.runs import losses_of, read_runs
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style
+from symbert.report.summary import summary
 from symbert.report.tables.pretraining import milestones_table
 from symbert.report.tables.scores import scores_table
 from symbert.report.tables.statistics import statistics_table
 from symbert.report.tables.table3_glue import glue_table
-from symbert.report.texts.summary import summary
 
 MEANS_OF_TASKS = {  # of the authors, MNLI as one
     **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},

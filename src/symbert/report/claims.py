@@ -5,15 +5,17 @@ of the first paper. To add a claim, write its row: the table of claims follows.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
 
-from symbert.report import captions, published
+from symbert.report import captions, order, published
 from symbert.report.collect import Collection
+from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS, SHARED_PAPER
 from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 from symbert.report.runs import losses_of
@@ -114,12 +116,16 @@ def other_robustness(data: Collection) -> str | None:
     return other_scores(data) or ("out-of-domain sets have other rows than published" if partial else None)
 
 
+def _need(known: Container[str], names: Iterable[str], missing: str) -> None:
+    for name in names:
+        if name not in known:
+            raise MissingEvidence(missing.format(name))
+
+
 def saved(data: Collection, size: str, attention: str, kind: str = "parameters") -> float:
     """Percentage of parameters that an operator saves against `original`; `kind` is a key of the counts."""
     counts = data.parameters.get(size, {}).get(kind, {})
-    for name in ("original", attention):
-        if name not in counts:
-            raise MissingEvidence(f"no {size}-{name} in this experiment")
+    _need(counts, ("original", attention), f"no {size}-{{}} in this experiment")
     return 100 * (1 - counts[attention] / counts["original"])
 
 
@@ -128,16 +134,10 @@ def final_scores_of(data: Collection, size: str, *attentions: str, columns: tupl
     if data.trained is None:
         raise MissingEvidence("no scores")
     scores = data.trained[(data.trained["size"] == size) & data.trained["attention"].isin(attentions)]
-    for attention in attentions:
-        if attention not in set(scores["attention"]):
-            raise MissingEvidence(f"no {size}-{attention} in this experiment")
-    for column in columns:
-        if column not in set(scores["column"]):
-            raise MissingEvidence(f"{column} is not among the tasks")
+    _need(set(scores["attention"]), attentions, f"no {size}-{{}} in this experiment")
+    _need(set(scores["column"]), columns, "{} is not among the tasks")
     means = glue_scores(scores[scores["column"].isin(columns)]).dropna()
-    for attention in attentions:
-        if attention not in means.index.unique("attention"):
-            raise MissingEvidence(f"no seed of {size}-{attention} has every column")
+    _need(means.index.unique("attention"), attentions, f"no seed of {size}-{{}} has every column")
     return means
 
 
@@ -155,16 +155,14 @@ def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
     """
     levels = ["size", "attention", "step"]
     models = {model[:2]: seeds.droplevel(levels) for model, seeds in scores.to_frame("score").groupby(level=levels)}
-    for name in ("original", attention):
-        if (size, name) not in models:
-            raise MissingEvidence(f"no {size}-{name} in this experiment")
-    others = {name for of, name in models if of == size} - {"original"}
-    pairs = ((name, "original", models[size, name], models[size, "original"]) for name in others)
+    models = {name: seeds for (of, name), seeds in models.items() if of == size}
+    _need(models, ("original", attention), f"no {size}-{{}} in this experiment")
+    original = models.pop("original")
+    pairs = ((name, "original", seeds, original) for name, seeds in models.items())
     leads = corrected(comparison for pair in pairs for comparison in compared(size, *pair))
-    for comparison in leads:
-        if comparison.model == attention and comparison.n:
-            return comparison
-    raise MissingEvidence(f"{size}-{attention} and {size}-original have no seed in common")
+    leads = {comparison.model: comparison for comparison in leads if comparison.n}
+    _need(leads, [attention], f"{size}-{{}} and {size}-original have no seed in common")
+    return leads[attention]
 
 
 def is_ahead(lead: Comparison, sign: int = 1) -> bool | None:
@@ -292,8 +290,7 @@ def crossing(curve: pd.DataFrame | None, size: str, attention: str) -> Crossing:
     One that does not reach it would need more than its last step: `step` is infinite, `after` None.
     """
     means, line = ({}, None) if curve is None else mean_curves(curve)
-    if attention not in means:
-        raise MissingEvidence(f"no checkpoints of {size}-{attention} were scored")
+    _need(means, [attention], f"no checkpoints of {size}-{{}} were scored")
     steps, scores = list(means[attention].index), list(means[attention])
     return first_crossing(steps, scores, line) or Crossing(int(steps[-1]), None, math.inf)
 
@@ -362,10 +359,9 @@ def check_half(data: Collection, size: str) -> Finding:
 
 def losses_in(data: Collection, size: str, attention: str) -> pd.DataFrame:
     """The losses of an operator: a row per pre-training seed, a column per step."""
-    losses = losses_of(data.runs)
-    if (size, attention) not in losses:
-        raise MissingEvidence(f"no losses of {size}-{attention}")
-    return losses[size, attention]
+    losses = {name: seeds for (of, name), seeds in losses_of(data.runs).items() if of == size}
+    _need(losses, [attention], f"no losses of {size}-{{}}")
+    return losses[attention]
 
 
 def plateau_exit(data: Collection, size: str, attention: str) -> int | None:
@@ -402,9 +398,7 @@ def check_loss(data: Collection, size: str, attention: str, expected: float) -> 
 def check_step_time(data: Collection, size: str) -> Finding:
     """Percentage of the step time of `original` that `shared` saves, measured in turns on one device."""
     speeds = data.speeds[data.speeds["size"] == size].set_index("attention")
-    for name in ("shared", "original"):
-        if name not in speeds.index:
-            raise MissingEvidence(f"no step times of {size}-{name}")
+    _need(speeds.index, ("shared", "original"), f"no step times of {size}-{{}}")
     saved = 100 * (1 - speeds.at["shared", "ratios"])
     mean = listed("{:.1f} %", [spread(saved.tolist()).mean])
     if len(saved) < FEWEST:
@@ -567,3 +561,67 @@ CLAIMS = [
         other_robustness,
     ),
 ]
+
+
+NOT_TESTED = "not tested here"
+VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
+CAPTION = (
+    f"Claims of {published.PAPER} (by section) and of the abstract of {SHARED_PAPER}: what the papers print, "
+    "what the raw files of the first one's authors give, and what this experiment gives."
+    "\n\nScores are in percent, their differences in percentage points over the seeds that both models have, in "
+    "brackets Welch’s 95 % interval, p by the permutation test of the statistics with Holm’s correction; time by the "
+    "interleaved measurement of the operators’ steps; losses in nats; steps to 95 % with the checkpoints around them, "
+    "or more than the last, and what these checkpoints leave open of their ratio, also without each run that collapsed "
+    "(predicts one class throughout), where that changes it; plateau exits by the rule of figure 2, the median over "
+    "runs, a dash where most stay. Undecided: no difference is significant, or there are too few seeds for a test; "
+    "the checkpoints leave both open; or a single collapsed run would decide. Not tested here: nothing but counts of "
+    "parameters, which are exact, is judged on models of another size, on other data, or with settings other than the "
+    "paper's; where models of base are missing, those of the largest size here are shown. Claims about shared are "
+    f"tested by the protocol of {published.PAPER}, which is not that of {SHARED_PAPER}."
+)
+
+
+def claims_table(data: Collection) -> Table:
+    """Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files give, what
+    this experiment gives, and a verdict: undecided where a difference is not significant or checkpoints leave it open,
+    and not tested here wherever this experiment is not at the paper's settings.
+    """
+    rows, reached = [], set()
+    for claim in CLAIMS:
+        ours, verdict = _judged(claim, data)
+        if not verdict.startswith(NOT_TESTED):
+            reached.add((len(rows), "verdict"))
+        row = {"claim": claim.text, "models": claim.models, "the_paper": claim.paper, "raw_files": claim.authors}
+        rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
+    seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
+    of_one = (
+        " With one pre-training seed, intervals and p speak of the noise of fine-tuning only." if seeds == 1 else ""
+    )
+    caption = f"{CAPTION}{of_one} {captions.wording_of(data.settings).experiment}."
+    folded = {at for at in range(len(rows)) if (at, "verdict") not in reached}
+    return table_of(
+        rows, caption, "tab:claims", best=reached, folded=frozenset(folded), folded_as=_in_words(len(folded))
+    )
+
+
+def _in_words(untested: int) -> str:
+    return f"{untested} claim{'' if untested == 1 else 's'} not tested here, with the reasons"
+
+
+def _judged(claim: Claim, data: Collection) -> tuple[str | None, str]:
+    """What this experiment gives, and the verdict, with the reason where the claim is not tested.
+
+    Without models of base, what the largest other size gives is shown and not judged.
+    """
+    try:
+        finding = claim.check(data, claim.size)
+    except MissingEvidence as missing:
+        scored = [] if data.trained is None else data.trained["size"]
+        for size in order.sizes([*scored, *data.runs["size"]])[::-1] if claim.size == "base" else ():
+            with suppress(MissingEvidence):
+                return f"{size}: {claim.check(data, size).ours}", f"{NOT_TESTED}: {missing}"
+        return None, f"{NOT_TESTED}: {missing}"
+    if claim.unless and (obstacle := claim.unless(data)):
+        return finding.ours, f"{NOT_TESTED}: {obstacle}"
+    hangs = f": it hangs on {finding.hangs_on}" if finding.hangs_on else ""
+    return finding.ours, f"{VERDICTS[finding.holds]}{hangs}"

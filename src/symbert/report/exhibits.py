@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from symbert.glue.tasks import BESIDE_GLUE
+from symbert.report.claims import claims_table
 from symbert.report.collect import Collection
 from symbert.report.figures.anatomy import anatomy_figure
 from symbert.report.figures.blimp import blimp_figure
@@ -17,9 +18,9 @@ from symbert.report.figures.hosts import hosts_figure
 from symbert.report.figures.robustness import robustness_figure
 from symbert.report.formats import Table
 from symbert.report.plots import Plot
+from symbert.report.summary import summary
 from symbert.report.tables.anatomy import anatomy_table, probes_table
 from symbert.report.tables.blimp import blimp_table
-from symbert.report.tables.claims import claims_table
 from symbert.report.tables.corpus import corpus_table
 from symbert.report.tables.operators import operators_drawing, operators_table, parameters_table, training_table
 from symbert.report.tables.pretraining import (
@@ -35,7 +36,6 @@ from symbert.report.tables.scores import scores_table, suite_scores_table
 from symbert.report.tables.squad2_answers import answers_table
 from symbert.report.tables.statistics import statistics_table, suite_statistics_table
 from symbert.report.tables.table3_glue import glue_table, published_table, suite_table
-from symbert.report.texts.summary import summary
 
 Made = Table | Plot | Path | list[str]  # a table, a figure, a drawing that is there already, or lines of a text
 

@@ -12,7 +12,7 @@ from report.written import collected
 from symbert.glue.tasks import GLUE, OWN, SUITES
 from symbert.report import captions
 from symbert.report.collect import Collection, read_inputs
-from symbert.report.texts.summary import summary
+from symbert.report.summary import summary
 
 STEPS = range(50, 1801, 50)
 

@@ -1,1 +1,0 @@
-"""One file per text, called as the file of the text is."""
