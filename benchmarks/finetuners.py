@@ -23,10 +23,9 @@ from benchmarks.trainers import Clock, now, timed
 from symbert.configuration import GlueSettings, TaskSettings, protocol_of, values_of
 from symbert.experiment.project import read_config
 from symbert.files import write_json
-from symbert.glue.batches import read_rows
 from symbert.glue.prepare import prepare_task
 from symbert.glue.tasks import Task, suite_of
-from symbert.glue.train import load_classifier, predict, reset_head, train
+from symbert.glue.train import load_classifier, predict, read_rows, reset_head, train
 from symbert.model.hf import fold
 from symbert.sources import VOCABULARY
 

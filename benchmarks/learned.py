@@ -19,9 +19,8 @@ from benchmarks.finetuners import (
     classifier,
     stock_classifier,
 )
-from symbert.glue.batches import read_rows
-from symbert.glue.heads import Grades
-from symbert.glue.train import predict, train
+from symbert.glue.tasks import GLUE
+from symbert.glue.train import predict, read_rows, train
 from symbert.model.hf import fold
 
 ROWS = 8  # a single batch: the order of the rows decides nothing
@@ -65,7 +64,7 @@ def output_difference(few: Finetuning, checkpoint: Path) -> float:
     The classifiers have one output, because predictions of grades are the outputs themselves.
     """
     rows = read_rows(few.data, few.task, DEVICE)["validation"]
-    graded = dataclasses.replace(rows, head=Grades())
+    graded = dataclasses.replace(rows, task=GLUE["stsb"])
     ours = torch.from_numpy(predict(classifier(checkpoint, 1, 0.0), graded, PRECISION))
     with torch.no_grad():
         inputs = {**padded(few, "validation"), "labels": None}

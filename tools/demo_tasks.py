@@ -5,6 +5,7 @@ row of each class: it changes the order of the words, or what stands between the
 to know which words follow each other, as pre-training teaches, helps.
 """
 
+import json
 import math
 import re
 import zlib
@@ -18,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from demo_documentation import Passage
 
-from symbert.glue.sources import STAND_IN, published_schema, published_split
-from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task
+from symbert.glue.sources import STAND_IN, published_schema
+from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task, published_split
 
 ROWS, EVALUATION_ROWS = 1_000, 500  # of a split
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
@@ -113,7 +114,20 @@ def of_split(sentences: list[Sentence], task: Task, split: str) -> list[Sentence
 def write_rows(path: Path, task: Task, columns: Iterable[Iterable[Any]]) -> None:
     """Write the hub's columns of a split."""
     schema = published_schema(task)
+    features = {field.name: _feature(field.type) for field in schema}
+    if task.labels and task.has_label:
+        features["label"] = {"names": list(task.labels), "_type": "ClassLabel"}
+    schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
     write_table(path, schema, [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)])
+
+
+def _feature(kind: pa.DataType) -> dict[str, Any]:
+    """A column of this type in the words of the hub's library."""
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return {"feature": _feature(kind.value_type), "_type": "Sequence"}
+    return {"dtype": "float32" if kind == pa.float32() else str(kind), "_type": "Value"}
 
 
 def write_table(path: Path, schema: pa.Schema, columns: list[pa.Array]) -> None:

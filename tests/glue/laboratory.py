@@ -6,7 +6,7 @@ from pathlib import Path
 from glue.protocol import SETTINGS
 from symbert.configuration import values_of
 from symbert.files import write_json
-from symbert.glue.kept import checked
+from symbert.glue.metrics import checked
 from symbert.glue.prepare import prepare_task
 from symbert.glue.score import score
 from symbert.glue.tasks import suite_named

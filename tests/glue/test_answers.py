@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbert.glue.answers import best_threshold, exact, f1, given_texts, measured
-from symbert.glue.spans import ANSWER, Question
+from symbert.glue.squad import ANSWER, Question, best_threshold, exact, f1, measured, texts_of
 
 
 def normalized(text):
@@ -79,22 +78,22 @@ def cases(*rows):
 
 
 def mean_f1(questions, answers, threshold):
-    return measured(questions, given_texts(questions, answers, threshold))["f1"]
+    return measured(questions, texts_of(questions, answers, threshold))["f1"]
 
 
 def test_the_threshold_gives_the_answers_that_are_worth_it():
     rows = cases(("x", ("x",), 5.0), ("y", (), 4.0), ("y z", ("z",), 3.0), ("z", ("z",), 2.0), ("w", (), 1.0))
     threshold = best_threshold(*rows)
     assert threshold == 2.0, "5 − … : 1, 0, 2/3, 5/3, 2/3 more than no answer at all"
-    assert given_texts(*rows, threshold) == ["x", "y", "y z", "z", ""]
+    assert texts_of(*rows, threshold) == ["x", "y", "y z", "z", ""]
     assert mean_f1(*rows, threshold) == pytest.approx((1 + 0 + 2 / 3 + 1 + 1) / 5)
 
 
 def test_no_answer_at_all_is_a_threshold_too_and_equal_margins_go_together():
     rows = cases(("x", ("y",), 3.0), ("x", (), 1.0))
-    assert given_texts(*rows, best_threshold(*rows)) == ["", ""] and best_threshold(*rows) > 3
+    assert texts_of(*rows, best_threshold(*rows)) == ["", ""] and best_threshold(*rows) > 3
     rows = cases(("x", ("x",), 1.0), ("y", (), 1.0), ("z", (), 1.0))
-    assert given_texts(*rows, best_threshold(*rows)) == ["", "", ""], "the first alone cannot be answered"
+    assert texts_of(*rows, best_threshold(*rows)) == ["", "", ""], "the first alone cannot be answered"
 
 
 words = st.sampled_from(["x", "y", "x y", "the"])

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from symbert.errors import DataError
-from symbert.glue.batches import read_rows, read_sets, shuffled_batches
 from symbert.glue.tasks import GLUE
+from symbert.glue.train import read_rows, read_sets, shuffled_batches
 
 CPU = torch.device("cpu")
 

@@ -7,7 +7,7 @@ import pytest
 from glue.originals import write_lines
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.challenges import CHALLENGES
-from symbert.glue.robustness import read_challenge
+from symbert.glue.sources import read_challenge
 from symbert.glue.tasks import GLUE
 
 HANS = "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpairID\theuristic\n"

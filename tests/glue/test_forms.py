@@ -17,13 +17,12 @@ from sklearn.metrics import f1_score
 from symbert.configuration import TaskSettings
 from symbert.errors import DataError
 from symbert.glue import forms
-from symbert.glue.batches import read_rows, shuffled_batches
 from symbert.glue.forms import formed, overlap
-from symbert.glue.heads import HEADS
 from symbert.glue.metrics import macro_f1, measure, scored
 from symbert.glue.prepare import facts_of, sample
 from symbert.glue.sources import published_schema
 from symbert.glue.tasks import SUITES
+from symbert.glue.train import HEADS, read_rows, shuffled_batches
 from symbert.sources import DEMO
 
 SUPERGLUE = SUITES["superglue"].tasks

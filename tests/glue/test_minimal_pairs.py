@@ -180,15 +180,6 @@ def test_a_checkpoint_without_finite_likelihoods_is_refused(pairs, judge, checkp
         judge(pairs(), path)
 
 
-def test_pairs_of_another_vocabulary_are_refused(pairs, judge, laboratory, tmp_path):
-    pieces, path = laboratory.vocabulary.read_text().splitlines(), laboratory.checkpoint()
-    laboratory.vocabulary = tmp_path / "larger.txt"
-    larger = [*pieces[:5], *(f"[unused{n}]" for n in range(400)), *pieces[5:]]
-    laboratory.vocabulary.write_text("".join(f"{piece}\n" for piece in larger))
-    with pytest.raises(IntegrityError, match=f"has token id .*has {len(pieces)} pieces; prepare the rows with the vo"):
-        judge(pairs(), path)
-
-
 @torch.no_grad()
 def each_masked(theirs, row):
     """A row's pseudo-log-likelihood by an encoder of Hugging Face's: a copy for each token, which is masked there."""

@@ -16,9 +16,8 @@ from symbert.experiment.layout import Experiment
 from symbert.files import known_sha256
 from symbert.glue import tasks
 from symbert.glue.export import export_classifier
-from symbert.glue.own_files import check_files, read_own_split, refuse_shared_texts
 from symbert.glue.prepare import facts_of
-from symbert.glue.sources import published_schema
+from symbert.glue.sources import check_files, read_own_split, refuse_shared_texts
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
@@ -33,7 +32,7 @@ def as_at_the_start(monkeypatch, folder):
 def rows_of(path, **changes):
     """Text, label and place of each row of a file."""
     task = tasks.define("irony", IRONY | {"train": str(path), "validation": str(path)} | changes)
-    return [tuple(row.values()) for row in read_own_split(task, "train", published_schema(task)).to_pylist()]
+    return [tuple(row.values()) for row in read_own_split(task, "train").to_pylist()]
 
 
 def saved(rows, folder):
@@ -152,7 +151,7 @@ def tables_of(train, validation, tmp_path):
         )
     files = {"train": str(tmp_path / "train.csv"), "validation": str(tmp_path / "dev.jsonl")}
     task = tasks.define("irony", IRONY | files)
-    return task, *(read_own_split(task, split, published_schema(task)) for split in task.splits)
+    return task, *(read_own_split(task, split) for split in task.splits)
 
 
 def test_validation_rows_that_are_trained_on_are_told_and_refused_where_they_are_most(tmp_path, capsys):

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,22 +32,6 @@ def counted(monkeypatch):
     seen, train = [], module.train
     monkeypatch.setattr(module, "train", lambda *given: seen.append(given[4]) or train(*given))
     return seen
-
-
-def test_rows_of_a_larger_vocabulary_are_refused_by_name(laboratory, finetune, vocabulary):
-    """It was believed that rows and model have one vocabulary: the first piece that only one has was a bug of ours."""
-    data, pieces = laboratory.prepare("rte"), len(vocabulary.read_text().splitlines())
-    table = pq.read_table(data)
-    ids = table["input_ids"].to_pylist()
-    ids[-1][1] = pieces
-    column = pa.array(ids, table.schema.field("input_ids").type)
-    pq.write_table(table.set_column(table.column_names.index("input_ids"), "input_ids", column), data)
-    with pytest.raises(
-        IntegrityError,
-        match=rf"rte\.parquet: has token id {pieces}, the model of .* has {pieces} pieces; prepare the rows with",
-    ):
-        finetune()
-    assert not list((laboratory.results / "scores").rglob("step-*/*.json"))
 
 
 def test_every_task_is_scored_in_its_columns_in_the_order_of_the_request(finetune):

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from glue.originals import write_lines, write_originals
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import sha256_of
-from symbert.glue.sources import published_schema, read_original_split, read_rows, read_split
+from symbert.glue.sources import published_schema, read_original_split, read_split
 from symbert.glue.tasks import GLUE, SUITES, published_split
 
 REPOSITORY = SUITES["glue"].repository
 TRAIN = published_split(GLUE["rte"], "train")
+
+
+def classes_in_hub_words(labels):
+    return json.dumps({"info": {"features": {"label": {"names": list(labels)}}}})
 
 
 @pytest.fixture
@@ -25,10 +29,9 @@ def publish_rte(tmp_path):
         task = GLUE["rte"]
         columns = [["a b", "c d"], ["e", "f"], [0, 1], [0, 1]]
         for split in task.splits:
-            arrays = [
-                pa.array(column, field.type) for column, field in zip(columns, published_schema(task), strict=True)
-            ]
-            table = pa.table(arrays, schema=published_schema(task))
+            schema = published_schema(task).with_metadata({"huggingface": classes_in_hub_words(task.labels)})
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            table = pa.table(arrays, schema=schema)
             path = tmp_path / "mirror" / published_split(task, split).location
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(change(table) if split == "train" else table, path)
@@ -70,9 +73,7 @@ def test_a_file_that_is_not_the_task_is_refused_by_name(laboratory, publish_rte,
 
 def test_classes_in_another_order_are_refused(publish_rte):
     def swap(table):
-        written = json.loads(table.schema.metadata[b"huggingface"])
-        written["info"]["features"]["label"]["names"].reverse()
-        return table.replace_schema_metadata({"huggingface": json.dumps(written)})
+        return table.replace_schema_metadata({"huggingface": classes_in_hub_words(GLUE["rte"].labels[::-1])})
 
     with pytest.raises(DataError, match="classes are not_entailment, entailment, expected entailment, not_entailment"):
         read(publish_rte(swap))
@@ -116,7 +117,7 @@ def test_a_flipped_bit_that_parquet_notices_names_the_file_and_is_no_bug_of_ours
         except DataError as error:
             assert str(error).startswith(f"{TRAIN.location}: ") and "\n" not in str(error)
             refused += 1
-    assert 280 < refused < 400
+    assert refused > 280
 
 
 @pytest.mark.parametrize("name", GLUE)
@@ -139,7 +140,7 @@ def test_original_files_of_real_rows_give_the_table_of_the_hub(mirror, tmp_path,
 
 def test_a_bad_line_of_an_original_file_leaves_nothing_behind(tmp_path, laboratory):
     write_lines(tmp_path / "glue/SST-2/train.tsv", "sentence\tlabel\n", "good\t1\n", "bad\t7\n")
-    with pytest.raises(DataError, match=r"SST-2/train.tsv:3: label is '7', expected one of negative, positive"):
+    with pytest.raises(DataError, match=r"SST-2/train.tsv:3: 'label' is '7', expected one of negative, positive"):
         laboratory.prepare("sst2", original_files=str(tmp_path / "glue"))
     assert not list(laboratory.results.rglob("*.parquet"))
 
@@ -156,7 +157,7 @@ def rows_of(tmp_path):
 
     def read(name, file, *lines, split="train"):
         write_lines(tmp_path / file, *lines)
-        return list(read_original_split(tmp_path, GLUE[name], split))
+        return read_split(GLUE[name], split, {"original_files": str(tmp_path)}).to_pylist()
 
     return read
 
@@ -169,10 +170,10 @@ def test_quotation_marks_and_separators_other_than_tab_and_line_feed_are_text(ro
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\t\n")), max_size=5))
 def test_any_text_without_tab_and_line_feed_is_read_as_it_was_written(tmp_path_factory, texts):
-    path = tmp_path_factory.mktemp("cola") / "train.tsv"
+    path = tmp_path_factory.mktemp("cola") / "CoLA/train.tsv"
     texts = [text.rstrip("\r") for text in texts]
     write_lines(path, *(f"gj04\t1\t\t{text}\n" for text in texts))
-    found = read_rows(path, GLUE["cola"].layout, ("sentence",), GLUE["cola"].labels)
+    found = read_original_split(path.parents[1], GLUE["cola"], "train")
     assert list(found) == [{"sentence": text, "label": 1, "idx": place} for place, text in enumerate(texts)]
 
 
@@ -206,7 +207,7 @@ def test_the_broken_rows_of_qqp_are_skipped_but_counted(rows_of, capsys):
         ("", "d?", 0, 3),
     ]
     said = capsys.readouterr().err
-    assert said.startswith("warning: ") and "QQP/train.tsv: skipped 3 rows without text or label, first line 3" in said
+    assert said.startswith("warning: ") and "QQP/train.tsv: skipped 3 broken rows, first line 3" in said
 
 
 def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
@@ -218,6 +219,12 @@ def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
     assert [(row["sentence1"], row["label"], row["idx"]) for row in evaluation] == [("c", 0, 1), ("g", 0, 3)]
 
 
+def test_a_grade_above_five_and_a_word_are_refused(rows_of):
+    for grade, message in (("5.5", "STS-B: labels from 5.5"), ("high", "train.tsv:2: 'score' is 'high'")):
+        with pytest.raises(DataError, match=message):
+            rows_of("stsb", "STS-B/train.tsv", STSB, f"0\ta\tb\t{grade}\n")
+
+
 @pytest.mark.parametrize(
     ("name", "file", "lines", "message"),
     [
@@ -225,7 +232,7 @@ def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
             "mnli",
             "MNLI/train.tsv",
             [MNLI, "0\ta\tb\tneutral\n", "1\tc\td\t-\n"],
-            "3: gold_label is '-', expected one of",
+            "3: 'gold_label' is '-', expected one of",
         ),
         (
             "mnli",
@@ -239,12 +246,11 @@ def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
             ["index\tsentence\n", "0\ta\n"],
             "1: no column 'label', found index, sentence; get",
         ),
-        ("stsb", "STS-B/train.tsv", [STSB, "0\ta\tb\t5.2\n"], "2: score is '5.2', expected a number from 0 to 5"),
         (
             "cola",
             "CoLA/train.tsv",
             ["gj04\t1\t\ta\n", "gj04\t2\t\tb\n"],
-            "2: label is '2', expected one of unacceptable",
+            "2: 'label' is '2', expected one of unacceptable",
         ),
     ],
 )

@@ -15,12 +15,9 @@ from glue.protocol import SETTINGS
 from model.models import Averaged, define
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import DivergedError
-from symbert.glue.answers import best_threshold, given_texts, measured
-from symbert.glue.batches import read_rows
-from symbert.glue.heads import HEADS
-from symbert.glue.spans import tokenise_questions
+from symbert.glue.squad import best_threshold, measured, texts_of, tokenise_questions
 from symbert.glue.tasks import task_named
-from symbert.glue.train import load_classifier, logits_of, predict, reset_head, train
+from symbert.glue.train import HEADS, load_classifier, logits_of, predict, read_rows, reset_head, train
 from symbert.model.bert import SpanModel
 from symbert.model.hf import SymBertForMaskedLM
 
@@ -137,6 +134,6 @@ def test_what_follows_a_word_is_learned_and_that_there_is_none(questions, models
     train(model, rows, replace(SETTINGS, epochs=30, batch_size=8, learning_rate=3e-3), "fp32", 1, lambda step: None)
     asked = rows_of(questions, 120, split="validation", max_length=64)
     answers = predict(model, asked, "fp32")
-    texts = given_texts(asked.truth, answers, best_threshold(asked.truth, answers))
+    texts = texts_of(asked.truth, answers, best_threshold(asked.truth, answers))
     details = measured(asked.truth, texts)
     assert details["no_answer_f1"] > 0.9 and details["has_answer_f1"] > 0.3, details

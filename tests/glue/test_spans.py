@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import DataError
-from symbert.glue import spans
-from symbert.glue.answers import text_of
-from symbert.glue.spans import (
+from symbert.glue import squad as spans
+from symbert.glue.squad import (
     ANSWER,
     LONGEST_ANSWER,
     Contexts,
@@ -21,6 +20,7 @@ from symbert.glue.spans import (
     best_spans,
     hold_out,
     most_context,
+    texts_of,
     tokenise_questions,
     windows_of,
 )
@@ -211,5 +211,5 @@ def test_the_answer_of_a_question_is_the_likeliest_of_its_windows_and_no_answer_
     logits[2, 4, 0], logits[2, 5, 1] = 1, 2  # the w1
     order = [np.array([2]), np.array([1, 0])]
     answers = answers_of(contexts, np.cumsum(lengths) - lengths, lengths, ((rows, logits[rows]) for rows in order))
-    assert list(map(text_of, questions, answers)) == ["w5 w6", "The w1"] and answers.dtype == ANSWER
+    assert texts_of(questions, answers, -np.inf) == ["w5 w6", "The w1"] and answers.dtype == ANSWER
     assert answers["margin"].tolist() == [12 - 3, 3 - 2]

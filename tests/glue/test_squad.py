@@ -11,14 +11,12 @@ from transformers import AutoModelForQuestionAnswering, BertForQuestionAnswering
 
 from glue.laboratory import records_in
 from symbert.corpus.wordpiece import encoder
-from symbert.glue.answers import best_threshold, exact, f1, given_texts, measured
-from symbert.glue.batches import read_rows
 from symbert.glue.export import export_classifier
 from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
-from symbert.glue.spans import ANSWER, answer_of, tokenise_questions
+from symbert.glue.squad import ANSWER, answer_of, best_threshold, exact, f1, measured, texts_of, tokenise_questions
 from symbert.glue.tasks import published_split, task_named
-from symbert.glue.train import load_classifier, logits_of
+from symbert.glue.train import load_classifier, logits_of, read_rows
 from symbert.model.bert import SpanModel
 from symbert.sources import DEMO
 
@@ -129,7 +127,7 @@ def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_he
         }
         threshold = best_threshold(rows["held_out"].truth, answers["held_out"])
         assert record["thresholds"] == {"squad2": threshold}
-        texts = given_texts(rows["validation"].truth, answers["validation"], threshold)
+        texts = texts_of(rows["validation"].truth, answers["validation"], threshold)
         assert details == measured(rows["validation"].truth, texts) and record["metrics"]["squad2"] == details["f1"]
         unanswerable = np.mean([not question.answers for question in rows["validation"].truth])
         assert record["majority"] == {"squad2": unanswerable} and 0.3 < unanswerable < 0.7

@@ -16,16 +16,16 @@ from model.models import Averaged, define
 from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import read_json, write_json
 from symbert.glue import train as module
-from symbert.glue.batches import read_rows
-from symbert.glue.heads import head_of
 from symbert.glue.tasks import GLUE
 from symbert.glue.train import (
+    HEADS,
     build_optimizer,
     encoder_of,
     learning_rate,
     load_classifier,
     logits_of,
     predict,
+    read_rows,
     reset_head,
     steps_of,
     train,
@@ -116,7 +116,7 @@ def test_training_rows_are_learned_by_heart(trained):
 
 
 def test_losses_are_squared_error_of_grades_and_cross_entropy_of_classes():
-    grades, classes = head_of(GLUE["stsb"]), head_of(GLUE["rte"])
+    grades, classes = HEADS["grades"], HEADS["classes"]
     assert grades.loss(torch.tensor([[1.0], [3.0]]), torch.tensor([2.0, 5.0])).item() == pytest.approx((1 + 4) / 2)
     expected = -math.log(math.exp(1) / (math.exp(1) + math.exp(3)))
     assert classes.loss(torch.tensor([[1.0, 3.0]]), torch.tensor([0])).item() == pytest.approx(expected)

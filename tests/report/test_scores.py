@@ -6,7 +6,7 @@ import json
 import pytest
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
-from symbert.glue.kept import checked, hashed
+from symbert.glue.metrics import checked, hashed
 from symbert.report.scores import majority_of, read_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]

@@ -16,7 +16,7 @@ from symbert.errors import ConfigError, DataError, MissingInputError, SymbertErr
 from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.sweep import check_sweep
 from symbert.files import reading
-from symbert.glue.own_files import check_files
+from symbert.glue.sources import check_files
 from symbert.glue.tasks import task_named
 from symbert.paths import RESULTS
 from symbert.provenance import PROJECT

@@ -8,11 +8,10 @@ from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import verify_sha256
-from symbert.glue.heads import head_of
-from symbert.glue.kept import read_kept
+from symbert.glue.metrics import read_kept
 from symbert.glue.score import DROPOUTS
 from symbert.glue.tasks import define, task_named
-from symbert.glue.train import load_classifier
+from symbert.glue.train import HEADS, load_classifier
 from symbert.model.bert import Classifier
 from symbert.model.hf import copy_tokenizer, fold, in_hugging_face, refuse_used, write_model
 
@@ -44,7 +43,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
     task = define(facts["task"], kept["own"]) if kept["own"] else task_named(facts["task"])
     hidden, attention = (kept["dropout"][key] for key in DROPOUTS)
-    trained = load_classifier(checkpoint, task.num_labels, hidden, head_of(task).model)
+    trained = load_classifier(checkpoint, task.num_labels, hidden, HEADS[task.head].model)
     trained.config.attention_probs_dropout_prob = attention
     try:
         trained.load_state_dict(load_file(weights))

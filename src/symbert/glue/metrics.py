@@ -1,16 +1,21 @@
 """Scores of predictions, as the suites define them, and those of the best constant prediction; all between -1 and 1.
 
-A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN.
-The formulas are written out, because importing scipy and scikit-learn takes longer than many a fine-tuning.
+A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN. Records
+of scores, and results that a fine-tuning keeps beside them, are JSON with a hash of their content: a flipped bit may
+leave JSON that can be read, and another score.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy  # whose statistics are imported where they are needed
 
-from symbert.glue.answers import scored_answers
-from symbert.glue.spans import HELD_OUT
+from symbert.errors import IntegrityError
+from symbert.files import hash_of, read_json
 from symbert.glue.tasks import Task
+
+Record = dict[str, Any]
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -46,14 +51,14 @@ def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Linear correlation."""
     if is_constant(labels) or is_constant(predictions):
         return 0.0
-    return float(np.clip(np.vecdot(_direction(labels), _direction(predictions)), -1, 1))
+    return float(scipy.stats.pearsonr(labels.astype(float), predictions.astype(float)).statistic)
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Rank correlation; equal values have the mean of their ranks."""
     if is_constant(labels) or is_constant(predictions):
         return 0.0
-    return float(np.corrcoef(_ranks(labels), _ranks(predictions))[1, 0])
+    return float(scipy.stats.spearmanr(labels, predictions).statistic)
 
 
 def whole_groups(truth: np.ndarray, predictions: np.ndarray) -> float:
@@ -86,7 +91,7 @@ METRICS_OF_GROUPS = {"whole_groups": whole_groups, "chosen_right": chosen_right,
 def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
     """Each metric of the task; the score is their mean. Predictions are classes, grades, or numbers that rank rows.
 
-    The truth is that of `symbert.glue.batches.TaskRows`: labels or, of answers to questions, with group and credit.
+    The truth is that of `symbert.glue.train.TaskRows`: labels or, of answers to questions, with group and credit.
     """
     labels = truth["label"] if truth.dtype.names else truth
     return {
@@ -102,24 +107,6 @@ def scored(task: Task, training: np.ndarray, truth: np.ndarray, predictions: np.
     details = measure(task, truth, predictions)
     baseline = majority(task, training, truth)
     return {"score": _mean(details), "details": details, "majority": _mean(baseline)}
-
-
-def scores_of(task: Task, truth: dict[str, np.ndarray], predictions: dict[str, np.ndarray]) -> dict[str, Any]:
-    """By score column `metrics`, `details` and `majority`; and whether each prediction is the same.
-
-    `truth` and `predictions` are by split. Where answers are spans there are also `thresholds`, by score column: the
-    margin over no answer from which they are given.
-    """
-    names = {"metrics": "score", "details": "details", "majority": "majority"}
-    if task.has_contexts:
-        held_out = truth[HELD_OUT], predictions[HELD_OUT]
-        splits = {split: scored_answers(*held_out, truth[split], predictions[split]) for split in task.scores}
-        names["thresholds"], constant = "threshold", all(score["constant"] for score in splits.values())
-    else:
-        splits = {split: scored(task, truth["train"], truth[split], predictions[split]) for split in task.scores}
-        constant = all(is_constant(values) for values in predictions.values())
-    by_name = {name: {task.scores[split]: score[key] for split, score in splits.items()} for name, key in names.items()}
-    return {**by_name, "constant_prediction": constant}
 
 
 def majority(task: Task, training: np.ndarray, truth: np.ndarray) -> dict[str, float]:
@@ -177,13 +164,20 @@ def _mean(scores: dict[str, float]) -> float:
     return float(np.mean(list(scores.values())))
 
 
-def _direction(values: np.ndarray) -> np.ndarray:
-    """Deviations from the mean as a vector of length 1, which no square overflows on the way to."""
-    deviations = values.astype(float) - values.astype(float).mean()
-    largest = np.abs(deviations).max()
-    return deviations / (largest * np.linalg.norm(deviations / largest, axis=0))
+def hashed(content: Record) -> Record:
+    """The content with its hash."""
+    return {**content, "hash": hash_of(content)}
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    _, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[numbers]
+def checked(content: Record, place: str, remedy: str) -> Record:
+    """The content without its hash; IntegrityError when it was damaged since. Imported scores have no hash."""
+    expected = content.get("hash")
+    content = {key: value for key, value in content.items() if key != "hash"}
+    if expected is not None and (computed := hash_of(content)) != expected:
+        raise IntegrityError(f"{place}: sha256 expected {expected}…, found {computed}…; {remedy}")
+    return content
+
+
+def read_kept(path: Path, shape: Any) -> Record:
+    """The content of a file with a hash; IntegrityError when it was damaged."""
+    return checked(read_json(path, shape), str(path), "delete it and run again")

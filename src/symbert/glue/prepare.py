@@ -23,10 +23,8 @@ from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.noise import name_of_set, noisy
-from symbert.glue.own_files import refuse_shared_texts
-from symbert.glue.robustness import read_challenge
-from symbert.glue.sources import STAND_IN, read_split, read_table
-from symbert.glue.spans import HELD_OUT, hold_out, tokenise_questions
+from symbert.glue.sources import STAND_IN, read_challenge, read_split, read_table, refuse_shared_texts
+from symbert.glue.squad import HELD_OUT, hold_out, tokenise_questions
 from symbert.glue.tasks import Task, define, task_named
 from symbert.sources import Config, verified
 
@@ -65,7 +63,7 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
     """Write split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
 
     Where rows are answers to one question, its columns `group` and `credit` say to which, and what the answer is worth.
-    Where answers are spans of contexts, it has the columns of `symbert.glue.spans`, and a split of rows held out.
+    Where answers are spans of contexts, it has the columns of `symbert.glue.squad`, and a split of rows held out.
     """
     task, vocabulary = task_named(file.stem), verified(settings["vocabulary"])
     available = {split: read_split(task, split, settings) for split in task.splits}

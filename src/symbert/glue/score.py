@@ -11,31 +11,38 @@ All records of a folder follow from the same settings and weights, so a request 
 
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import load_file
 
 from symbert.configuration import GlueSettings, settings_from, values_of
 from symbert.console import Progress
-from symbert.errors import DivergedError, IntegrityError
-from symbert.files import hash_of, read_json, sha256_of, single_writer, write_json
-from symbert.glue.batches import TaskRows, read_rows, read_sets
+from symbert.errors import DivergedError
+from symbert.files import hash_of, read_json, sha256_of, single_writer, verify_sha256, write_json
 from symbert.glue.blimp import PARADIGMS
-from symbert.glue.heads import head_of
-from symbert.glue.kept import Record, checked, hashed, read_kept
-from symbert.glue.metrics import is_constant, scored, scores_of
+from symbert.glue.metrics import Record, checked, hashed, is_constant, read_kept, scored
 from symbert.glue.prepare import SENTENCES, define_own, facts_of
 from symbert.glue.sources import read_table
+from symbert.glue.squad import HELD_OUT, scored_answers
 from symbert.glue.tasks import Task, task_named
-from symbert.glue.train import load_classifier, predict, reset_head, steps_of, train
+from symbert.glue.train import (
+    HEADS,
+    TaskRows,
+    load_classifier,
+    predict,
+    read_rows,
+    read_sets,
+    reset_head,
+    steps_of,
+    train,
+)
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
 from symbert.pretrain.compute import (
@@ -51,6 +58,7 @@ from symbert.pretrain.storage import extracted_sha256
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
 SETTINGS = {"kind": str, "rows": str}
+RECORD = {"task": str, "finetune_seed": int, "hash": str}
 REMEDY = "delete it and run again"
 
 
@@ -72,18 +80,18 @@ def score(
     """
     torch.set_num_threads(threads)
     folder, suite = file.parent, file.parents[4]
-    settings, place = read_json(suite / "settings.json", SETTINGS), folder.relative_to(suite)
-    rows = suite.parents[1] / "tasks" / settings["rows"]
+    results, place = suite.parents[1], folder.relative_to(suite)
+    settings, checkpoint = read_json(suite / "settings.json", SETTINGS), Checkpoint(results / "runs" / place)
+    rows = results / "tasks" / settings["rows"]
     with single_writer(folder / "state"):
         if settings["kind"] == "judge":
-            checkpoint = Checkpoint(suite.parents[1] / "runs" / place)
-            write_json(file, hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"])))
+            content: Any = hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"]))
         elif settings["kind"] == "robustness":
-            protocol = Protocol(suite.parents[1] / "scores" / settings["trained"] / place)
-            write_json(file, _records(file, tasks, seeds, lambda task: Robustness(protocol, task, rows)))
+            trained = results / "scores" / settings["trained"] / place
+            content = _records(file, tasks, seeds, lambda task: Robustness(Finetuning(checkpoint, trained, task), rows))
         else:
-            protocol = Protocol(folder, keep_weights)
-            write_json(file, _records(file, tasks, seeds, lambda task: Finetuning(protocol, task)))
+            content = _records(file, tasks, seeds, lambda task: Finetuning(checkpoint, folder, task, keep_weights))
+        write_json(file, content)
         shutil.rmtree(folder / "state", ignore_errors=True)  # while it is ours: the next job keeps its own there
 
 
@@ -98,7 +106,7 @@ def _records(
     known = {}
     for other in sorted(file.parent.glob("*.json")):
         if other != file:
-            for record in read_json(other, [{"task": str, "finetune_seed": int, "hash": str}]):
+            for record in read_json(other, [RECORD]):
                 checked(record, str(other), REMEDY)
                 known[record["task"], record["finetune_seed"]] = record
     records = []
@@ -109,7 +117,7 @@ def _records(
             if not measured.is_of(known.get((task, seed), {})):
                 if not (state.is_file() and measured.is_of(read_json(state, dict, REMEDY))):
                     write_json(state, hashed(measured.record(seed)))
-                known[task, seed] = read_json(state, {"task": str, "finetune_seed": int, "hash": str})
+                known[task, seed] = read_json(state, RECORD)
                 checked(known[task, seed], str(state), REMEDY)
             records.append(known[task, seed])
     return records
@@ -137,111 +145,127 @@ class Checkpoint:
         return {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]}
 
 
-class Protocol:
-    """How one checkpoint is fine-tuned, whatever the task.
+class Finetuning:
+    """A checkpoint, fine-tuned on one task with any number of seeds; `folder` has its scores."""
 
-    `folder` is the one of its scores: results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}.
-    """
-
-    def __init__(self, folder: Path, keep_weights: int | None = None) -> None:
-        suite, results = folder.parents[3], folder.parents[5]
+    def __init__(self, checkpoint: Checkpoint, folder: Path, task: str, keep_weights: int | None = None) -> None:
+        suite = folder.parents[3]
         settings = read_json(suite / "settings.json", {**SETTINGS, "protocol": dict})
-        self.rows = results / "tasks" / settings["rows"]
-        self.own = define_own(read_json(self.rows / "settings.json", {}))
-        self.checkpoint = Checkpoint(results / "runs" / folder.relative_to(suite))
+        rows = suite.parents[1] / "tasks" / settings["rows"]
+        self.own = define_own(read_json(rows / "settings.json", {})).get(task)
+        self.task, self.data, self.kept = task_named(task), rows / f"{task}.parquet", folder / "finetuned" / task
+        self.checkpoint, self.device = checkpoint, checkpoint.device
         self.settings = settings_from(settings["protocol"], GlueSettings, str(suite))
-        self.finetuned = folder / "finetuned"
-        self.keeps_weights = keep_weights == self.checkpoint.identity["step"]
+        self.recipe = RECIPES[self.settings.recipe]
+        self.precision = resolve_precision(self.settings.precision, self.device)
+        self.keeps_weights = keep_weights == checkpoint.identity["step"]
 
     @cached_property
-    def precision(self) -> str:
-        """The resolved precision."""
-        return resolve_precision(self.settings.precision, self.checkpoint.device)
-
-    @property
     def provenance(self) -> Record:
         """How a record was made; with the dropout of attention weights, where the device decides it."""
         return {
             "settings_hash": hash_of(values_of(self.settings)),
             "recipe": self.settings.recipe,
             "precision": self.precision,
-            **recorded_dropout(RECIPES[self.settings.recipe], self.settings.dropout, self.checkpoint.device),
+            **recorded_dropout(self.recipe, self.settings.dropout, self.device),
             "versions": self.checkpoint.versions,
             "origin": "finetune",
             "checkpoint_sha256": self.checkpoint.sha256,
+            "data_sha256": sha256_of(self.data),
         }
-
-    def classifier(self, task: Task, seed: int) -> torch.nn.Module:
-        """The encoder under a head drawn with the seed."""
-        folder, device, dropout = self.checkpoint.folder, self.checkpoint.device, self.settings.dropout
-        model = load_classifier(folder, task.num_labels, dropout, head_of(task).model)
-        recipe = RECIPES[self.settings.recipe]
-        model.config.attention_probs_dropout_prob = attention_dropout(recipe, dropout, device)
-        reset_head(model, seed)
-        return model.to(device)
-
-
-class Finetuning:
-    """One task, fine-tuned under a protocol with any number of seeds."""
-
-    def __init__(self, protocol: Protocol, task: str) -> None:
-        self.protocol, self.task, self.data = protocol, task_named(task), protocol.rows / f"{task}.parquet"
-        self.data_sha256 = sha256_of(self.data)
 
     @cached_property
     def rows(self) -> dict[str, TaskRows]:
         """The prepared rows."""
-        return read_rows(self.data, self.task, self.protocol.checkpoint.device)
-
-    def identity(self, seed: int) -> Record:
-        """The key of a record."""
-        return {**self.protocol.checkpoint.identity, "task": self.task.name, "finetune_seed": seed}
-
-    def kept(self, seed: int) -> Path:
-        """The file of a seed's record and predictions; its weights have the same stem."""
-        return self.protocol.finetuned / self.task.name / f"seed-{seed}.json"
-
-    def record(self, seed: int) -> Record:
-        """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
-        kept, model = self.kept(seed), self.trained(seed)
-        with self.named_divergence(seed):
-            predictions = self.predictions(model)
-        weights = kept.with_suffix(".safetensors")
-        weights.unlink(missing_ok=True)  # of an earlier job
-        if self.protocol.keeps_weights:
-            write_weights(model, weights)
-        facts = {key: facts_of(self.data)[key] for key in ("rows", "official_rows", "partial", "stand_in")}
-        record = {**self.identity(seed), **self.scores(predictions), **facts, **self.provenance}
-        listed = {split: values.tolist() for split, values in predictions.items()}
-        content = {"record": record, "predictions": listed, "own": self.protocol.own.get(self.task.name)}
-        content["dropout"] = {key: getattr(model.config, key) for key in DROPOUTS}
-        if self.protocol.keeps_weights:
-            content["weights_sha256"] = sha256_of(weights)
-        write_json(kept, hashed(content))
-        return record
-
-    def trained(self, seed: int) -> torch.nn.Module:
-        """The model, fine-tuned with a seed."""
-        protocol, rows = self.protocol, self.rows["train"]
-        model = protocol.classifier(self.task, seed)
-        self.refuse_other_vocabulary(model, self.data, self.rows)
-        progress = Progress(self.label(seed), steps_of(rows.examples, protocol.settings), "steps")
-        with self.named_divergence(seed), compiler_explained():
-            train(model, rows, protocol.settings, protocol.precision, seed, progress.update)
-        return model
-
-    @property
-    def provenance(self) -> Record:
-        """How a record was made."""
-        return {**self.protocol.provenance, "data_sha256": self.data_sha256}
+        return read_rows(self.data, self.task, self.device)
 
     def is_of(self, record: Record) -> bool:
         """Whether a record is of the weights and rows that are there now, in the precision of this device: no table
         takes both."""
         return all(record.get(name) == value for name, value in self.provenance.items() if name != "versions")
 
+    def identity(self, seed: int) -> Record:
+        """The key of a record."""
+        return {**self.checkpoint.identity, "task": self.task.name, "finetune_seed": seed}
+
+    def record(self, seed: int) -> Record:
+        """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
+        kept, model = self.kept / f"seed-{seed}.json", self.trained(seed)
+        with self.named_divergence(seed):
+            predictions = self.predictions(model)
+        weights = kept.with_suffix(".safetensors")
+        weights.unlink(missing_ok=True)  # of an earlier job
+        if self.keeps_weights:
+            write_weights(model, weights)
+        facts = {key: facts_of(self.data)[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+        record = {**self.identity(seed), **self.scores(predictions), **facts, **self.provenance}
+        listed = {split: values.tolist() for split, values in predictions.items()}
+        content = {"record": record, "predictions": listed, "own": self.own}
+        content["dropout"] = {key: getattr(model.config, key) for key in DROPOUTS}
+        if self.keeps_weights:
+            content["weights_sha256"] = sha256_of(weights)
+        write_json(kept, hashed(content))
+        return record
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """The encoder under a head drawn with the seed."""
+        folder, dropout = self.checkpoint.folder, self.settings.dropout
+        model = load_classifier(folder, self.task.num_labels, dropout, HEADS[self.task.head].model)
+        model.config.attention_probs_dropout_prob = attention_dropout(self.recipe, dropout, self.device)
+        reset_head(model, seed)
+        return model.to(self.device)
+
+    def trained(self, seed: int) -> torch.nn.Module:
+        """The model, fine-tuned with a seed."""
+        model, rows = self.model(seed), self.rows["train"]
+        progress = Progress(self.label(seed), steps_of(rows.examples, self.settings), "steps")
+        with self.named_divergence(seed), compiler_explained():
+            train(model, rows, self.settings, self.precision, seed, progress.update)
+        return model
+
+    def kept_or_trained(self, seed: int) -> torch.nn.Module:
+        """The fine-tuned model of a seed: of kept weights, or fine-tuned again; IntegrityError for damaged weights.
+
+        Fine-tuned again, it may differ from the model of the record in its last bits, on a GPU almost always.
+        """
+        kept, weights = self.kept / f"seed-{seed}.json", self.kept / f"seed-{seed}.safetensors"
+        if not (kept.is_file() and weights.is_file()):
+            return self.trained(seed)
+        content = read_kept(kept, {"record": dict, "weights_sha256": str})
+        if not self.is_of(content["record"]):  # of an earlier checkpoint or other rows
+            return self.trained(seed)
+        verify_sha256(weights, content["weights_sha256"], REMEDY)
+        model = self.model(seed)
+        model.load_state_dict(load_file(weights))
+        return model
+
+    def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
+        """Predictions of a model for the splits that it was not trained on."""
+        others = {split: rows for split, rows in self.rows.items() if split != "train"}
+        return {split: predict(model, rows, self.precision) for split, rows in others.items()}
+
+    def scores(self, predictions: dict[str, np.ndarray]) -> Record:
+        """By score column `metrics`, `details` and `majority`; and whether each prediction is the same.
+
+        Where answers are spans there are also `thresholds`, by score column: the margin over no answer from which they
+        are given.
+        """
+        names = {"metrics": "score", "details": "details", "majority": "majority"}
+        task, truth = self.task, {split: rows.truth for split, rows in self.rows.items()}
+        if task.has_contexts:
+            held_out = truth[HELD_OUT], predictions[HELD_OUT]
+            splits = {split: scored_answers(*held_out, truth[split], predictions[split]) for split in task.scores}
+            names["thresholds"], constant = "threshold", all(score["constant"] for score in splits.values())
+        else:
+            splits = {split: scored(task, truth["train"], truth[split], predictions[split]) for split in task.scores}
+            constant = all(map(is_constant, predictions.values()))
+        by_name = {
+            name: {task.scores[split]: score[key] for split, score in splits.items()} for name, key in names.items()
+        }
+        return {**by_name, "constant_prediction": constant}
+
     def label(self, seed: int) -> str:
-        """What lines about a seed begin with."""
+        """The name that lines about a seed begin with."""
         name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity(seed))
         return f"{name}: {self.task.name} seed {seed}"
 
@@ -253,20 +277,6 @@ class Finetuning:
         except DivergedError as error:
             raise DivergedError(f"{self.label(seed)}: {error}") from None
 
-    def refuse_other_vocabulary(self, model: torch.nn.Module, data: Path, rows: dict[str, TaskRows]) -> None:
-        """IntegrityError where the rows of a file have a larger vocabulary than the model."""
-        highest = max(int(each.input_ids.max()) for each in rows.values())
-        _refuse_unknown_piece(data, highest, self.protocol.checkpoint, model.config.vocab_size)
-
-    def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
-        """What a model predicts for the splits that it was not trained on."""
-        others = {split: rows for split, rows in self.rows.items() if split != "train"}
-        return {split: predict(model, rows, self.protocol.precision) for split, rows in others.items()}
-
-    def scores(self, predictions: dict[str, np.ndarray]) -> Record:
-        """What a record says of predictions: see `symbert.glue.metrics.scores_of`."""
-        return scores_of(self.task, {split: rows.truth for split, rows in self.rows.items()}, predictions)
-
 
 class Robustness:
     """The fine-tuned models of a task, on its noisy and out-of-domain sets.
@@ -276,46 +286,24 @@ class Robustness:
     the very model on the evaluation rows, by score column (none without sets).
     """
 
-    def __init__(self, protocol: Protocol, task: str, rows: Path) -> None:
-        self.finetuning, self.data = Finetuning(protocol, task), rows / f"{task}.parquet"
-        self.is_of = self.finetuning.is_of
+    def __init__(self, finetuning: Finetuning, rows: Path) -> None:
+        self.finetuning, self.data = finetuning, rows / f"{finetuning.task.name}.parquet"
+        self.is_of = finetuning.is_of
 
     def record(self, seed: int) -> Record:
         """The record of a seed."""
         finetuning, facts, clean, sets = self.finetuning, facts_of(self.data), {}, {}
         if facts["sets"]:
-            task, protocol, model = finetuning.task, finetuning.protocol, self.model(seed)
-            rows = read_sets(self.data, facts["sets"], task, protocol.checkpoint.device)
-            finetuning.refuse_other_vocabulary(model, self.data, rows)
+            task, model = finetuning.task, finetuning.kept_or_trained(seed)
             training_labels = finetuning.rows["train"].labels.cpu().numpy()
             with finetuning.named_divergence(seed):
-                for name, asked in facts["sets"].items():
-                    predictions = predict(model, rows[name], protocol.precision)
-                    labels = rows[name].labels.cpu().numpy()
+                for name, rows in read_sets(self.data, facts["sets"], task, finetuning.device).items():
+                    predictions, asked = predict(model, rows, finetuning.precision), facts["sets"][name]
+                    labels = rows.labels.cpu().numpy()
                     sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
                 clean = finetuning.scores(finetuning.predictions(model))["metrics"]
         measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
         return {**finetuning.identity(seed), **measured, **finetuning.provenance}
-
-    def model(self, seed: int) -> torch.nn.Module:
-        """The fine-tuned model of a seed: of the kept weights, or fine-tuned again.
-
-        Then it may differ from that of the record in its last bits, on a GPU almost always.
-        """
-        finetuning, kept = self.finetuning, self.finetuning.kept(seed)
-        weights = kept.with_suffix(".safetensors")
-        if not (kept.is_file() and weights.is_file()):
-            return finetuning.trained(seed)
-        content = read_kept(kept, {"record": dict})
-        if not self.is_of(content["record"]):
-            print(f"warning: {weights}: of an earlier checkpoint or other rows; fine-tuned again", file=sys.stderr)
-            return finetuning.trained(seed)
-        if content.get("weights_sha256") != sha256_of(weights):
-            print(f"warning: {weights}: sha256 is not that in {kept.name}; fine-tuned again", file=sys.stderr)
-            return finetuning.trained(seed)
-        model = finetuning.protocol.classifier(finetuning.task, seed)
-        model.load_state_dict(load_file(weights))
-        return model
 
 
 def score_of_set(
@@ -337,8 +325,6 @@ def judgement(checkpoint: Checkpoint, data: Path, protocol: Record) -> Record:
     """
     facts, pairs, model = facts_of(data), read_table(data, str(data), REMEDY), load_model(checkpoint.folder)
     good, bad = (pairs[name].to_pylist() for name in SENTENCES)
-    highest = max(max(map(max, rows)) for rows in (good, bad))
-    _refuse_unknown_piece(data, highest, checkpoint, model.config.vocab_size)
     better = judged(model.to(checkpoint.device), good, bad, facts["mask"])
     if lost := int((~np.isfinite(better)).sum()):
         raise DivergedError(
@@ -362,18 +348,9 @@ def judgement(checkpoint: Checkpoint, data: Path, protocol: Record) -> Record:
     }
 
 
-def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> NDArray[np.float64]:
+def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> np.ndarray:
     """By how many nats each good row is likelier than the bad one; 0 of rows with the same ids, whatever rounding."""
     rows: dict[tuple[int, ...], int] = {}  # each once: pairs of a paradigm share sentences
     places = [[rows.setdefault(tuple(row), len(rows)) for row in side] for side in (good, bad)]
     likelihoods = log_likelihoods(model, list(rows), mask_id)
     return (likelihoods[places[0]] - likelihoods[places[1]]).numpy()
-
-
-def _refuse_unknown_piece(data: Path, highest: int, checkpoint: Checkpoint, pieces: int) -> None:
-    """IntegrityError where rows have a larger vocabulary than the model."""
-    if highest >= pieces:
-        raise IntegrityError(
-            f"{data}: has token id {highest}, the model of {checkpoint.folder} has {pieces:,} pieces; prepare the rows "
-            "with the vocabulary of the checkpoint"
-        )

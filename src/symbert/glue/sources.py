@@ -1,16 +1,17 @@
-"""The rows of tasks as published, checked.
+"""The rows of tasks, checked: as the hub has them, from GLUE's original files, or from the user's own.
 
 The hub (nyu-mll/glue, aps/super_glue) and mirrors hold one parquet file per split; GLUE's original files, as
-gluebenchmark.com gives them, a folder per task and a tab-separated file per split. Those are read by the rules of
-Hugging Face's script (github.com/huggingface/datasets, datasets/glue/glue.py), from which the hub's parquet was made:
-quotation marks are text, a label is a class by its name or its number, a row's `idx` is its place in the file. Unlike
-there, a line ends at \\n only: the text may hold other separators.
+gluebenchmark.com gives them, a folder per task and a tab-separated file per split. Original files are read by the rules
+of Hugging Face's script (github.com/huggingface/datasets, datasets/glue/glue.py), from which the hub's parquet was
+made: quotation marks are text, a label is a class by its name or its number, a row's `idx` is its place in the file.
+Unlike there, a line ends at \n only: the text may hold other separators. The user's files are read by the `datasets`
+library and, where they are .csv or .tsv, as the corpus reads them.
 """
 
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.errors import DataError, MissingInputError
-from symbert.files import known_sha256
-from symbert.glue.own_files import read_own_split
-from symbert.glue.tasks import HIGHEST_GRADE, Layout, Task, published_split
+from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
+from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.files import known_sha256, reading
+from symbert.glue.challenges import Challenge
+from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Layout, Task, published_split
 from symbert.sources import Config, verified
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
+KINDS = (*DIALECTS, *LOADERS)  # of the user's files: those with columns
+# Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.
+ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
 # MRPC comes from Microsoft, unsplit: GLUE adds the pairs of sentence numbers that make the evaluation split.
 PARAPHRASES, EVALUATION_PAIRS = "msr_paraphrase_train.txt", "dev_ids.tsv"
@@ -39,8 +44,8 @@ TYPES: dict[str, pa.DataType] = {  # of columns, as `symbert.glue.tasks` calls t
     "text answer_start": pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(INDEX))]),
 }
 
-Record = dict[str, str]
 Row = dict[str, Any]
+Record = tuple[int, str, Row]  # of a row its number in the file, the words that name it in an error, cells by column
 
 
 def read_split(task: Task, split: str, settings: Config) -> pa.Table:
@@ -52,38 +57,28 @@ def read_split(task: Task, split: str, settings: Config) -> pa.Table:
     """
     schema = published_schema(task)
     if task.files:
-        rows, file = read_own_split(task, split, schema), task.files[split]
+        table, file = read_own_split(task, split), task.files[split]
         if known_sha256(file) != settings["own"][task.name]["sha256"][split]:
             raise DataError(f"{file}: changed since the workflow was started; start it again")
-        return rows
+        return table
     if "original_files" in settings:
-        rows = read_original_split(Path(settings["original_files"]), task, split)
-        return pa.Table.from_pylist(list(rows), schema=schema).replace_schema_metadata(None)
+        folder = Path(settings["original_files"])
+        table = pa.Table.from_pylist(list(read_original_split(folder, task, split)), schema)
+        refuse_labels(table, str(folder / task.folder), task.labels)
+        return table
     file = published_split(task, split)
     return read_published(verified(f"{settings['source']}/{file.path}"), file.location, schema, task.labels)
 
 
 def published_schema(task: Task) -> pa.Schema:
-    """The hub's columns and types, with the class names as its library writes them."""
+    """The hub's columns and types."""
     fields = [pa.field(column, pa.string()) for column in task.columns]
     fields += [pa.field(column, TYPES[kind]) for column, kind in task.details.items()]
     if task.has_label:
         fields.append(pa.field("label", pa.int64() if task.labels else pa.float32()))
     if task.index:
         fields.append(pa.field("idx", TYPES[task.index]))
-    features = {field.name: _feature(field.type) for field in fields}
-    if task.labels and task.has_label:
-        features["label"] = {"names": list(task.labels), "_type": "ClassLabel"}
-    return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
-
-
-def _feature(kind: pa.DataType) -> dict[str, Any]:
-    """What the hub's library says of a column of this type."""
-    if pa.types.is_struct(kind):
-        return {field.name: _feature(field.type) for field in kind}
-    if pa.types.is_list(kind):
-        return {"feature": _feature(kind.value_type), "_type": "Sequence"}
-    return {"dtype": "float32" if kind == pa.float32() else str(kind), "_type": "Value"}
+    return pa.schema(fields)
 
 
 def _fits(kind: pa.DataType, expected: pa.DataType) -> bool:
@@ -123,6 +118,13 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
     for column in table.column_names:
         if table[column].null_count:
             raise DataError(f"{location}: column '{column}' has empty cells; get the file again")
+    refuse_labels(table, location, labels)
+    marks = {STAND_IN: b"true"} if STAND_IN in metadata else None
+    return table.cast(expected).replace_schema_metadata(marks)
+
+
+def refuse_labels(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
+    """DataError where a label is no class, or no grade from 0 to HIGHEST_GRADE."""
     if table.num_rows and "label" in table.column_names:
         lowest, highest = pc.min_max(table["label"]).as_py().values()
         limit = len(labels) - 1 if labels else HIGHEST_GRADE
@@ -131,8 +133,6 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
                 f"{location}: labels from {lowest} to {highest}, expected 0 to {limit}; "
                 "an unlabelled test split cannot be scored"
             )
-    marks = {STAND_IN: b"true"} if STAND_IN in metadata else None
-    return table.cast(expected.remove_metadata()).replace_schema_metadata(marks)
 
 
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
@@ -151,51 +151,48 @@ def read_table(path: Path, location: str, remedy: str) -> pa.Table:
         raise DataError(f"{location}: not a parquet file, or damaged ({message}); {remedy}") from None
 
 
+def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
+    """The columns of the task's text and `label` of a challenge set in the directory `root`.
+
+    MissingInputError names the file and its publisher, DataError the columns or labels that are not those of the set.
+    """
+    columns = GLUE[challenge.task].columns
+    schema = pa.schema([*((column, pa.string()) for column in columns), ("label", pa.int64())])
+    path = next((root / file for file in challenge.files if (root / file).is_file()), None)
+    if path is None:
+        raise MissingInputError(
+            f"{root / challenge.files[0]}: file not found, nor {challenge.files[1]}; get it from "
+            f"{challenge.publisher}, or take '{challenge.collection}' out of 'glue.robustness.sets'"
+        )
+    try:
+        if path.suffix == ".parquet":
+            return read_published(path, str(path), schema, challenge.labels)
+        rows = _rows(_records(path, challenge.layout), challenge.layout, columns, challenge.labels)
+        return pa.Table.from_pylist(list(rows), schema=schema)
+    except DataError as error:
+        raise DataError(f"{error} ({challenge.name} is published at {challenge.publisher})") from None
+
+
 def read_original_split(root: Path, task: Task, split: str) -> Iterator[Row]:
     """The rows of a split in GLUE's original files, with the hub's columns.
 
     DataError names file and line, MissingInputError the file.
     """
     folder, layout = root / task.folder, task.layout or Layout(task.columns)
-    if not (task.name == "mrpc" and (folder / PARAPHRASES).is_file()):
-        return read_rows(folder / f"{split.replace('validation', 'dev')}.tsv", layout, task.columns, task.labels)
-    evaluated = {tuple(fields) for _, fields in _lines(folder / EVALUATION_PAIRS)}
-
-    def belongs(record: Record) -> bool:
-        return (tuple(map(record.get, PAIR)) in evaluated) == (split != "train")
-
-    return read_rows(folder / PARAPHRASES, layout, task.columns, task.labels, belongs)
-
-
-def read_rows(
-    path: Path,
-    layout: Layout,
-    columns: tuple[str, ...],
-    labels: tuple[str, ...],
-    belongs: Callable[[Record], bool] = lambda record: True,
-) -> Iterator[Row]:
-    """The rows of a tab-separated file that belong: text as `columns`, `label` (class number, or grade), and `idx`."""
-    numbers = {name: number for number, label in enumerate(labels) for name in (str(number), label)}
-    for place, line, record in _records(path, layout):
-        if not belongs(record):
-            continue
-        value = record[layout.label]
-        try:
-            label = numbers[value] if labels else float(value)
-        except (KeyError, ValueError):
-            label = math.nan
-        if not 0 <= label <= (len(labels) if labels else HIGHEST_GRADE):
-            expected = f"one of {', '.join(labels)}" if labels else f"a number from 0 to {HIGHEST_GRADE}"
-            raise DataError(
-                f"{path}:{line}: {layout.label} is {value!r}, expected {expected}; only GLUE's labelled rows can be "
-                "trained on and scored"
-            )
-        text = {column: record[name] for column, name in zip(columns, layout.text, strict=True)}
-        yield {**text, "label": label, "idx": place}
+    if task.name == "mrpc" and (folder / PARAPHRASES).is_file():
+        evaluated = {tuple(fields) for _, fields in _lines(folder / EVALUATION_PAIRS)}
+        records = (
+            record
+            for record in _records(folder / PARAPHRASES, layout)
+            if (tuple(map(record[2].get, PAIR)) in evaluated) == (split != "train")
+        )
+    else:
+        records = _records(folder / f"{split.replace('validation', 'dev')}.tsv", layout)
+    return _rows(records, layout, task.columns, task.labels)
 
 
-def _records(path: Path, layout: Layout) -> Iterator[tuple[int, int, Record]]:
-    """Place, line number and fields by column name of each row with text and label."""
+def _records(path: Path, layout: Layout) -> Iterator[Record]:
+    """Each row with text and label of a tab-separated file."""
     lines, broken = _lines(path), []
     header = layout.header
     if not header:
@@ -206,29 +203,122 @@ def _records(path: Path, layout: Layout) -> Iterator[tuple[int, int, Record]]:
                     f"{path}:1: no column '{name}', found {', '.join(header) or 'nothing'}; get GLUE's labelled file"
                 )
     for place, (line, fields) in enumerate(lines):
-        record = dict(zip(header, fields, strict=False))
-        if record.get(layout.label) and all(name in record for name in layout.text):
-            yield place, line, record
+        cells = dict(zip(header, fields, strict=False))
+        if cells.get(layout.label) and all(name in cells for name in layout.text):
+            yield place, f"{path}:{line}", cells
         elif layout.has_broken_rows:
             broken.append(line)
         else:
             raise DataError(f"{path}:{line}: text or label is missing ({len(fields)} fields); get the file again")
     if broken:
-        print(
-            f"warning: {path}: skipped {len(broken)} rows without text or label, first line {broken[0]}",
-            file=sys.stderr,
-        )
+        print(f"warning: {path}: skipped {len(broken)} broken rows, first line {broken[0]}", file=sys.stderr)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is not empty; a byte order mark and \\r before \\n are not text."""
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
+    """Number and fields of each line that is not empty; a byte order mark and \r before \n are not text."""
+    with reading(path, f"put GLUE's {path.parent.name} there"), open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
-                if text:
-                    yield number, text.split("\t")
-    except FileNotFoundError:
-        raise MissingInputError(f"{path}: file not found; put GLUE's {path.parent.name} there") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path}:{number}: not UTF-8; get the file again") from None
+            except UnicodeDecodeError:
+                raise DataError(f"{path}:{number}: not UTF-8; get the file again") from None
+            if text:
+                yield number, text.split("\t")
+
+
+def read_own_split(task: Task, split: str) -> pa.Table:
+    """The rows of a split of the user's own task with the hub's columns; `idx` is their place in the file.
+
+    DataError names file and row for a missing column, an empty cell and another label, and the file for no rows at all.
+    """
+    records = _own_records(Path(task.files[split]), task.layout)
+    rows = list(_rows(records, task.layout, task.columns, task.labels))
+    if not rows:
+        raise DataError(f"{task.files[split]}: has no rows; give '{task.name}' some")
+    return pa.Table.from_pylist(rows, schema=published_schema(task))
+
+
+def check_files(task: Task) -> None:
+    """Refuse files of a task of the user's own that cannot be read as one, where a workflow starts.
+
+    ConfigError where both splits are the same, DataError where a .csv or .tsv lacks a column.
+    """
+    if known_sha256(task.files["train"]) == known_sha256(task.files["validation"]):
+        files = " and ".join(dict.fromkeys(task.files.values()))
+        raise ConfigError(
+            f"config: 'tasks.{task.name}': train and validation are the same ({files}); give validation rows that "
+            "nothing is trained on"
+        )
+    for path in map(Path, task.files.values()):
+        if path.is_file() and suffix_of(path) in DIALECTS:
+            next(_own_records(path, task.layout), None)
+
+
+def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> None:
+    """DataError where more than half of the validation rows have the texts of a training row; a line on stderr where
+    fewer do."""
+    trained, validated = (
+        zip(*(rows[name].to_pylist() for name in task.columns), strict=True) for rows in (train, validation)
+    )
+    known = set(trained)
+    shared = sum(texts in known for texts in validated)
+    fact = f"{task.files['validation']}: {shared:,} of {validation.num_rows:,} rows have the text of a training row"
+    if 2 * shared > validation.num_rows:
+        raise DataError(f"{fact}; give '{task.name}' validation rows that nothing is trained on")
+    if shared:
+        print(f"warning: {fact}", file=sys.stderr)
+
+
+def _own_records(path: Path, layout: Layout) -> Iterator[Record]:
+    """Each row of a file of the user's own; DataError where a text or label is absent, empty, or no text."""
+    if not path.is_dir() and suffix_of(path) not in KINDS:
+        raise DataError(f"{path}: is no {', '.join(KINDS)} and no folder of save_to_disk; convert it")
+    is_text = not path.is_dir() and suffix_of(path) in DIALECTS
+    rows = read_cells(path, absent="correct its path") if is_text else _dataset_rows(path, layout.label)
+    for place, row in enumerate(rows):
+        if isinstance(row, DataError):
+            raise row
+        for name in (*layout.text, layout.label):
+            if name not in row:
+                raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
+            if row[name] in (None, ""):
+                raise DataError(f"{path}: row {place + 1}: '{name}' is empty; fill it, or leave the row out")
+            if name in layout.text and not isinstance(row[name], str):
+                raise DataError(f"{path}: row {place + 1}: '{name}' is {row[name]!r}, no text; correct it")
+        yield place, f"{path}: row {place + 1}", row
+
+
+def _dataset_rows(path: Path, label: str) -> Iterator[Row]:
+    """The cells of each row that `datasets` reads; class numbers of its own kind become names."""
+    with open_data(path, absent="correct its path") as splits:
+        if len(splits) > 1:
+            first = path / next(iter(splits))
+            raise DataError(f"{path}: has the splits {', '.join(splits)}; name one of them, such as {first}")
+        (data,) = splits.values()
+        names = getattr((data.features or {}).get(label), "names", None)
+        for row in data:
+            number = row.get(label)
+            yield {**row, label: names[number]} if names and number is not None else row
+
+
+def _rows(
+    records: Iterable[Record],
+    layout: Layout,
+    columns: tuple[str, ...],
+    labels: tuple[str, ...],
+) -> Iterator[Row]:
+    """Records as `columns`, `label` (the number of a class by its name or number; or a grade) and `idx`."""
+    classes = {word: number for number, name in enumerate(labels) for word in (name, *ALIASES.get(name, ()))}
+    if not any(name.lstrip("-").isdigit() for name in labels):
+        classes |= {str(number): number for number in range(len(labels))}
+    for place, named, cells in records:
+        cell = cells[layout.label]
+        try:
+            label = classes[str(cell).lower() if isinstance(cell, bool) else str(cell)] if labels else float(cell)
+        except (KeyError, TypeError, ValueError):
+            label = math.nan
+        if not math.isfinite(label):
+            expected = f"one of {', '.join(labels)}" if labels else "a number"
+            raise DataError(f"{named}: '{layout.label}' is {cell!r}, expected {expected}; correct it")
+        texts = {column: cells[name] for column, name in zip(columns, layout.text, strict=True)}
+        yield {**texts, "label": label, "idx": place}

@@ -41,7 +41,7 @@ class Task:
     layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
     files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
     folder_at_hub: str = ""  # none: its name
-    head: str = "classes"  # what a model is asked: key of symbert.glue.heads.HEADS
+    head: str = "classes"  # what a model is asked: key of symbert.glue.train.HEADS
     form: str = ""  # the function of symbert.glue.forms that makes of a row what is read; none: the columns are that
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
     index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
@@ -61,7 +61,7 @@ class Task:
 
     @property
     def has_contexts(self) -> bool:
-        """Whether what is asked for is a span of a context, or none: `symbert.glue.spans`."""
+        """Whether what is asked for is a span of a context, or none: `symbert.glue.squad`."""
         return self.head == "spans"
 
     @property
@@ -293,13 +293,13 @@ _SUPERGLUE = (
 
 
 # Of 130,319 training questions 86,821 have an answer, of 11,873 for evaluation 5,928 (Rajpurkar, Jia and Liang, "Know
-# What You Don't Know", ACL 2018, table 2). `symbert.glue.spans` has how they are read.
+# What You Don't Know", ACL 2018, table 2). `symbert.glue.squad` has how they are read.
 _SQUAD2 = (
     Task(
         "squad2",
         columns=("id", "title", "context", "question"),
         labels=("first", "last"),  # outputs of each token
-        metrics=("f1",),  # of answers: see symbert.glue.answers
+        metrics=("f1",),  # of answers: see symbert.glue.squad
         scores={"validation": "squad2"},
         official_rows={"train": 130_319, "validation": 11_873},
         folder_at_hub="squad_v2",

@@ -10,7 +10,7 @@ import pandas as pd
 from symbert.errors import DataError
 from symbert.files import read_json
 from symbert.glue.blimp import PARADIGMS
-from symbert.glue.kept import checked
+from symbert.glue.metrics import checked
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report.order import model_rank
 from symbert.report.runs import run_name

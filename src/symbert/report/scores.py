@@ -15,7 +15,7 @@ import pandas as pd
 
 from symbert.errors import DataError, MissingInputError
 from symbert.files import flaws, read_json
-from symbert.glue.kept import checked
+from symbert.glue.metrics import checked
 from symbert.glue.tasks import task_named
 from symbert.report.order import model_rank
 

@@ -10,7 +10,7 @@ from report.judgements import judgement
 from report.written import collected, write_exhibit
 from symbert.errors import DataError, IntegrityError
 from symbert.glue.blimp import PARADIGMS, PHENOMENA
-from symbert.glue.kept import hashed
+from symbert.glue.metrics import hashed
 from symbert.report.blimp import read_judgements
 from symbert.report.tables.blimp import blimp_table
 

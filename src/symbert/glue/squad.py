@@ -6,6 +6,11 @@ as of a question without answer. The rules are those of run_squad.py (github.com
 384 the stride is 128 and a question has at most 64 tokens, an answer has at most 30; a span begins with a token in the
 window where it has most context, and the score of no answer is the lowest of the windows'. Not as there: the best
 span of a window is searched among all, not among the twenty likeliest first and last tokens.
+
+Scores are those of the evaluation script of SQuAD 2.0 (Rajpurkar, Jia and Liang, ACL 2018): a question without answer
+is answered right by the empty text. A prediction is a span and its margin over no answer; the empty text takes its
+place where the margin is below a threshold, which is chosen on questions held out from training: that script chooses it
+on the questions that it scores.
 """
 
 from collections.abc import Iterable
@@ -19,6 +24,7 @@ from tokenizers import Encoding, Tokenizer
 
 from symbert.draws import permute
 from symbert.errors import DataError
+from symbert.glue.forms import normal, overlap
 
 STRIDES, QUESTIONS = 3, 6  # parts of the longest row: a stride is one of three, a question at most one of six
 LONGEST_ANSWER = 30  # tokens
@@ -209,3 +215,74 @@ def answers_of(
     answers["end"] = contexts.ends[first[likeliest] + spans["last"][likeliest]]
     answers["margin"] = spans["span"][likeliest] - np.minimum.reduceat(spans["none"], windows)
     return answers
+
+
+def scored_answers(
+    held_out: np.ndarray, answers_held_out: np.ndarray, questions: np.ndarray, answers: np.ndarray
+) -> dict[str, Any]:
+    """`score`, the F1, and its `details`; the `threshold`, chosen on questions held out; the F1 of no answer to any
+    question (`majority`); whether the model itself gives none (`constant`)."""
+    threshold = best_threshold(held_out, answers_held_out)
+    texts = texts_of(questions, answers, threshold)
+    details = measured(questions, texts)
+    majority = measured(questions, [""] * len(questions))["f1"]
+    scores = {"score": details["f1"], "details": details, "majority": majority}
+    return {**scores, "threshold": threshold, "constant": not any(texts)}
+
+
+def best_threshold(questions: np.ndarray, answers: np.ndarray) -> float:
+    """The margin from which answers are given, so that their mean F1 is highest: the margin of one of them.
+
+    Of equally good ones it is the highest, with the fewest answers; just above all margins where no answer is best.
+    """
+    order = np.argsort(-answers["margin"], kind="stable")
+    margins = answers["margin"][order]
+    texts = texts_of(questions, answers, -np.inf)
+    gained = np.array(
+        [f1(text, each.answers) - f1("", each.answers) for text, each in zip(texts, questions, strict=True)]
+    )
+    totals = np.cumsum(gained[order])
+    is_last = np.append(margins[:-1] != margins[1:], True)  # equal margins are answered together
+    best = np.where(is_last, totals, -np.inf).argmax()
+    return float(margins[best] if totals[best] > 0 else np.nextafter(margins[0], np.inf))
+
+
+def texts_of(questions: np.ndarray, answers: np.ndarray, threshold: float) -> list[str]:
+    """What each question is answered with: a span, or the empty text where the margin is below the threshold."""
+    return [
+        question.context[answer["start"] : answer["end"]] if answer["margin"] >= threshold else ""
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+
+
+def measured(questions: np.ndarray, texts: list[str]) -> dict[str, float]:
+    """Exact match and F1 of all questions, of those with an answer, and of those without, whose two are the same.
+
+    A kind of question that does not occur is left out.
+    """
+    exacts, f1s = (
+        np.array([score(text, question.answers) for text, question in zip(texts, questions, strict=True)])
+        for score in (exact, f1)
+    )
+    has_answer = np.array([bool(question.answers) for question in questions])
+    details = {"exact": exacts, "f1": f1s}
+    details |= {"has_answer_exact": exacts[has_answer], "has_answer_f1": f1s[has_answer]}
+    details["no_answer_f1"] = f1s[~has_answer]
+    return {name: float(values.mean()) for name, values in details.items() if values.size}
+
+
+def exact(text: str, answers: tuple[str, ...]) -> float:
+    """Whether a text is one of the answers in normal form: 1 or 0."""
+    return float(normal(text) in _expected(answers))
+
+
+def f1(text: str, answers: tuple[str, ...]) -> float:
+    """The highest F1 of the words that a text shares with an answer, 0 to 1; of no words, whether both have none."""
+    if not normal(text):
+        return exact(text, answers)
+    return max(overlap(text, answer) for answer in _expected(answers))
+
+
+def _expected(answers: tuple[str, ...]) -> list[str]:
+    """The answers in normal form of which something is left; the empty text where that is none."""
+    return [answer for answer in map(normal, answers) if answer] or [""]
