@@ -17,7 +17,7 @@ os.environ.update(
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
 )
 
-from symbert.experiment.announcement import begin
+from symbert.experiment.status import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
 from symbert.experiment.project import configured_scale, open_experiment
 

@@ -190,8 +190,8 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
 
 def test_runs_are_every_size_with_every_operator_and_every_seed(changed):
     several = changed({"sweep": {"sizes": ["small", "base"], "pretrain_seeds": [1, 2]}})
-    assert len(several.runs()) == 2 * 4 * 2 and len(several.runs(["base"])) == 4 * 2
-    assert str(several.runs()[0]) == "small-original seed 1"
+    assert len(several.encoders) == 2 * 4 * 2
+    assert str(several.encoders[0]) == "small-original seed 1"
 
 
 def test_a_size_outside_the_curve_has_its_last_step_only(changed):
@@ -206,18 +206,17 @@ def test_a_size_outside_the_curve_has_its_last_step_only(changed):
 @pytest.mark.parametrize(("chosen", "finetuned"), [(None, [1, 2, 3]), ([2], [2]), ([], [])])
 def test_pre_training_seeds_may_be_compared_by_their_losses_alone(changed, chosen, finetuned):
     experiment = changed({"sweep": {"pretrain_seeds": [1, 2, 3], "finetuned_pretrain_seeds": chosen}})
-    assert sorted({run.pretrain_seed for run in experiment.runs()}) == [1, 2, 3]
-    assert sorted({run.pretrain_seed for run, _ in experiment.checkpoints()}) == finetuned
+    assert sorted({run.pretrain_seed for run in experiment.encoders}) == [1, 2, 3]
+    assert sorted({score.run.pretrain_seed for score in experiment.scores.values()}) == finetuned
     report = experiment.report_settings
     assert {run[-1] for run in report["runs"]} == {1, 2, 3}
     assert {run[-1] for run in report["scored_runs"]} == {run[-1] for run in report["curve_runs"]} == {*finetuned}
 
 
 def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(experiment):
-    """The demo fine-tunes with seeds 1 and 2, the curve with 1; a step that nobody asked for has the comparison's."""
-    assert experiment.finetune_seeds("tiny", 300) == [1]
-    assert experiment.finetune_seeds("tiny", 2400) == [1, 2]
-    assert experiment.finetune_seeds("tiny", 600) == [1, 2]
+    """The demo fine-tunes with seeds 1 and 2, the curve with 1."""
+    assert experiment.finetune_seeds(Run("tiny", "original", 1), 300) == [1]
+    assert experiment.finetune_seeds(Run("tiny", "original", 1), 2400) == [1, 2]
 
 
 def test_the_checkpoints_that_documentation_names_are_those_of_the_demo(root, folder):
@@ -527,7 +526,7 @@ def test_a_run_records_what_its_names_stand_for(own, folder):
     own["sweep"]["tasks"].remove("irony")
     check(own)
     experiment = Experiment(own)
-    planned = {run: experiment.settings[f"{experiment.run_folder(run)}/run.json"]["model"] for run in experiment.runs()}
+    planned = {run: experiment.settings[f"{experiment.runs[run]}/run.json"]["model"] for run in experiment.encoders}
     ranked, original = planned[Run("deep", "ranked", 1)], planned[Run("tiny", "original", 1)]
     assert ranked["operator"] == RANKED and ranked["hidden_size"] == 48 and "operator" not in original
     assert ranked["operator_code"] not in (

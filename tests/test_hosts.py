@@ -2,7 +2,6 @@
 
 import pytest
 
-from symbert.configuration import runs_of
 from symbert.experiment.layout import Experiment
 from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
 from symbert.paths import Run
@@ -15,24 +14,27 @@ def both(changed) -> Experiment:
 
 
 def test_by_default_operators_are_compared_in_the_encoder_alone(experiment):
-    assert experiment.pretrainings() == experiment.runs()
-    assert {run.host for run in experiment.runs()} == {ENCODER}
+    assert [*experiment.runs] == experiment.encoders
+    assert {run.host for run in experiment.encoders} == {ENCODER}
 
 
 def test_each_host_trains_every_operator_with_every_seed(both):
-    assert len(both.pretrainings()) == len(HOSTS) * len(both.runs())
-    assert {run.host for run in both.runs_of_others()} == set(OTHERS)
+    assert len(both.runs) == len(HOSTS) * len(both.encoders)
+    assert {run.host for run in [run for run in both.runs if run.host != ENCODER]} == set(OTHERS)
 
 
 def test_without_the_encoder_nothing_is_fine_tuned(changed):
     experiment = changed({"sweep": {"hosts": ["decoder"]}})
-    assert (runs_of(experiment.config), experiment.runs(), experiment.checkpoints()) == ([], [], [])
-    assert {run.host for run in experiment.pretrainings()} == {"decoder"}
-    assert not any(experiment.steps(run) for run in experiment.pretrainings())
+    assert (experiment.encoders, experiment.scores) == ([], {})
+    assert {run.host for run in experiment.runs} == {"decoder"}
+    assert not any(experiment.steps(run) for run in experiment.runs)
 
 
 def test_a_report_is_told_which_runs_of_other_hosts_were_asked_for(both, experiment):
-    asked = [[run.host, run.size, run.attention, run.pretrain_seed] for run in both.runs_of_others()]
+    asked = [
+        [run.host, run.size, run.attention, run.pretrain_seed]
+        for run in [run for run in both.runs if run.host != ENCODER]
+    ]
     assert asked and both.report_settings["host_runs"] == asked
     assert not {"host_runs", "host_steps"} & experiment.report_settings.keys()
 
@@ -49,16 +51,19 @@ def test_runs_of_the_encoder_name_no_host_in_records():
 
 
 def test_another_host_changes_no_folder_of_the_encoder(both, experiment):
-    assert {run: both.run_folder(run) for run in experiment.runs()} == {
-        run: experiment.run_folder(run) for run in experiment.runs()
+    assert {run: both.runs[run] for run in experiment.encoders} == {
+        run: experiment.runs[run] for run in experiment.encoders
     }
 
 
 def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
     own = {"decoder": {"steps": 300, "schedule_steps": 900}}
     experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
-    decoder = next(run for run in experiment.pretrainings() if run.host == "decoder")
-    assert (experiment.last_step(decoder), experiment.last_step(experiment.runs()[0])) == (300, experiment.final)
+    decoder = next(run for run in experiment.runs if run.host == "decoder")
+    assert (experiment.training(decoder).steps, experiment.training(experiment.encoders[0]).steps) == (
+        300,
+        experiment.final,
+    )
     assert experiment.extracted_steps(decoder) == [300]
     assert experiment.report_settings["host_steps"]["decoder"] == 300
     assert experiment.report_settings["overrides"]["hosts.decoder.steps"] == 300

@@ -207,14 +207,15 @@ def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     scores = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
     kinds = {"shards": {experiment.shards}, "parts": {experiment.parts_folder}, "pairs": {experiment.pairs}}
     kinds |= {name: set() for name in (*RUNS, *scores.values(), *ROWS, *SCORES, "noisy rows", "blimp")}
-    for run in experiment.pretrainings():
-        kinds[run.host].add(experiment.run_folder(run))
+    for run in experiment.runs:
+        kinds[run.host].add(experiment.runs[run])
     for name in experiment.rows:
         name_of_kind = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
         kinds[name_of_kind.get(name.split("-")[-2], "rows")].add(name)
-    for file, (_, _, scoring) in experiment.asked_scores():
-        kinds["superglue scores" if scoring.suite == "superglue" else scores[scoring.kind]].add(file)
-    measured = {"speeds": {*experiment.speeds}, "anatomy": {experiment.anatomy}, "probes": {experiment.probes}}
+    for file, score in experiment.scores.items():
+        kind = score.scoring.kind
+        kinds["superglue scores" if score.scoring.suite == "superglue" else scores[kind]].add(file)
+    measured = {kind: {*files} for kind, files in experiment.measured.items()}
     return {**kinds, **measured, "report": {experiment.key}}
 
 
@@ -256,7 +257,7 @@ def test_two_experiments_share_the_runs_that_are_equal_and_no_report(start):
     one = start(experiment="one", sweep={"attention": ["original", "shared"]})
     two = start(experiment="two", sweep={"attention": ["pairwise", "original"], "finetune_seeds": [1, 7]})
     run = Run("tiny", "original", 1)
-    assert one.run_folder(run) == two.run_folder(run) and one.folder != two.folder and one.key != two.key
+    assert one.runs[run] == two.runs[run] and one.folder != two.folder and one.key != two.key
     assert one.scorings == two.scorings, "other seeds are other files in the same folders"
 
 
@@ -362,7 +363,7 @@ def test_a_blocklist_in_a_directory_counts_by_content(start):
 def test_an_optimizer_in_this_folder_is_found_by_snakemake_whose_path_lacks_it(start, folder, monkeypatch):
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(folder))])
     forget()
-    assert start({"pretrain": {"optimizer": "own_optimizer:sgd"}}).pretrainings()
+    assert start({"pretrain": {"optimizer": "own_optimizer:sgd"}}).runs
 
 
 def test_what_lies_behind_a_linked_folder_counts_too(start):
@@ -379,7 +380,10 @@ def test_what_lies_behind_a_linked_folder_counts_too(start):
 
 def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
     """Snakemake computes again what has other parameters: two experiments would score a checkpoint in turns."""
-    requests = [start({"sweep": {"tasks": tasks}}).requests for tasks in (["mnli", "rte", "cb"], ["cb", "rte", "mnli"])]
+    requests = []
+    for tasks in (["mnli", "rte", "cb"], ["cb", "rte", "mnli"]):
+        experiment = start({"sweep": {"tasks": tasks}})
+        requests.append({file: experiment.request(file)({}) for file in experiment.scores})
     assert requests[0] == requests[1]
 
 
@@ -469,7 +473,7 @@ def _edited(start, monkeypatch, before: dict, changes: dict, nearby: str = "def 
         forget()
         operators.OPERATORS.pop("mine", None)
         experiment = start(operators={"mine": {"class": "mine:Mine"}}, sweep={"attention": ["original", "mine"]})
-        folders.append([experiment.run_folder(Run("tiny", name, 1)) for name in ("mine", "original")])
+        folders.append([experiment.runs[Run("tiny", name, 1)] for name in ("mine", "original")])
     forget()
     (mine, original), (edited, kept) = folders
     assert original == kept
@@ -480,7 +484,7 @@ def test_a_size_with_rotary_positions_is_another_model(start):
     shape = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 64}
     sweep = {"sizes": ["deep"], "anatomy": False, "attention": ["original"]}
     folders = {
-        start(sizes={"deep": {**shape, **more}}, sweep=sweep).run_folder(Run("deep", "original", 1))
+        start(sizes={"deep": {**shape, **more}}, sweep=sweep).runs[Run("deep", "original", 1)]
         for more in ({}, {"position_embedding_type": "rotary"}, {"position_embedding_type": "learned"})
     }
     assert len(folders) == 2

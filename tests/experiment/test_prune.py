@@ -53,14 +53,14 @@ def files() -> set[Path]:
 
 def test_of_a_started_experiment_nothing_may_go(pruned, experiment):
     experiment.write()
-    for file, _ in experiment.asked_scores():
+    for file in experiment.scores:
         write_json(Path(file), [])
     before = files()
     assert pruned("--yes") == "nothing to remove\n" and files() == before
 
 
 def test_what_no_experiment_names_is_shown_first_and_removed_on_request(pruned, before, experiment):
-    gone = Path(before.run_folder(Run("tiny", "original-gain", 1)))
+    gone = Path(before.runs[Run("tiny", "original-gain", 1)])
     (gone / "state").mkdir()
     (gone / "state/weights").write_bytes(bytes(999_000))
     experiment.write()
@@ -75,8 +75,8 @@ def test_what_another_experiment_names_stays(pruned, before, changed):
     changed({"experiment": "other"}).write()
     changed({}).write()
     pruned("--yes")
-    assert Path(before.run_folder(ORIGINAL)).is_dir()
-    assert not Path(before.run_folder(Run("tiny", "original-gain", 1))).exists()
+    assert Path(before.runs[ORIGINAL]).is_dir()
+    assert not Path(before.runs[Run("tiny", "original-gain", 1)]).exists()
 
 
 def test_when_the_folder_of_an_experiment_was_removed_all_that_it_alone_names_goes(pruned, experiment):
@@ -87,8 +87,8 @@ def test_when_the_folder_of_an_experiment_was_removed_all_that_it_alone_names_go
 
 
 def test_scores_that_nothing_asks_for_go_and_the_others_in_their_folder_stay(pruned, before, experiment):
-    named = [Path(file) for file, _ in experiment.asked_scores()]
-    old = [Path(file) for file, (run, _, _) in before.asked_scores() if run.attention == "original-gain"]
+    named = [Path(file) for file in experiment.scores]
+    old = [Path(file) for file, score in before.scores.items() if score.run.attention == "original-gain"]
     for file in (*named, *old):
         write_json(file, [])
     experiment.write()
@@ -107,7 +107,7 @@ def test_a_damaged_record_of_an_experiment_ends_it_because_it_may_name_anything(
 def test_weights_of_steps_that_nothing_asks_for_go_on_request_only_and_of_finished_runs(pruned, experiment):
     """The demo's curve has the steps 300, 1,200 and 2,400."""
     experiment.write()
-    folders = [Path(experiment.run_folder(run), "state/weights") for run in (ORIGINAL, SHARED)]
+    folders = [Path(experiment.runs[run], "state/weights") for run in (ORIGINAL, SHARED)]
     for folder in folders:
         folder.mkdir(parents=True)
         for step in (300, 600, 1200, 2400):
@@ -130,7 +130,7 @@ def test_leftovers_of_killed_processes_go_and_those_of_living_ones_and_new_ones_
 
 @pytest.mark.parametrize("host", ["here", "elsewhere"])
 def test_a_folder_in_which_a_process_works_is_left_alone(pruned, before, experiment, host):
-    folder = Path(before.run_folder(Run("tiny", "original-gain", 1)))
+    folder = Path(before.runs[Run("tiny", "original-gain", 1)])
     experiment.write()
     if host == "here":
         with single_writer(folder):
@@ -146,10 +146,10 @@ def test_a_folder_in_which_a_process_works_is_left_alone(pruned, before, experim
 
 def test_no_link_is_followed_and_nothing_outside_of_results_goes(pruned, before, experiment, tmp_path):
     outside = tmp_path / "outside"
-    folder = Path(before.run_folder(Run("tiny", "original-gain", 1)))
+    folder = Path(before.runs[Run("tiny", "original-gain", 1)])
     shutil.move(folder.parent, outside)
     folder.parent.symlink_to(outside)
-    inner = Path(before.run_folder(Run("tiny", "original-gain", 1))).resolve()
+    inner = Path(before.runs[Run("tiny", "original-gain", 1)]).resolve()
     (Path(experiment.shards) / "data").parent.mkdir(parents=True, exist_ok=True)
     elsewhere = Path("results/corpus/shards-00000000")
     elsewhere.mkdir(parents=True)

@@ -31,13 +31,13 @@ def translated(changed, folder):
 
 
 def test_before_pairs_are_packed_they_are_as_long_as_they_may_be(translated):
-    assert rows_of(translated, translated.pretrainings()[0]) == Rows(200, 32, target_tokens=32)
+    assert rows_of(translated, next(iter(translated.runs))) == Rows(200, 32, target_tokens=32)
 
 
 def test_packed_pairs_are_known_by_their_means(translated):
     packed = json.loads(pack(translated).read_text())
     mean = packed["mean_tokens"]
-    assert rows_of(translated, translated.pretrainings()[0]) == Rows(
+    assert rows_of(translated, next(iter(translated.runs))) == Rows(
         packed["vocabulary_size"], mean["source"], target_tokens=mean["target"]
     )
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from symbert.cli import main
-from symbert.experiment.status import state_of, status_of
+from symbert.experiment import status
+from symbert.experiment.status import announcement_of, begin, state_of, status_of
 from symbert.files import single_writer, write_json
 from symbert.paths import Run
 
@@ -15,13 +16,13 @@ NOBODY = 2**22 + 1  # no process has it
 
 
 def lease(experiment, run: Run, host: str, process: int) -> Path:
-    file = Path(experiment.run_folder(run), "lock")
+    file = Path(experiment.runs[run], "lock")
     write_json(file, {"host": host, "process": process, "slurm_job": None})
     return file
 
 
-def ended(experiment, run: Run, **status) -> None:
-    write_json(Path(experiment.run_folder(run), "state/status.json"), status)
+def ended(experiment, run: Run, **state) -> None:
+    write_json(Path(experiment.runs[run], "state/status.json"), state)
 
 
 def test_a_fresh_experiment_has_nothing_and_is_not_touched(experiment, folder):
@@ -33,10 +34,10 @@ def test_a_fresh_experiment_has_nothing_and_is_not_touched(experiment, folder):
 
 def test_each_run_says_its_path_and_how_it_stands(experiment):
     symmetric, pairwise = (Run("tiny", name, 1) for name in ("symmetric", "pairwise"))
-    write_json(Path(experiment.run_folder(ORIGINAL), "done.json"), {})
+    write_json(Path(experiment.runs[ORIGINAL], "done.json"), {})
     ended(experiment, symmetric, state="preempted", step=1200, reason="SIGTERM: saved at step 1200")
     ended(experiment, pairwise, state="running", step=77)
-    states = {run.attention: state_of(experiment, run) for run in experiment.runs()}
+    states = {run.attention: state_of(experiment, run) for run in experiment.encoders}
     assert states == {
         "original": "done",
         "symmetric": "step 1,200 of 2,400, preempted: SIGTERM: saved at step 1200",
@@ -45,12 +46,12 @@ def test_each_run_says_its_path_and_how_it_stands(experiment):
     }
     lines = status_of(experiment)
     assert "1 of 4 pre-trainings done" in lines[0]
-    assert f"{ORIGINAL}: {experiment.run_folder(ORIGINAL)}: done" in lines
+    assert f"{ORIGINAL}: {experiment.runs[ORIGINAL]}: done" in lines
 
 
 def test_a_run_is_running_while_the_process_of_its_lease_is(experiment):
     ended(experiment, ORIGINAL, state="running", step=5)
-    with single_writer(Path(experiment.run_folder(ORIGINAL))):
+    with single_writer(Path(experiment.runs[ORIGINAL])):
         assert state_of(experiment, ORIGINAL).endswith(f"running by process {os.getpid()} on {platform.node()}")
     lease(experiment, ORIGINAL, platform.node(), NOBODY)
     assert state_of(experiment, ORIGINAL).endswith("stopped")
@@ -66,8 +67,8 @@ def test_a_process_of_another_machine_is_at_work_while_it_writes(experiment):
 
 
 def test_the_scores_of_each_checkpoint_exist_or_do_not(experiment):
-    files = {(run, step, scoring.name): file for file, (run, step, scoring) in experiment.asked_scores()}
-    glue, noisy = experiment.scorings
+    files = {(score.run, score.step, score.scoring.name): file for file, score in experiment.scores.items()}
+    glue, noisy = (scoring.name for scoring in experiment.scorings)
     write_json(Path(files[ORIGINAL, 2400, glue]), [])
     write_json(Path(experiment.checkpoint(ORIGINAL, 2400), "model.safetensors"), 0)
     rows = [line.split() for line in status_of(experiment)]
@@ -81,8 +82,8 @@ def test_an_experiment_is_known_by_its_name_alone(capsys, changed):
     """Of a run of other operators that was finished it said "0 of 4", because it left no recipe behind."""
     bounded = changed({"experiment": "bounded", "sweep": {"attention": ["original"], "pretrain_seeds": [1, 2]}})
     bounded.write()
-    for run in bounded.pretrainings():
-        write_json(Path(bounded.run_folder(run), "done.json"), {})
+    for run in bounded.runs:
+        write_json(Path(bounded.runs[run], "done.json"), {})
     assert main(["status", "bounded"]) == 0
     assert "2 of 2 pre-trainings done" in capsys.readouterr().out
     assert main(["status", "bundled"]) == 65
@@ -93,8 +94,56 @@ def test_an_experiment_is_known_by_its_name_alone(capsys, changed):
 def test_what_an_experiment_writes_of_itself_names_every_path_of_its_report(experiment):
     experiment.write()
     record = json.loads(Path(experiment.folder, "experiment.json").read_text())
-    assert {*record["inputs"]["runs"]} == {experiment.run_folder(run) for run in experiment.runs()}
+    assert {*record["inputs"]["runs"]} == {experiment.runs[run] for run in experiment.encoders}
     assert record["key"] == experiment.key and record["configuration"] == experiment.config
-    for run in experiment.runs():
-        planned = json.loads(Path(experiment.run_folder(run), "run.json").read_text())
+    for run in experiment.encoders:
+        planned = json.loads(Path(experiment.runs[run], "run.json").read_text())
         assert (planned["attention"], planned["pretrain_seed"]) == (run.attention, run.pretrain_seed)
+
+
+# The start of Snakemake.
+
+
+def said(experiment) -> dict[str, list[str]]:
+    """What a start says, by the first word of each line."""
+    lines = [line.split(maxsplit=1) for line in announcement_of(experiment)]
+    return {word: [rest for first, rest in lines if first == word] for word, _ in lines}
+
+
+def test_a_start_says_the_experiment_what_is_trained_what_is_there_and_the_disk(experiment):
+    words = said(experiment)
+    assert words["symbert:"][0].startswith("demo-embedded (scale demo, corpus embedded, GLUE embedded")
+    assert words["trains"] == ["tiny-original seed 1; tiny-symmetric seed 1; tiny-pairwise seed 1; tiny-shared seed 1"]
+    assert words["there"][0].startswith("0 of ") and " free on " in words["disk"][0] and "changed" not in words
+
+
+def test_what_is_done_is_not_trained(experiment):
+    for run in experiment.encoders[1:]:
+        write_json(Path(experiment.runs[run], "done.json"), {})
+    assert said(experiment)["trains"] == ["tiny-original seed 1"]
+    write_json(Path(experiment.runs[Run("tiny", "original", 1)], "done.json"), {})
+    assert said(experiment)["trains"] == ["nothing"]
+
+
+def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment, changed):
+    experiment.write()
+    assert "changed" not in said(changed({}))
+    after = changed({"sweep": {"attention": ["original"]}, "pretrain": {"steps": 1200}})
+    assert said(after)["changed"] == [
+        "pretrain.steps: 2400 → 1200",
+        'sweep.attention: ["original", "symmetric", "pairwise", "shared"] → ["original"]',
+    ]
+    assert "changed" not in said(changed({"experiment": "other"}))
+
+
+def test_a_disk_that_is_too_small_is_a_warning(experiment, monkeypatch):
+    monkeypatch.setattr(status, "room_for", lambda outputs: {Path("/disk"): (2e9, 10**9)})
+    assert said(experiment)["disk"] == ["2 GB to come at most, 1 GB free on /disk  warning: too small"]
+
+
+def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):
+    Path("results").write_text("a file")
+    with pytest.raises(SystemExit) as stop:
+        begin(experiment)
+    assert stop.value.code == 65
+    assert capsys.readouterr().err.splitlines()[-1].startswith("symbert: results/")

@@ -31,7 +31,7 @@ def start(root, tmp_path):
 
 
 def runs_of(experiment: Experiment) -> set[tuple]:
-    return {(run.attention, run.pretrain_seed, *run.variant) for run in experiment.pretrainings()}
+    return {(run.attention, run.pretrain_seed, *run.variant) for run in experiment.runs}
 
 
 def test_a_swept_rate_plans_a_run_at_each_value(start):
@@ -40,7 +40,7 @@ def test_a_swept_rate_plans_a_run_at_each_value(start):
     assert runs_of(experiment) == {
         (name, seed, rate) for name in ("original", "pairwise") for seed in (1, 2, 3) for rate in rates
     }
-    settings = [experiment.settings[f"{experiment.run_folder(run)}/run.json"] for run in experiment.pretrainings()]
+    settings = [experiment.settings[f"{experiment.runs[run]}/run.json"] for run in experiment.runs]
     assert sorted(run["training"]["learning_rate"] for run in settings) == [1e-3] * 6 + [2e-3] * 6
     assert {run["training"]["steps"] for run in settings} == {1000}
     assert len(experiment.input_files) == 3 * 12, "three files of each run, and nothing is fine-tuned"
@@ -49,14 +49,14 @@ def test_a_swept_rate_plans_a_run_at_each_value(start):
 def test_the_value_that_a_key_has_anyway_is_the_run_that_there_is(start):
     usual, swept = start(), start(sweep={"learning_rate": [1.5e-3, 2e-3]})
     run = Run("tiny", "original", 1)
-    assert swept.run_folder(run) == usual.run_folder(run)
-    folder = f"{usual.run_folder(run)}/run.json"
+    assert swept.runs[run] == usual.runs[run]
+    folder = f"{usual.runs[run]}/run.json"
     assert swept.settings[folder] == usual.settings[folder] and usual.key != swept.key
 
 
 def test_a_swept_key_of_the_corpus_packs_it_anew_from_the_same_parts(start):
     experiment = start(sweep={"sequence_length": [8, 16]})
-    manifests = {experiment.manifest(run) for run in experiment.pretrainings()}
+    manifests = {experiment.manifest(run) for run in experiment.runs}
     packed = [experiment.settings[manifest.replace("manifest", "settings")] for manifest in manifests]
     assert sorted(settings["pack"]["sequence_length"] for settings in packed) == [8, 16]
     assert len({settings["from"] for settings in packed}) == 1
@@ -65,7 +65,7 @@ def test_a_swept_key_of_the_corpus_packs_it_anew_from_the_same_parts(start):
 
 def test_a_text_is_read_in_place_of_the_corpus(start):
     experiment = start(texts=COPIES, sweep={"text": ["copies"], "sequence_length": [16, 24]})
-    manifests = {experiment.manifest(run) for run in experiment.pretrainings()}
+    manifests = {experiment.manifest(run) for run in experiment.runs}
     settings = [experiment.settings[manifest.replace("manifest", "settings")] for manifest in manifests]
     assert all(manifest.startswith("results/corpus/text-") for manifest in manifests)
     assert sorted(text["sequence_length"] for text in settings) == [16, 24]
@@ -116,6 +116,6 @@ def test_a_wrong_sweep_is_refused_with_its_key(start, changes, message):
 @pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8)])
 def test_the_studies_of_the_project_plan_their_runs_and_have_their_text(root, name, count):
     experiment = Experiment(read_chosen(root, None, [STUDIES / f"{name}.yaml"], None))
-    assert len(experiment.pretrainings()) == len({*map(experiment.run_folder, experiment.pretrainings())}) == count
+    assert len(experiment.runs) == len({*experiment.runs.values()}) == count
     text = (STUDIES / f"{name}.md").read_text()
     assert "## Question" in text and "## Analysis" in text

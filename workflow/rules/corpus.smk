@@ -40,7 +40,7 @@ rule download_part:
 
 rule build_blocklist:
     input:
-        ancient(EXPERIMENT.blocklist_files),
+        ancient(EXPERIMENT.reads("results/corpus/blocklist-{key}/blocklist.marisa")),
     output:
         blocklist="results/corpus/blocklist-{key}/blocklist.marisa",
         summary="results/corpus/blocklist-{key}/blocklist.json",
@@ -57,8 +57,7 @@ rule build_blocklist:
 
 rule prepare_part:
     input:
-        ancient(EXPERIMENT.read_with_parts),
-        text=ancient(EXPERIMENT.text_of_part),
+        ancient(EXPERIMENT.reads("results/corpus/parts-{key}/{part}.npy")),
     output:
         tokens="results/corpus/parts-{key}/{part}.npy",
         offsets="results/corpus/parts-{key}/{part}.offsets.npy",
@@ -73,13 +72,13 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} prepare-part {input.text:q} {output.tokens:q}"
-        f" {EXPERIMENT.max_bad_fraction}"
+        "python -m symbert --log {log:q} prepare-part {input[0]:q} {output.tokens:q}"
+        f" {EXPERIMENT.options('prepare-part')}"
 
 
 rule pack:
     input:
-        ancient(EXPERIMENT.read_by_pack),
+        ancient(EXPERIMENT.reads("results/corpus/shards-{key}/manifest.json")),
     output:
         "results/corpus/shards-{key}/manifest.json",
     log:
@@ -95,7 +94,7 @@ rule pack:
 
 rule pack_pairs:
     input:
-        ancient(EXPERIMENT.parallel_files),
+        ancient(EXPERIMENT.reads("results/corpus/pairs-{key}/manifest.json")),
     output:
         "results/corpus/pairs-{key}/manifest.json",
     log:

@@ -7,7 +7,7 @@ localrules:
 
 rule prepare_task:
     input:
-        ancient(EXPERIMENT.read_by_task),
+        ancient(EXPERIMENT.reads("results/tasks/{rows}/{task}.parquet")),
     output:
         "results/tasks/{rows}/{task}.parquet",
     log:
@@ -17,13 +17,13 @@ rule prepare_task:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert --log {{log:q}} prepare-task {{output:q}} {EXPERIMENT.allow_partial}"
+        f"python -m symbert --log {{log:q}} prepare-task {{output:q}} {EXPERIMENT.options('prepare-task')}"
 
 
 rule score:
     input:
         ancient([f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES]),
-        ancient(EXPERIMENT.read_by_score),
+        ancient(EXPERIMENT.reads(SCORES)),
     output:
         SCORES,
     log:
@@ -31,21 +31,26 @@ rule score:
     priority: 2
     conda:
         "../../envs/symbert.yaml"
-    threads: EXPERIMENT.threads
+    threads: EXPERIMENT.needs.threads
     resources:
-        mem_mb=EXPERIMENT.memory,
-        gpu=EXPERIMENT.gpus,
+        mem_mb=EXPERIMENT.needs.memory,
+        gpu=EXPERIMENT.needs.gpus,
         runtime=lambda wildcards, attempt: 480 * attempt,
     params:
-        request=EXPERIMENT.request_of,
+        request=EXPERIMENT.request(SCORES),
     shell:
         "SYMBERT_GPUS={resources.gpu} exec python -m symbert --log {log:q} score {output:q} {params.request}"
-        f" --threads {{threads}} {EXPERIMENT.keep_weights}"
+        f" --threads {{threads}} {EXPERIMENT.options('score')}"
 
 
 # The fine-tuned models again, on noise and out-of-domain sets.
 use rule score as score_robustness with:
+    input:
+        ancient([f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES]),
+        ancient(EXPERIMENT.reads(ROBUSTNESS)),
     output:
         ROBUSTNESS,
     log:
         ROBUSTNESS.replace(".json", ".log"),
+    params:
+        request=EXPERIMENT.request(ROBUSTNESS),

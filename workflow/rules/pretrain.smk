@@ -5,7 +5,7 @@ OF_JOB = "results/runs/{wildcards.host}/{wildcards.model:q}/seed-{wildcards.seed
 
 rule pretrain:
     input:
-        ancient(EXPERIMENT.rows_of_run),
+        ancient(EXPERIMENT.reads(f"{RUN}/done.json")),
     output:
         f"{RUN}/done.json",
         f"{RUN}/metrics.jsonl",
@@ -15,14 +15,14 @@ rule pretrain:
     priority: 3
     conda:
         "../../envs/symbert.yaml"
-    threads: EXPERIMENT.threads_of_training
+    threads: EXPERIMENT.needs_of_training.threads
     resources:
         **EXPERIMENT.nodes,
-        mem_mb=EXPERIMENT.memory_of_training,
+        mem_mb=EXPERIMENT.needs_of_training.memory,
         runtime=1440,  # minutes of a session; a run takes as many sessions as it needs
         slurm_extra="--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
     shell:
-        f"SYMBERT_GPUS={{resources.gpu}} exec {EXPERIMENT.launcher} pretrain {OF_JOB} {EXPERIMENT.execution}"
+        f"SYMBERT_GPUS={{resources.gpu}} exec {EXPERIMENT.launcher} pretrain {OF_JOB} {EXPERIMENT.options('pretrain')}"
 
 
 rule extract:

@@ -3,24 +3,24 @@
 
 rule measure_speeds:
     input:
-        ancient(f"{EXPERIMENT.shards}/manifest.json"),
+        ancient(EXPERIMENT.reads("results/measured/speeds-{size}-{key}/speeds.json")),
     output:
         "results/measured/speeds-{size}-{key}/speeds.json",
     log:
         "results/measured/speeds-{size}-{key}/log.txt",
     conda:
         "../../envs/symbert.yaml"
-    threads: EXPERIMENT.threads
+    threads: EXPERIMENT.needs.threads
     resources:
-        mem_mb=EXPERIMENT.memory,
-        gpu=EXPERIMENT.gpus,
+        mem_mb=EXPERIMENT.needs.memory,
+        gpu=EXPERIMENT.needs.gpus,
     shell:
         "SYMBERT_GPUS={resources.gpu} exec python -m symbert --log {log:q} measure-speeds {output:q} --threads {threads}"
 
 
 rule measure_operators:
     input:
-        ancient(EXPERIMENT.read_by_measure),
+        ancient(EXPERIMENT.reads("results/measured/{measure}-{key}/{measure}.csv")),
     output:
         "results/measured/{measure}-{key}/{measure}.csv",
     log:

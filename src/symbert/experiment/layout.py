@@ -1,9 +1,13 @@
-"""An experiment: a checked configuration, as axes and as all its paths. Imports no torch."""
+"""An experiment: where each of its results lies, which settings are behind each key, and what each job reads.
+
+The rules of the workflow, `plan`, `status` and the report look these up; nothing else makes a path. Imports no torch.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +24,16 @@ from symbert.configuration import (
     PretrainSettings,
     TaskSettings,
     annotations_of,
-    axes_of,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
     has_filter,
     needs_harmful_model,
-    other_hosts,
     protocol_of,
     protocol_of_pairs,
     recorded_settings,
     report_of,
     robustness_of,
-    runs_of,
     settings_from,
     source_of,
     values_of,
@@ -42,23 +43,10 @@ from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids,
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
 from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
-from symbert.glue.tasks import SUITES, Suite, Task, published_split, suite_named, task_named, tasks_of_suite
+from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
-from symbert.paths import (
-    CHECKPOINT_FILES,
-    RESULTS,
-    ROBUSTNESS,
-    ROWS,
-    RUN,
-    SCORES,
-    TOKENIZER_FILES,
-    VARIANT,
-    Run,
-    by_content,
-    key,
-)
-from symbert.pretrain.launch import launcher, threads_per_process
+from symbert.paths import CHECKPOINT_FILES, RESULTS, ROBUSTNESS, ROWS, RUN, SCORES, VARIANT, Run, by_content, key
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,
@@ -74,29 +62,49 @@ from symbert.sources import (
     part_file,
 )
 
-BLOCKLIST_FILES = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
 @dataclass(frozen=True)
-class Rows:
-    """A folder below results/tasks: the rows of a suite or a task, their noisy and out-of-domain sets, or pairs."""
-
-    name: str
-    files: dict[str, list[str]]  # by task: the published files, or the user's own
-
-
-@dataclass(frozen=True)
 class Scoring:
-    """A folder below results/scores: how checkpoints are scored on rows."""
+    """A folder below results/scores or results/robustness: how checkpoints are scored on rows."""
 
     name: str
     kind: str  # finetune | robustness | judge
     suite: str
-    rows: str
-    tasks: list[str]
-    trained_rows: str | None = None  # of robustness: the rows of the fine-tuning
-    trained: str | None = None  # and its scores
+    rows: str  # a folder below results/tasks
+    tasks: tuple[str, ...]
+    trained: "Scoring | None" = None  # of robustness: the fine-tuning
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a file of scores holds: a checkpoint's scores of the tasks of a scoring, with these fine-tuning seeds."""
+
+    run: Run
+    step: int
+    scoring: Scoring
+    seeds: list[int]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The resources on a node of a job that computes with a model, by its wildcards."""
+
+    shape: Callable[[Any], Shape]
+    processes: int = 1
+
+    def threads(self, wildcards: Any) -> int:
+        """CPU threads."""
+        return self.shape(wildcards).threads * self.processes
+
+    def memory(self, wildcards: Any, attempt: int) -> int:
+        """MB; each attempt asks for more."""
+        return self.shape(wildcards).memory * self.processes * attempt
+
+    def gpus(self, wildcards: Any) -> int:
+        """One per process, unless the model is computed on a CPU."""
+        return self.shape(wildcards).needs_gpu * self.processes
 
 
 class Experiment:
@@ -112,25 +120,27 @@ class Experiment:
         self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
-        self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
-        self.published: dict[str, PublishedFile] = {}  # that are read, by name
-        self.requests: dict[str, tuple[list[str], list[int]]] = {}  # tasks and seeds by the name of a request
-
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
-        self.is_own_text = not SOURCES[source_of(config, "corpus")].is_published
+        self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
+        self.published: dict[str, PublishedFile] = {}  # that are read, by name
+        self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output
+
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
-        self.parts_folder = self._keyed("corpus/parts", self._parts_settings())
-        self.shards = self._shards(config["corpus"]["pack"])
-        self._rows_of_variants: dict[VARIANT, str] = {(): self.shards}  # folders
+        self.parts_folder = self._parts()
+        self._packed: dict[VARIANT, str] = {}  # folders of rows
+        self.shards = self._rows_of_variant(())
         self.text = self._parallel_text()  # None unless a host translates it
-        self.pairs = self.text and self._keyed("corpus/pairs", {"pairs": values_of(self.text)})
-        self.models = {run: self._model(run) for run in self.pretrainings()}  # the name of the model of each run
-        self.runs_by_folder = {(run.host, model): run for run, model in self.models.items()}
-        self.rows: dict[str, Rows] = {}  # by folder below results/tasks
-        scorings = [] if self.grids else self._scorings()
-        self.scorings: dict[str, Scoring] = {scoring.name: scoring for scoring in scorings}
+        self.pairs = self._pairs(self.text) if self.text else None
+        self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
+        self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
+        self.rows: dict[str, dict[str, list[str]]] = {}  # by folder below results/tasks: published or own files by task
+        self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
+        self.scores: dict[str, Score] = {}  # by file
+        for run in self.runs if self.scorings else ():
+            self._score(run)
+        self.measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
 
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
@@ -158,41 +168,6 @@ class Experiment:
         """What identifies the stand-ins of the package."""
         return known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))
 
-    # The corpus.
-
-    def _texts(self) -> dict[str, str]:
-        """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
-        SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
-        source = SOURCES[source_of(self.config, "corpus")]
-        if self.is_own_text:
-            return dict(sorted((name_of_text(path), path) for path in source.files_in_place(self.config)))
-        return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
-
-    def _parts_settings(self) -> Config:
-        """What makes token ids of the text of a part."""
-        config, settings = self.config, {"vocabulary": self.vocabulary, "split_by_content": self.is_own_text}
-        settings["filter"] = {**filter_of(config), "annotations": annotations_of(config)}
-        if not self.is_own_text:
-            settings["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
-        if has_filter(config, "categories"):
-            files = {name: self._published(file, "corpus") for name, file in BLOCKLIST_FILES.items()}
-            settings["blocklist"] = self._keyed("corpus/blocklist", files) + "/blocklist.marisa"
-        if needs_harmful_model(config):
-            settings["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
-        return settings
-
-    def _shards(self, packing: Config) -> str:
-        """The folder of the corpus's rows."""
-        settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packing}
-        return self._keyed("corpus/shards", {**settings, "vocabulary": self.vocabulary})
-
-    def _parallel_text(self) -> ParallelSettings | None:
-        """The parallel text, the user's or the stand-in, with the SHA-256 of its files; None unless a host reads it."""
-        if all(HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"]):
-            return None
-        text = settings_from({**(self.config["parallel"] or NUMBERS_TEXT), "sha256": {}}, ParallelSettings, "config")
-        return replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
-
     def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
         name = f"{self._published_folder(file, stage, revision)}/{file.path}"
@@ -204,19 +179,91 @@ class Experiment:
         source = SOURCES[source_of(self.config, stage)].beside(self.config, stage)
         if not source.is_remote:
             return f"{source.root(self.config, stage)}/{file.repository}"
-        if file.kind == "ut1":
-            settings = {"url": self.config["corpus"]["blocklist_url"]}
-            if "://" not in settings["url"]:
-                return settings["url"].rstrip("/")  # a directory
-        else:
+        settings = {"url": self.config["corpus"]["blocklist_url"]}
+        if file.kind != "ut1":
             default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
             settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
+        elif "://" not in settings["url"]:
+            return settings["url"].rstrip("/")  # a directory
         return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
+
+    # The corpus.
+
+    def _texts(self) -> dict[str, str]:
+        """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
+        SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
+        source = SOURCES[source_of(self.config, "corpus")]
+        if source.is_published:
+            return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
+        return dict(sorted((name_of_text(path), path) for path in source.files_in_place(self.config)))
+
+    def _parts(self) -> str:
+        """The folder of the token ids of parts."""
+        config, is_published = self.config, SOURCES[source_of(self.config, "corpus")].is_published
+        files = {"vocabulary": self.vocabulary}
+        if is_published:
+            files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
+        if has_filter(config, "categories"):
+            blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
+            listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
+            files["blocklist"] = self._keyed("corpus/blocklist", listed) + "/blocklist.marisa"
+            self.inputs_of[files["blocklist"]] = list(map(located, listed.values()))
+        if needs_harmful_model(config):
+            files["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
+        chosen = {**filter_of(config), "annotations": annotations_of(config)}
+        folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
+        read = list(map(located, files.values()))
+        self.inputs_of |= {f"{folder}/{part}.npy": [located(text), *read] for part, text in self.texts.items()}
+        return folder
+
+    def _rows_of_variant(self, variant: VARIANT) -> str:
+        """The folder of rows of the corpus, or of a small text."""
+        if variant not in self._packed and (text := text_of(self.config, variant)):
+            self._packed[variant] = self._keyed("corpus/text", text)
+        elif variant not in self._packed:
+            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
+            folder = self._keyed("corpus/shards", {**settings, "vocabulary": self.vocabulary})
+            suffixes = (".npy", ".offsets.npy", ".json")
+            parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
+            self.inputs_of[f"{folder}/manifest.json"] = [*parts, located(self.vocabulary)]
+            self._packed[variant] = folder
+        return self._packed[variant]
+
+    def _parallel_text(self) -> ParallelSettings | None:
+        """The parallel text, the user's or the stand-in, with the SHA-256 of its files; None unless a host reads it."""
+        if all(HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"]):
+            return None
+        text = settings_from({**(self.config["parallel"] or NUMBERS_TEXT), "sha256": {}}, ParallelSettings, "config")
+        return replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
+
+    def _pairs(self, text: ParallelSettings) -> str:
+        """The folder of the packed pairs of a parallel text."""
+        folder = self._keyed("corpus/pairs", {"pairs": values_of(text)})
+        self.inputs_of[f"{folder}/manifest.json"] = [str(text.path(name)) for name in PARALLEL_FILES]
+        return folder
 
     # Pre-training.
 
-    def _model(self, run: Run) -> str:
-        """The name of a run's model, with the key of all that its training follows from but the seed."""
+    def _pretrainings(self) -> list[Run]:
+        sweep = self.config["sweep"]
+        if self.grids:
+            return list(dict.fromkeys(run for grid in self.grids for run in self.runs_of_grid(grid)))
+        axes = (sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])
+        return [Run(*values, host) for host in HOSTS if host in sweep["hosts"] for values in product(*axes)]
+
+    def runs_of_grid(self, grid: Grid) -> list[Run]:
+        """The pre-trainings of a grid, point by point, with each seed."""
+        points = [(point, variant_of(self.config, point)) for point in grid.points]
+        runs = [Run(point["size"], point["attention"], 0, point["host"], variant) for point, variant in points]
+        return [replace(run, pretrain_seed=seed) for run in runs for seed in grid.seeds]
+
+    @property
+    def encoders(self) -> list[Run]:
+        """The pre-trainings that are fine-tuned and compared with the paper."""
+        return [run for run in self.runs if run.host == ENCODER and not self.grids]
+
+    def _run(self, run: Run) -> str:
+        """The folder of a pre-training; its key holds all that the training follows from but the seed."""
         facts = {
             **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
             "host": run.host,
@@ -229,48 +276,66 @@ class Experiment:
         reads_corpus = HOSTS[run.host].reads_corpus and not text_of(self.config, run.variant)
         source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
         self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
-        return model
+        self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
+        return folder
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        if not HOSTS[run.host].reads_corpus:
-            return f"{self.pairs}/manifest.json"
-        if run.variant not in self._rows_of_variants:
-            text, packing = text_of(self.config, run.variant), packed_as(self.config, run.variant)
-            self._rows_of_variants[run.variant] = self._keyed("corpus/text", text) if text else self._shards(packing)
-        return f"{self._rows_of_variants[run.variant]}/manifest.json"
-
-    def run_folder(self, run: Run) -> str:
-        """The folder of a pre-training."""
-        return RUN.format(host=run.host, model=self.models[run], seed=run.pretrain_seed)
-
-    def checkpoint(self, run: Run, step: int) -> str:
-        """The folder of a checkpoint."""
-        return f"{self.run_folder(run)}/step-{step}"
+        folder = self._rows_of_variant(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
+        return f"{folder}/manifest.json"
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""
         return trained_as(self.config, run.host, run.variant)
 
-    def last_step(self, run: Run) -> int:
-        """The last step of a run."""
-        return self.training(run).steps
+    def checkpoint(self, run: Run, step: int) -> str:
+        """The folder of a checkpoint."""
+        return f"{self.runs[run]}/step-{step}"
+
+    def curve_steps(self, size: str) -> list[int]:
+        """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
+        curve = self.config["sweep"]["curve"]
+        return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
+
+    def steps(self, run: Run, host: str = ENCODER) -> list[int]:
+        """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""
+        if self.grids or run.host != host or run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+            return []
+        return sorted({*self.compared, *self.curve_steps(run.size)})
+
+    def judging_steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
+        encoder, as far as the run keeps them."""
+        if "blimp" not in self.config["sweep"]["suites"] or not HOSTS[run.host].has_likelihoods:
+            return []
+        training = self.training(run)
+        kept = (step for step in self.steps(run, run.host) if step < training.steps and not step % training.save_every)
+        return sorted({*kept, training.steps})
+
+    def extracted_steps(self, run: Run) -> list[int]:
+        """All checkpoints of a run that become models: those that are scored, and those that the report looks at; of
+        another host than the encoder, the last one too."""
+        if self.grids:
+            return []
+        is_last_read = run.host != ENCODER or self.config["sweep"]["anatomy"]
+        last = [self.training(run).steps] if is_last_read else []
+        return sorted({*self.steps(run), *self.judging_steps(run), *last})
 
     # Tasks and scores.
 
     def _scorings(self) -> Iterator[Scoring]:
         """How checkpoints are scored: on suites, tasks of the user's own, noise and other domains, and pairs."""
-        for suite in self.suites:
+        for suite in SUITES.values():
             tasks = tasks_of_suite(suite.name, self.tasks)
-            published = [task for task in tasks if not task_named(task).files]
-            groups = {suite.name: published, **{task: [task] for task in tasks if task not in published}}
-            for name, members in groups.items():
+            own = {task: [task] for task in tasks if task_named(task).files}
+            for name, members in {suite.name: [task for task in tasks if task not in own], **own}.items():
                 if members:
                     yield from self._scorings_of(name, suite, members)
-        if self.has_judges:
+        if "blimp" in self.config["sweep"]["suites"]:
+            files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
             settings = {"kind": "pairs", **self._preparation("blimp", MinimalPairSettings)}
-            rows = self._rows("blimp", settings, {"blimp": [self._task_file(published_pairs(p)) for p in PARADIGMS]})
-            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol_of_pairs(self.config))
+            rows = self._rows("blimp", settings, {"blimp": files})
+            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol_of_pairs(self.config))
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """Of tasks that are prepared and fine-tuned together: a suite's, or one of the user's own."""
@@ -278,127 +343,21 @@ class Experiment:
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
             settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
-        rows = self._rows(name, settings, {task: self.files_of(task_named(task)) for task in tasks})
+        files = {task: self.files_of(task) for task in tasks}
+        rows = self._rows(name, settings, files)
         protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
-        scoring = self._scoring(name, "finetune", suite.name, rows, tasks, protocol)
-        yield scoring
-        if measured := [task for task in tasks if task in self.measured_tasks]:
+        trained = self._scoring(name, "finetune", suite.name, rows, tasks, protocol=protocol)
+        yield trained
+        if measured := [task for task in tasks if task in self._measured_tasks]:
             settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
             if root := settings["robustness"]["root"]:
                 settings["other_domains"] = known_sha256(root)
-            edited = self._rows(f"{name}-robustness", settings, {task: rows.files[task] for task in measured})
-            yield self._scoring(name, "robustness", suite.name, edited, measured, trained=scoring)
-
-    def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
-        """How texts of a suite become token ids; `allow_partial` changes no row."""
-        values = values_of(protocol_of(self.config, suite, kind))
-        return {
-            **{key: value for key, value in values.items() if key != "allow_partial"},
-            "vocabulary": self.vocabulary,
-        }
-
-    def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> Rows:
-        """A folder of rows; its key holds where the rows come from, whatever tasks are chosen."""
-        folder = self._keyed(f"tasks/{name}", {**settings, **self._origin(name)})
-        return self.rows.setdefault(Path(folder).name, Rows(Path(folder).name, files))
-
-    def _origin(self, name: str) -> Config:
-        """The folder with published or GLUE's original files; nothing of one's own tasks, whose content counts."""
-        suite = SUITES.get(name.removesuffix("-robustness"))
-        if suite is None:
-            return {}
-        source = SOURCES[source_of(self.config, "glue")]
-        if not source.is_published:
-            folder = str(source.root(self.config, "glue"))
-            return {"original_files": folder, "sha256": {"original_files": known_sha256(folder)}}
-        published = PublishedFile("dataset", suite.repository, "")
-        return {"source": self._published_folder(published, "glue", suite.revision or None)}
-
-    def files_of(self, task: Task) -> list[str]:
-        """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""
-        if task.files:
-            return [task.files[split] for split in task.splits]
-        if not SOURCES[source_of(self.config, "glue")].is_published:
-            return []
-        return [self._task_file(published_split(task, split)) for split in task.splits]
-
-    def _task_file(self, file: PublishedFile) -> str:
-        """A published file of a suite, at the suite's own commit."""
-        suite = next(suite for suite in SUITES.values() if suite.repository == file.repository)
-        return self._published(file, "glue", suite.revision or None)
-
-    def _scoring(
-        self,
-        name: str,
-        kind: str,
-        suite: str,
-        rows: Rows,
-        tasks: list[str],
-        protocol: Config | None = None,
-        trained: Scoring | None = None,
-    ) -> Scoring:
-        """A folder of scores; of robustness its key holds the folder of the fine-tuning, in place of a protocol."""
-        how = {"trained": trained.name} if trained else {"protocol": protocol}
-        settings = {"kind": kind, "suite": suite, "rows": rows.name, **how}
-        folder = Path(self._keyed(f"{'robustness' if trained else 'scores'}/{name}", settings))
-        return Scoring(folder.name, kind, suite, rows.name, tasks, trained and trained.rows, trained and trained.name)
-
-    def scores(self, scoring: Scoring, run: Run, step: int) -> str:
-        """The file of the scores that this experiment asks of a checkpoint: the name says which tasks and seeds."""
-        request = (
-            "pairs" if scoring.kind == "judge" else self.request(scoring.tasks, self.finetune_seeds(run.size, step))
-        )
-        names = {"suite": scoring.name, "host": run.host, "model": self.models[run], "seed": run.pretrain_seed}
-        return (ROBUSTNESS if scoring.trained else SCORES).format(**names, step=step, request=request)
-
-    def request(self, tasks: list[str], seeds: list[int]) -> str:
-        """The name of a file of scores, which says the tasks and fine-tuning seeds that it holds."""
-        name = f"{len(tasks)}x{len(seeds)}-{key(sorted(tasks), sorted(seeds))}"
-        self.requests[name] = (sorted(tasks), sorted(seeds))  # the same options in whatever order they are configured
-        return name
-
-    def scoring_of(self, kind: str, suite: str) -> list[Scoring]:
-        """The folders of scores of a kind on a suite; the user's own tasks stand with GLUE."""
-        return [scoring for scoring in self.scorings.values() if (scoring.kind, scoring.suite) == (kind, suite)]
-
-    def final_scores(self, suite: str, kind: str = "finetune") -> list[str]:
-        """The scores of the comparison: every run at its last step, and as it started where that is asked for."""
-        steps = self.compared if kind == "finetune" else [self.final]
-        runs = [run for run in self.runs() if self.steps(run)]
-        return [self.scores(one, run, step) for run in runs for step in steps for one in self.scoring_of(kind, suite)]
-
-    def curve_scores(self, suite: str) -> list[str]:
-        """The scores of Figure 3: the curve's sizes at their steps and at the last one, which sets the 95 % line."""
-        steps = {run: self.curve_steps(run.size) for run in self.runs() if self.steps(run)}
-        scorings = self.scoring_of("finetune", suite)
-        return [self.scores(one, run, step) for run in steps for step in steps[run] for one in scorings]
-
-    def judgements(self) -> list[str]:
-        """How checkpoints judge BLiMP's pairs."""
-        judges = [(run, step) for run in self.pretrainings() for step in self.judging_steps(run)]
-        return [self.scores(one, *judge) for one in self.scoring_of("judge", "blimp") for judge in judges]
-
-    def asked_scores(self) -> Iterator[tuple[str, tuple[Run, int, Scoring]]]:
-        """Every file of scores, with the checkpoint and how it is scored."""
-        for scoring in self.scorings.values():
-            for run in self.pretrainings():
-                steps = {
-                    "finetune": self.steps(run),
-                    "robustness": [self.final] if self.steps(run) else [],
-                    "judge": self.judging_steps(run),
-                }
-                for step in steps[scoring.kind]:
-                    yield self.scores(scoring, run, step), (run, step, scoring)
-
-    # Axes.
-
-    @property
-    def suites(self) -> list[Suite]:
-        """The suites that every checkpoint is fine-tuned on, the user's own tasks with GLUE."""
-        return [suite for suite in SUITES.values() if tasks_of_suite(suite.name, self.tasks)]
+            rows = self._rows(f"{name}-robustness", settings, {task: files[task] for task in measured})
+            scoring = self._scoring(name, "robustness", suite.name, rows, measured, trained=trained.name)
+            yield replace(scoring, trained=trained)
 
     @cached_property
-    def measured_tasks(self) -> list[str]:
+    def _measured_tasks(self) -> list[str]:
         """The tasks whose classifiers are scored on noise or on an out-of-domain set: of GLUE and of the user's own.
 
         ConfigError when sets are asked for and no task answers any.
@@ -411,195 +370,149 @@ class Experiment:
         sets = ", ".join(chosen["sets"])
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def finetuning(self, task: str) -> GlueSettings:
-        """How every checkpoint is fine-tuned on a task: as on all of its suite."""
-        return protocol_of(self.config, suite_named(task).name, GlueSettings)
+    def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
+        """How texts of a suite become token ids; `allow_partial` changes no row."""
+        values = {**values_of(protocol_of(self.config, suite, kind)), "vocabulary": self.vocabulary}
+        return {key: value for key, value in values.items() if key != "allow_partial"}
 
-    def preparation(self, task: str) -> TaskSettings:
-        """How the rows of a task are made: as those of all of its suite."""
-        return protocol_of(self.config, suite_named(task).name, TaskSettings)
+    def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
+        """A folder below results/tasks; its key holds where the rows come from, whatever tasks are chosen: the folder
+        with published or GLUE's original files; of one's own tasks their content counts."""
+        suite, source = SUITES.get(name.removesuffix("-robustness")), SOURCES[source_of(self.config, "glue")]
+        if suite and source.is_published:
+            repository = PublishedFile("dataset", suite.repository, "")
+            settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
+        elif suite:
+            root = str(source.root(self.config, "glue"))
+            settings = {**settings, "original_files": root, "sha256": {"original_files": known_sha256(root)}}
+        rows = Path(self._keyed(f"tasks/{name}", settings)).name
+        self.rows[rows] = files
+        for task, names in files.items():
+            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary)]
+        return rows
 
-    @property
-    def judging(self) -> MinimalPairSettings:
-        """Which of BLiMP's pairs every checkpoint judges."""
-        return protocol_of(self.config, "blimp", MinimalPairSettings)
+    def files_of(self, task: str) -> list[str]:
+        """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""
+        row = task_named(task)
+        if row.files or not SOURCES[source_of(self.config, "glue")].is_published:
+            return [row.files[split] for split in row.splits if row.files]
+        return [self._task_file(published_split(row, split)) for split in row.splits]
 
-    def checkpoints(self) -> list[tuple[Run, int]]:
-        """All that is fine-tuned: each run at its steps."""
-        return [(run, step) for run in self.runs() for step in self.steps(run)]
+    def _task_file(self, file: PublishedFile) -> str:
+        """A published file of a suite, at the suite's own commit."""
+        suite = next(suite for suite in SUITES.values() if suite.repository == file.repository)
+        return self._published(file, "glue", suite.revision or None)
 
-    def runs(self, sizes: list[str] | None = None) -> list[Run]:
-        """The pre-trainings of the encoder, of these sizes or of all: those that are fine-tuned."""
-        return [] if self.grids else [Run(*axes) for axes in runs_of(self.config, sizes)]
+    def _scoring(self, name: str, kind: str, suite: str, rows: str, tasks: list[str], **how: Any) -> Scoring:
+        """A folder of scores; its key holds the protocol, or of robustness the folder of the fine-tuning."""
+        above = "robustness" if kind == "robustness" else "scores"
+        folder = self._keyed(f"{above}/{name}", {"kind": kind, "suite": suite, "rows": rows, **how})
+        return Scoring(Path(folder).name, kind, suite, rows, tuple(tasks))
 
-    def pretrainings(self) -> list[Run]:
-        """All pre-trainings, of the encoder first."""
-        swept = [run for grid in self.grids for run in self.runs_of_grid(grid)]
-        return list(dict.fromkeys([*self.runs(), *self.runs_of_others(), *swept]))
+    def _score(self, run: Run) -> None:
+        """Ask for the scores of a run's checkpoints."""
+        steps = self.steps(run)
+        asked = {"finetune": steps, "robustness": [self.final] if steps else [], "judge": self.judging_steps(run)}
+        for step in sorted({step for of_kind in asked.values() for step in of_kind}):
+            for scoring in (scoring for scoring in self.scorings if step in asked[scoring.kind]):
+                score = Score(run, step, scoring, self.finetune_seeds(run, step) if scoring.kind != "judge" else [])
+                rows = [scoring.rows, *([scoring.trained.rows] if scoring.trained else [])]
+                read = [ROWS.format(rows=name, task=task) for name in rows for task in scoring.tasks]
+                if scoring.trained:
+                    read.append(self._file(replace(score, scoring=scoring.trained)))
+                file = self._file(score)
+                self.scores[file], self.inputs_of[file] = score, read
 
-    def runs_of_grid(self, grid: Grid) -> list[Run]:
-        """The pre-trainings of a grid, point by point, with each seed."""
-        variants = [(point, variant_of(self.config, point)) for point in grid.points]
-        runs = [Run(point["size"], point["attention"], 0, point["host"], variant) for point, variant in variants]
-        return [replace(run, pretrain_seed=seed) for run in runs for seed in grid.seeds]
+    def _file(self, score: Score) -> str:
+        """The file of scores, whose name says the tasks and seeds, in whatever order they are configured."""
+        tasks, seeds = sorted(score.scoring.tasks), score.seeds
+        request = f"{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}" if seeds else "pairs"
+        model = Path(self.runs[score.run]).parent.name
+        names = {"host": score.run.host, "model": model, "seed": score.run.pretrain_seed, "step": score.step}
+        pattern = ROBUSTNESS if score.scoring.trained else SCORES
+        return pattern.format(suite=score.scoring.name, **names, request=request)
 
-    def runs_of_others(self) -> list[Run]:
-        """The pre-trainings of the other hosts."""
-        return (
-            []
-            if self.grids
-            else [Run(*axes, host) for host in other_hosts(self.config) for axes in axes_of(self.config)]
-        )
-
-    def curve_steps(self, size: str) -> list[int]:
-        """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
-        curve = self.config["sweep"]["curve"]
-        return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
-
-    def steps(self, run: Run) -> list[int]:
-        """All checkpoints of a run that are fine-tuned."""
-        return self._scored_steps(run) if run.host == ENCODER else []
-
-    def _scored_steps(self, run: Run) -> list[int]:
-        if self.grids or run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
-            return []
-        return sorted({*self.compared, *self.curve_steps(run.size)})
-
-    def extracted_steps(self, run: Run) -> list[int]:
-        """All checkpoints of a run that become models: those that are scored, and those that the report looks at; of
-        another host than the encoder, the last one too."""
-        if self.grids:
-            return []
-        last = [] if run.host == ENCODER and not self.config["sweep"]["anatomy"] else [self.last_step(run)]
-        return sorted({*self.steps(run), *self.judging_steps(run), *last})
-
-    @property
-    def has_judges(self) -> bool:
-        """Whether checkpoints judge BLiMP's pairs."""
-        return "blimp" in self.config["sweep"]["suites"]
-
-    def judging_steps(self, run: Run) -> list[int]:
-        """All checkpoints of a run that judge BLiMP's pairs: those that are fine-tuned, or would be of an encoder, and
-        the last."""
-        if not (self.has_judges and HOSTS[run.host].has_likelihoods):
-            return []
-        training = self.training(run)
-        kept = [step for step in self._scored_steps(run) if step < training.steps and step % training.save_every == 0]
-        return sorted({*kept, training.steps})
-
-    def finetune_seeds(self, size: str, step: int) -> list[int]:
-        """The seeds that the comparison and the curve want of one checkpoint; those of the comparison for any other."""
+    def finetune_seeds(self, run: Run, step: int) -> list[int]:
+        """The seeds that the comparison and the curve want of one checkpoint."""
         sweep = self.config["sweep"]
         final = sweep["finetune_seeds"] if step in self.compared else []
-        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(size) else []
-        return sorted({*final, *curve} or sweep["finetune_seeds"])
+        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(run.size) else []
+        return sorted({*final, *curve})
+
+    # What is measured beside.
+
+    def _speeds(self) -> list[str]:
+        """Where the speeds of the operators of each size are measured side by side."""
+        files, first = [], self.config["sweep"]["pretrain_seeds"][0]
+        for size in dict.fromkeys(run.size for run in self.encoders):
+            runs = [run for run in self.encoders if (run.size, run.pretrain_seed) == (size, first)]
+            settings = {
+                "size": size,
+                "models": {run.attention: run.model for run in runs},
+                "training": values_of(self.training(runs[0])),
+                "manifest": self.manifest(runs[0]),
+                "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
+            }
+            files.append(f"{self._keyed(f'measured/speeds-{size}', settings)}/speeds.json")
+            self.inputs_of[files[-1]] = [settings["manifest"]]
+        return files
+
+    def _anatomy(self) -> list[str]:
+        """Where the heads of the checkpoints are described."""
+        if self.grids or not self.config["sweep"]["anatomy"]:
+            return []
+        folders = (self.checkpoint(run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
+        settings = {"checkpoints": sorted(folders), "manifest": f"{self.shards}/manifest.json"}
+        file = f"{self._keyed('measured/anatomy', settings)}/anatomy.csv"
+        weights = [f"{folder}/model.safetensors" for folder in settings["checkpoints"]]
+        self.inputs_of[file] = [*weights, settings["manifest"]] if weights else []
+        return [file]
+
+    def _probes(self) -> list[str]:
+        """Where is measured what operators can express."""
+        operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
+        if self.grids or not operators:
+            return []
+        codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
+        file = f"{self._keyed('measured/probes', {'operators': codes})}/probes.csv"
+        self.inputs_of[file] = []
+        return [file]
 
     # What rules ask.
 
-    def run_of(self, wildcards: Any) -> Run:
-        """The run of a job. ConfigError for a path that is none of this experiment."""
-        model, seed = self.runs_by_folder.get((wildcards.host, wildcards.model)), int(wildcards.seed)
-        if model is None:
-            raise ConfigError(f"{wildcards.model}: no model of the experiment {self.name}; name its configuration")
-        return replace(model, pretrain_seed=seed)
+    def reads(self, output: str) -> Callable[[Any], list[str]]:
+        """The inputs of a job by its wildcards; ConfigError for an output that is none of this experiment."""
+        return lambda wildcards: self._planned(self.inputs_of, output, wildcards)
 
-    def rows_of_run(self, wildcards: Any) -> str:
-        """The rows that a job's run learns from."""
-        return self.manifest(self.run_of(wildcards))
+    def request(self, output: str) -> Callable[[Any], list[str]]:
+        """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
+
+        def options(wildcards: Any) -> list[str]:
+            score = self._planned(self.scores, output, wildcards)
+            tasks, seeds = sorted(score.scoring.tasks), map(str, score.seeds)
+            return ["--tasks", *tasks, "--seeds", *seeds] if score.seeds else []
+
+        return options
+
+    def _planned(self, table: dict[str, Any], output: str, wildcards: Any) -> Any:
+        file = output.format(**wildcards)
+        if file not in table:
+            raise ConfigError(f"{file}: no file of the experiment {self.name}; correct the path, or the configuration")
+        return table[file]
 
     def vocabulary_of(self, wildcards: Any) -> list[str]:
         """The word pieces of a job's run; none where it reads a parallel text."""
         return [located(self.vocabulary)] if HOSTS[wildcards.host].reads_corpus else []
 
-    def checkpoint_files(self, host: str = ENCODER) -> list[str]:
-        """The files of a checkpoint of a host: without a tokenizer where it reads no corpus."""
-        return [*CHECKPOINT_FILES, *(TOKENIZER_FILES if HOSTS[host].reads_corpus else ())]
-
-    def blocklist_files(self, wildcards: Any) -> list[str]:
-        """The archive of a blocklist, and its list of digests."""
-        settings = self.settings[f"{RESULTS}/corpus/blocklist-{wildcards.key}/settings.json"]
-        return [located(settings[name]) for name in BLOCKLIST_FILES]
-
-    def text_of_part(self, wildcards: Any) -> str:
-        """The published or own file of a part."""
-        if wildcards.part not in self.texts:
-            raise ConfigError(f"{wildcards.part}: no part of this corpus; correct the name or corpus.parts")
-        return located(self.texts[wildcards.part])
-
-    def read_with_parts(self, wildcards: Any) -> list[str]:
-        """What every part needs beside its text."""
-        settings = self.settings[f"{self.parts_folder}/settings.json"]
-        names = ("vocabulary", "checksums", "blocklist", "harmful_model")
-        return [located(settings[name]) for name in names if name in settings]
-
-    def read_by_pack(self, wildcards: Any) -> list[str]:
-        """The token ids and counts of all parts, and the vocabulary."""
-        suffixes = (".npy", ".offsets.npy", ".json")
-        parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
-        return [*parts, located(self.vocabulary)]
+    @property
+    def needs(self) -> Needs:
+        """What a job takes that computes with one model."""
+        return Needs(lambda wildcards: SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]])
 
     @property
-    def parallel_files(self) -> list[str]:
-        """The files of the parallel text."""
-        return [str(self.text.path(name)) for name in PARALLEL_FILES] if self.text else []
-
-    def read_by_task(self, wildcards: Any) -> list[str]:
-        """The files of a task and the vocabulary."""
-        return [*map(located, self.rows[wildcards.rows].files[wildcards.task]), located(self.vocabulary)]
-
-    def read_by_score(self, wildcards: Any) -> list[str]:
-        """The rows that a checkpoint is scored on; of robustness also the rows and scores of the fine-tuning."""
-        scoring = self.scorings[wildcards.suite]
-        rows = [scoring.rows, *([scoring.trained_rows] if scoring.trained_rows else [])]
-        files = [ROWS.format(rows=name, task=task) for name in rows for task in scoring.tasks]
-        if scoring.trained:
-            files.append(self.scores(self.scorings[scoring.trained], self.run_of(wildcards), int(wildcards.step)))
-        return files
-
-    def request_of(self, wildcards: Any) -> list[str]:
-        """The options of a job that scores: its tasks and fine-tuning seeds; none for minimal pairs."""
-        tasks, seeds = self.requests.get(wildcards.request, ([], []))
-        return [*(["--tasks", *tasks] if tasks else []), *(["--seeds", *map(str, seeds)] if seeds else [])]
-
-    def read_by_measure(self, wildcards: Any) -> list[str]:
-        """The checkpoints whose heads are described, and the corpus; probes read nothing."""
-        settings = self.settings[f"{RESULTS}/measured/{wildcards.measure}-{wildcards.key}/settings.json"]
-        weights = [f"{folder}/model.safetensors" for folder in settings.get("checkpoints", [])]
-        return [*weights, *([settings["manifest"]] if weights else [])]
-
-    # What jobs take.
-
-    def threads(self, wildcards: Any) -> int:
-        """CPU threads of a process that computes with a model."""
-        return self._shape(wildcards).threads
-
-    def memory(self, wildcards: Any, attempt: int) -> int:
-        """MB of such a process; each attempt asks for more."""
-        return self._shape(wildcards).memory * attempt
-
-    def gpus(self, wildcards: Any) -> int:
-        """One, unless the model is computed on a CPU."""
-        return int(self._shape(wildcards).needs_gpu)
-
-    def _shape(self, wildcards: Any) -> Shape:
-        return SIZES[wildcards.size if hasattr(wildcards, "size") else self.run_of(wildcards).size]
-
-    @property
-    def processes_per_node(self) -> int:
-        """The processes of a training on each of its nodes."""
-        return self.config["pretrain"]["processes"] // self.config["pretrain"]["nodes"]
-
-    def threads_of_training(self, wildcards: Any) -> int:
-        """CPU threads of a training on each of its nodes."""
-        return self.threads(wildcards) * self.processes_per_node
-
-    def memory_of_training(self, wildcards: Any, attempt: int) -> int:
-        """MB of a training on each of its nodes."""
-        return self.memory(wildcards, attempt) * self.processes_per_node
-
-    def gpus_of_training(self, wildcards: Any) -> int:
-        """GPUs of a training on each of its nodes."""
-        return self.gpus(wildcards) * self.processes_per_node
+    def needs_of_training(self) -> Needs:
+        """What a training takes on each of its nodes."""
+        return Needs(self.needs.shape, self.config["pretrain"]["processes"] // self.config["pretrain"]["nodes"])
 
     @property
     def nodes(self) -> dict[str, Any]:
@@ -607,10 +520,10 @@ class Experiment:
 
         Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
         """
-        nodes = self.config["pretrain"]["nodes"]
+        nodes, needs = self.config["pretrain"]["nodes"], self.needs_of_training
         if nodes == 1:
-            return {"nodes": 1, "gpu": self.gpus_of_training}
-        gres = lambda wildcards: f"gpu:{gpus}" if (gpus := self.gpus_of_training(wildcards)) else ""  # noqa: E731
+            return {"nodes": 1, "gpu": needs.gpus}
+        gres = lambda wildcards: f"gpu:{gpus}" if (gpus := needs.gpus(wildcards)) else ""  # noqa: E731
         return {"nodes": nodes, "gpu": 0, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0, "gres": gres}
 
     @property
@@ -618,108 +531,66 @@ class Experiment:
         """What comes before the command of a training: Python, or torchrun for several processes."""
         return launcher(self.config["pretrain"]["processes"], self.config["pretrain"]["nodes"])
 
-    @property
-    def execution(self) -> str:
-        """The options of a training that change how it is computed, not its result; in no key and no parameter."""
-        chosen = self.config["pretrain"]
-        threads = threads_per_process(chosen["processes"], chosen["nodes"])
-        words = ["--threads", threads]
-        words += ["--micro-batch-size", str(chosen["micro_batch_size"])] if chosen["micro_batch_size"] else []
-        words += ["--recompute-activations"] if chosen["recompute_activations"] else []
-        words += ["--shard-parameters"] if chosen["shard_parameters"] else []
-        return " ".join(words)
-
-    @property
-    def max_bad_fraction(self) -> str:
-        """The option of parts of which some lines may be malformed."""
-        share = self.config["corpus"]["filter"]["max_bad_fraction"]
-        return f"--max-bad-fraction {share}" if share else ""
-
-    @property
-    def allow_partial(self) -> str:
-        """The option of tasks that may have fewer rows than published."""
-        return "--allow-partial" if self.config["glue"]["allow_partial"] else ""
-
-    @property
-    def keep_weights(self) -> str:
-        """The option of fine-tunings whose weights are kept: those of the last step."""
-        return f"--keep-weights {self.final}" if self.config["glue"]["keep_finetuned"] else ""
+    def options(self, command: str) -> str:
+        """The options of a command that change how a result is computed, not the result; in no key."""
+        pretrain, glue = self.config["pretrain"], self.config["glue"]
+        options = {
+            "prepare-part": {"--max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
+            "prepare-task": {"--allow-partial": glue["allow_partial"]},
+            "score": {"--keep-weights": str(self.final) if glue["keep_finetuned"] else None},
+            "pretrain": {
+                "--threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
+                "--micro-batch-size": pretrain["micro_batch_size"],
+                "--recompute-activations": pretrain["recompute_activations"],
+                "--shard-parameters": pretrain["shard_parameters"],
+            },
+        }
+        chosen = {name: value for name, value in options[command].items() if value}
+        return " ".join(name if value is True else f"{name} {value}" for name, value in chosen.items())
 
     # The report.
-
-    @property
-    def speeds(self) -> list[str]:
-        """Where the speeds of the operators of each size are measured side by side."""
-        return [self._speeds(size) for size in dict.fromkeys(run.size for run in self.runs())]
-
-    def _speeds(self, size: str) -> str:
-        runs = [run for run in self.runs([size]) if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
-        settings = {
-            "size": size,
-            "models": {run.attention: run.model for run in runs},
-            "training": values_of(self.training(runs[0])),
-            "manifest": self.manifest(runs[0]),
-            "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
-        }
-        return f"{self._keyed(f'measured/speeds-{size}', settings)}/speeds.json"
-
-    @property
-    def anatomy(self) -> str | None:
-        """Where the heads of the checkpoints are described; None where nobody asks."""
-        if self.grids or not self.config["sweep"]["anatomy"]:
-            return None
-        folders = [self.checkpoint(run, step) for run in self.runs() for step in {*self.steps(run), self.final} - {0}]
-        settings = {"checkpoints": sorted(folders), "manifest": f"{self.shards}/manifest.json"}
-        return f"{self._keyed('measured/anatomy', settings)}/anatomy.csv"
-
-    @property
-    def probes(self) -> str | None:
-        """Where is measured what operators can express; None where nobody asks."""
-        operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
-        if self.grids or not operators:
-            return None
-        settings = {"operators": {one.name: {"operator_code": one.code, **one.own_definition} for one in operators}}
-        return f"{self._keyed('measured/probes', settings)}/probes.csv"
 
     @cached_property
     def inputs(self) -> Config:
         """The files of the report, by what they hold; `symbert report` reads them by these names."""
-        runs = {run: self.run_folder(run) for run in self.pretrainings()}
-        beside_glue = [suite.name for suite in self.suites if suite.name != "glue"]
+        suites = dict.fromkeys(["glue", *(name for name in SUITES if tasks_of_suite(name, self.tasks))])
         inputs = {
-            "runs": [folder for run, folder in runs.items() if run.host == ENCODER],
-            "runs_of_others": [folder for run, folder in runs.items() if run.host != ENCODER],
-            "scores": {suite: self.final_scores(suite) for suite in ["glue", *beside_glue]},
-            "curve": {suite: self.curve_scores(suite) for suite in ["glue", *beside_glue]},
-            "robustness": self.final_scores("glue", "robustness"),
-            "blimp": self.judgements(),
+            "runs": [self.runs[run] for run in self.runs if run.host == ENCODER],
+            "runs_of_others": [self.runs[run] for run in self.runs if run.host != ENCODER],
+            "scores": {suite: self._scores("finetune", suite, lambda size: self.compared) for suite in suites},
+            "curve": {suite: self._scores("finetune", suite, self.curve_steps) for suite in suites},
+            "robustness": self._scores("robustness", "glue"),
+            "blimp": self._scores("judge", "blimp"),
             "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
             "manifest": f"{self.shards}/manifest.json",
-            "speeds": self.speeds,
-            "anatomy": [self.anatomy] if self.anatomy else [],
-            "probes": [self.probes] if self.probes else [],
+            **self.measured,
         }
         if self.grids:  # whose runs differ in more than size, operator and seed
             inputs |= {"runs": [], "runs_of_others": [], "parts": []}
             del inputs["manifest"]
-            inputs["grids"] = {grid.name: list(map(self.run_folder, self.runs_of_grid(grid))) for grid in self.grids}
+            inputs["grids"] = {grid.name: [self.runs[run] for run in self.runs_of_grid(grid)] for grid in self.grids}
         return inputs
+
+    def _scores(self, kind: str, suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
+        """The files of scores of a kind on a suite, at these steps of a size or at all; the user's own tasks stand with
+        GLUE."""
+        return [
+            file
+            for file, score in self.scores.items()
+            if (score.scoring.kind, score.scoring.suite) == (kind, suite)
+            and (steps is None or score.step in steps(score.run.size))
+        ]
 
     @property
     def input_files(self) -> list[str]:
         """The files that the report waits for."""
-        inputs = dict(self.inputs)
-        runs = [*inputs.pop("runs"), *inputs.pop("runs_of_others")]
-        runs += [run for folders in inputs.pop("grids", {}).values() for run in folders]
-        published = [f"{run}/{name}" for run in runs for name in ("done.json", "metrics.jsonl", "timing.json")]
-        scores = [file for name in ("scores", "curve") for files in inputs.pop(name).values() for file in files]
-        checkpoints = [
-            f"{self.checkpoint(run, step)}/model.safetensors"
-            for run in self.runs_of_others()
-            for step in self.extracted_steps(run)
+        runs = [f"{run}/{name}" for run in self.runs.values() for name in ("done.json", "metrics.jsonl", "timing.json")]
+        others = [run for run in self.runs if run.host != ENCODER]
+        weights = [
+            f"{self.checkpoint(run, step)}/model.safetensors" for run in others for step in self.extracted_steps(run)
         ]
-        rest = [[files] if isinstance(files, str) else files for files in inputs.values()]
-        return list(dict.fromkeys([*published, *scores, *checkpoints, *(file for files in rest for file in files)]))
+        corpus = [] if self.grids else [*self.inputs["parts"], self.inputs["manifest"]]
+        return [*runs, *self.scores, *weights, *corpus, *(file for files in self.measured.values() for file in files)]
 
     @property
     def everything(self) -> list[str]:
@@ -729,12 +600,11 @@ class Experiment:
         meaning, and Snakemake looks behind such a file only for what a target asks for. Checkpoints and rows of tasks
         may be deleted once their scores are there.
         """
-        unscored = [(run, step, one) for file, (run, step, one) in self.asked_scores() if not Path(file).is_file()]
-        rows = [ROWS.format(rows=one.rows, task=task) for _, _, one in unscored for task in one.tasks]
-        folders = dict.fromkeys(self.checkpoint(run, step) for run, step, _ in unscored)
+        missing = [score for file, score in self.scores.items() if not Path(file).is_file()]
+        rows = [ROWS.format(rows=score.scoring.rows, task=task) for score in missing for task in score.scoring.tasks]
+        folders = dict.fromkeys(self.checkpoint(score.run, score.step) for score in missing)
         checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
-        manifests = [self.manifest(run) for run in self.pretrainings()]
-        return list(dict.fromkeys([*self.input_files, *manifests, *checkpoints, *rows]))
+        return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *checkpoints, *rows]))
 
     @cached_property
     def key(self) -> str:
@@ -755,7 +625,7 @@ class Experiment:
             "configuration": self.config,
             "report": self.report_settings,
             "inputs": self.inputs,
-            "checkpoints": [self.checkpoint(run, step) for run in self.models for step in self.extracted_steps(run)],
+            "checkpoints": [self.checkpoint(run, step) for run in self.runs for step in self.extracted_steps(run)],
             "settings": self.settings,
         }
 

@@ -13,18 +13,25 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from symbert.configuration import annotations_of, source_of
+from symbert.configuration import (
+    GlueSettings,
+    MinimalPairSettings,
+    TaskSettings,
+    annotations_of,
+    protocol_of,
+    source_of,
+)
 from symbert.console import aligned, data_size
 from symbert.corpus.lines import read_lines
 from symbert.errors import InputOutputError
-from symbert.experiment.layout import Experiment, Scoring
+from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, read_json_or_empty, reading
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES
-from symbert.glue.tasks import PUBLISHED, SUITES, Task, suite_of, task_named
+from symbert.glue.tasks import SUITES, published_split, suite_named, task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops, head_flops
-from symbert.paths import ROWS, Run
+from symbert.paths import RESULTS, ROWS, Run
 from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import SOURCES, located
@@ -38,6 +45,7 @@ TOKENS_PER_DOCUMENT = PAPER_TOKENS / PAPER_DOCUMENTS
 KEPT = 0.67  # of the text, where there is a filter
 TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, COMPRESSED, PARQUET = 1.34, 0.382, 0.41  # bytes per byte of text
+BYTES = {".zst": COMPRESSED, ".gz": COMPRESSED, ".parquet": PARQUET, ".txt": 1, ".csv": 1, ".tsv": 1, ".arrow": 1}
 TEXT_OF_PART = PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT  # bytes of one that is not here yet
 # Per second and core, measured on 2 shared cores (docs/measurements/bench-corpus.md).
 FILTER = 203e6  # bytes of JSON lines
@@ -45,9 +53,8 @@ ANNOTATE = 16e6  # bytes of text: harmful perplexity, quality warnings, categori
 TOKENIZE = 7.7e6  # tokens
 PACK = 139e6  # tokens
 TOKEN_BYTES, DOCUMENT_BYTES = 2, 36  # per token; per document of a part: its place, its line in the index
-
+BYTES_OF_FILES = {"vocab.txt": 231_508}  # of the hub's; other sizes are not known beforehand
 CHARACTERS = 100  # of a small text without word pieces, about
-
 BYTES_OF_A_ROW = 100  # of a task's file of the user's own, about
 
 
@@ -97,11 +104,40 @@ def plan(scale: str | None = None, configfile: list[Path] | None = None, config:
 
 def outputs_of(experiment: Experiment) -> list[Output]:
     """All outputs of an experiment; MissingInputError names a part that a mirror lacks."""
-    return [*_corpus(experiment), *_pretraining(experiment), *_scores(experiment), *_report(experiment)]
+    page = f"{experiment.folder}/report/experiment-{experiment.key}.json"
+    report = [*(file for files in experiment.measured.values() for file in files), page]
+    outputs = [
+        *_corpus(experiment),
+        *_pretraining(experiment),
+        *_scores(experiment),
+        *(Output("report", file, _left(file)) for file in report),
+    ]
+    return [*outputs, *_read_by(experiment, outputs)]
 
 
-def _left(file: str | Path) -> float:
-    return 0.0 if Path(file).exists() else 1.0
+def _left(*files: str) -> float:
+    return 0.0 if all(Path(file).exists() for file in files) else 1.0
+
+
+def _read_by(experiment: Experiment, outputs: list[Output]) -> Iterator[Output]:
+    """The blocklist, and the published files that come from the hub: to come where a job that is to come reads them."""
+    read = {file: 0.0 for output in outputs for file in experiment.inputs_of.get(output.file, ())}
+    read |= {file: 1.0 for output in outputs if output.left for file in experiment.inputs_of.get(output.file, ())}
+    for file in (file for file in read.copy() if file.endswith(".marisa")):
+        left = read[file] * _left(file)
+        yield Output("corpus", file, left)
+        read |= {name: max(left, read.get(name, 0.0)) for name in experiment.inputs_of[file]}
+    tasks = [(suite, task) for suite in SUITES.values() for task in suite.tasks.values()]
+    rows = {published_split(task, split): task.official_rows[split] for _, task in tasks for split in task.splits}
+    for name in (name for name in read if name.startswith(f"{RESULTS}/published/")):
+        file, is_kept = experiment.published[name], False
+        stage, size = "corpus", BYTES_OF_FILES.get(file.name, 0.0)
+        if suite := next((suite for suite in SUITES.values() if suite.repository == file.repository), None):
+            of_suite = sum(rows[known] for known in rows if known.repository == file.repository) or len(PARADIGMS)
+            stage, size = "glue", suite.bytes * rows.get(file, 1) / of_suite
+        elif file.name.endswith(".jsonl.zst"):
+            size, is_kept = COMPRESSED * TEXT_OF_PART, experiment.config["corpus"]["keep_raw"]
+        yield Output(stage, name, read[name] * _left(name), bytes=size * is_kept, download=size)
 
 
 # The corpus.
@@ -109,31 +145,22 @@ def _left(file: str | Path) -> float:
 
 def _corpus(experiment: Experiment) -> Iterator[Output]:
     """Parts and rows; once the rows are packed nothing is read again."""
-    config = experiment.config
-    source, manifests = (
-        SOURCES[source_of(config, "corpus")],
-        dict.fromkeys(map(experiment.manifest, experiment.pretrainings())),
-    )
+    config, is_remote = experiment.config, SOURCES[source_of(experiment.config, "corpus")].is_remote
+    manifests = list(dict.fromkeys(map(experiment.manifest, experiment.runs)))
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
-    packed = all(Path(manifest).exists() for manifest in shards)
-    if shards:
-        tokens = 0.0
-        for part, name in experiment.texts.items():
-            file, text, of_part = f"{experiment.parts_folder}/{part}.npy", _text_of(name, source.is_remote), 0.0
-            of_part = _kept(config) * text / TEXT_PER_TOKEN
-            left = 0.0 if packed else _left(file)
-            if source.is_remote:
-                raw = COMPRESSED * text
-                yield Output("corpus", name, left * _left(name), bytes=raw * config["corpus"]["keep_raw"], download=raw)
-            seconds = JSON * text / FILTER + of_part / TOKENIZE
-            seconds += text / ANNOTATE if annotations_of(config) == "computed" else 0
-            written = TOKEN_BYTES * of_part + DOCUMENT_BYTES * of_part / TOKENS_PER_DOCUMENT
-            yield Output("corpus", file, left, seconds, bytes=written)
-            tokens += of_part
-        tokens = min(tokens, config["corpus"]["pack"]["max_documents"] * TOKENS_PER_DOCUMENT)
-        for manifest in shards:
-            yield Output("corpus", manifest, _left(manifest), tokens / PACK, bytes=TOKEN_BYTES * tokens)
-    yield from (Output("corpus", manifest, _left(manifest)) for manifest in manifests if manifest not in shards)
+    unpacked, tokens = _left(*shards), 0.0
+    for part, name in experiment.texts.items() if shards else ():
+        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name, is_remote)
+        of_part = _kept(config) * text / TEXT_PER_TOKEN
+        seconds = JSON * text / FILTER + of_part / TOKENIZE
+        seconds += text / ANNOTATE if annotations_of(config) == "computed" else 0
+        written = TOKEN_BYTES * of_part + DOCUMENT_BYTES * of_part / TOKENS_PER_DOCUMENT
+        yield Output("corpus", file, unpacked * _left(file), seconds, bytes=written)
+        tokens += of_part
+    tokens = min(tokens, config["corpus"]["pack"]["max_documents"] * TOKENS_PER_DOCUMENT)
+    for manifest in manifests:
+        packed = tokens if manifest in shards else 0.0
+        yield Output("corpus", manifest, _left(manifest), packed / PACK, bytes=TOKEN_BYTES * packed)
 
 
 def _kept(config: dict[str, Any]) -> float:
@@ -146,11 +173,10 @@ def _text_of(name: str, is_remote: bool) -> float:
     path = Path(located(name))
     if is_remote and not path.exists():
         return TEXT_OF_PART
-    ratios = {".zst": COMPRESSED, ".gz": COMPRESSED, ".parquet": PARQUET, ".txt": 1, ".csv": 1, ".tsv": 1, ".arrow": 1}
     with reading(path, absent="ask for fewer corpus.parts, or complete the mirror"):
         if path.is_dir():
             return sum(file.stat().st_size for file in path.rglob("*.arrow"))
-        return path.stat().st_size / ratios.get(path.suffix, JSON)
+        return path.stat().st_size / BYTES.get(path.suffix, JSON)
 
 
 # Pre-training.
@@ -158,26 +184,20 @@ def _text_of(name: str, is_remote: bool) -> float:
 
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them. A run resumes at the step of its last checkpoint."""
-    for run in experiment.pretrainings():
+    for run, folder in experiment.runs.items():
         settings, rows, shape = experiment.training(run), rows_of(experiment, run), SIZES[run.size]
         speed, host = speed_of(experiment, run), HOSTS[run.host]
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
         flops = settings.steps * host.step_flops(shape, rows, settings.batch_size)
         flops += evaluations * host.step_flops(shape, rows, _held_out(experiment, run)) / 3  # forward only
         storage = storage_of(parameters_of(run, rows.vocabulary_size), settings)
-        folder = experiment.run_folder(run)
-        left = _left(f"{folder}/done.json") * (1 - step_of(folder) / settings.steps)
+        begun = read_json_or_empty(Path(folder, "state/status.json")).get("step")
+        left = _left(f"{folder}/done.json") * (1 - (begun if isinstance(begun, int) else 0) / settings.steps)
         seconds, written = speed.seconds(flops, settings.steps, shape), storage.weights_bytes + storage.resume_bytes
         yield Output("pretrain", f"{folder}/done.json", left, seconds, speed.on_gpu, written)
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
             yield Output("pretrain", weights, _left(weights), bytes=storage.weights)
-
-
-def step_of(run_folder: str) -> int:
-    """The last step that a run has completed; 0 where it has not begun."""
-    step = read_json_or_empty(Path(run_folder, "state/status.json")).get("step")
-    return step if isinstance(step, int) else 0
 
 
 def rows_of(experiment: Experiment, run: Run) -> Rows:
@@ -189,7 +209,7 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
         vocabulary = Path(located(experiment.vocabulary))
         pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
         return Rows(pieces, packed_as(config, run.variant)["sequence_length"], mask_probability)
-    text, packed = experiment.text, read_json_or_empty(Path(f"{experiment.pairs}/manifest.json"))
+    text, packed = experiment.text, read_json_or_empty(Path(experiment.manifest(run)))
     mean = packed.get("mean_tokens", dict.fromkeys(("source", "target"), text.max_length))
     return Rows(packed.get("vocabulary_size", text.vocabulary_size), mean["source"], target_tokens=mean["target"])
 
@@ -209,17 +229,24 @@ def configured_speed(experiment: Experiment, shape: Shape) -> Speed:
 
 
 def speed_of(experiment: Experiment, run: Run) -> Speed:
-    """The speed that finished runs of this host, size, operator and recipe measured, on the device of the newest."""
-    pattern = f"{run.host}/{run.size}-{run.attention}-????????/seed-*/timing.json"
-    timings = {file: read_json_or_empty(file) for file in sorted(Path("results/runs").glob(pattern))}
+    """The speed that finished runs of this host, size, operator and recipe measured, on the device of the newest.
+
+    A device is a GPU, or a core.
+    """
+    pattern = f"runs/{run.host}/{run.size}-{run.attention}-????????/seed-*/timing.json"
+    timings = {file: read_json_or_empty(file) for file in sorted(Path(RESULTS).glob(pattern))}
     recipe = experiment.config["recipe"]
-    timings = {file: one for file, one in timings.items() if one.get("recipe") == recipe and _is_whole(one)}
+    timings = {file: timing for file, timing in timings.items() if timing.get("recipe") == recipe and _is_whole(timing)}
     if not timings:
         return configured_speed(experiment, SIZES[run.size])
     newest = max(timings, key=lambda file: str(timings[file].get("until", "")))
     device = timings[newest]["device"]
-    flops = median(_flops_of_device(one) for one in timings.values() if one["device"] == device)
-    return Speed(device != "cpu", flops, 0.0, f"{newest.parent} on {device}")
+    flops = (
+        timing["flops_per_second"] / timing["processes"] / (timing.get("threads", 1) if device == "cpu" else 1)
+        for timing in timings.values()
+        if timing["device"] == device
+    )
+    return Speed(device != "cpu", median(flops), 0.0, f"{newest.parent} on {device}")
 
 
 def _is_whole(timing: dict[str, Any]) -> bool:
@@ -227,114 +254,84 @@ def _is_whole(timing: dict[str, Any]) -> bool:
     return bool(timing.get("device")) and all(type(number) in (int, float) and number > 0 for number in numbers)
 
 
-def _flops_of_device(timing: dict[str, Any]) -> float:
-    """FLOP/s of one device: each process has a GPU, or else `threads` cores."""
-    cores = timing.get("threads", 1) if timing["device"] == "cpu" else 1
-    return timing["flops_per_second"] / (timing["processes"] * cores)
-
-
 # Tasks and scores.
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What a classifier takes of a task, about."""
+
+    train: int  # rows as it reads them
+    scored: int
+    tokens: int  # of a row
+    steps: int  # of an optimizer, of one fine-tuning
+    epochs: int
+
+    def flops(self, shape: Shape, passes: float, rows: int) -> float:
+        """Operations of so many forward passes over rows."""
+        return passes * encoder_flops(shape, shape.layer_weights, rows, self.tokens)
+
+
+def examples_of(experiment: Experiment, name: str) -> Examples:
+    """By the task's files, by what its publisher says where they are not here yet, or by the bytes of the user's."""
+    task, suite = task_named(name), suite_named(name).name
+    prepared, settings = (protocol_of(experiment.config, suite, kind) for kind in (TaskSettings, GlueSettings))
+    rows = dict(task.official_rows)
+    for split, file in zip(task.splits, experiment.files_of(name), strict=False):  # none of GLUE's original files
+        path = Path(located(file))
+        if task.files:
+            parts = (part for part in (path, *path.rglob("*")) if part.is_file())
+            rows[split] = math.ceil(sum(part.stat().st_size for part in parts) / BYTES_OF_A_ROW)
+        elif path.is_file():
+            rows[split] = pq.read_metadata(path).num_rows
+    limits = {"train": prepared.max_examples, **dict.fromkeys(task.scores, prepared.max_evaluation_examples)}
+    train, *scored = (min(rows[split], limits[split] or rows[split]) * task.rows_of_row for split in task.splits)
+    steps = settings.epochs * math.ceil(train // task.rows_of_example / settings.batch_size)
+    return Examples(train, sum(scored), min(task.row_tokens, prepared.max_length), steps, settings.epochs)
 
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
     """Rows of tasks, and the scores of every checkpoint."""
-    is_remote, weights = SOURCES[source_of(experiment.config, "glue")].is_remote, experiment.config["glue"]
-    asked = dict(experiment.asked_scores())
-    for rows in {scoring.rows: experiment.rows[scoring.rows] for _, _, scoring in asked.values()}.values():
-        for task, files in rows.files.items():
-            absent = is_remote and any(not Path(file).exists() for file in files)
-            file = ROWS.format(rows=rows.name, task=task)
-            yield Output("glue", file, _left(file), download=_table_bytes(task) if absent else 0.0)
-    for file, (run, step, scoring) in asked.items():
-        speed, kept = configured_speed(experiment, SIZES[run.size]), 0.0
-        if weights["keep_finetuned"] and step == experiment.final and scoring.kind == "finetune":
-            parameters = parameters_of(run, rows_of(experiment, run).vocabulary_size)
-            kept = FLOAT32 * parameters * len(scoring.tasks) * len(experiment.finetune_seeds(run.size, step))
-        seconds = _seconds_of_scores(experiment, run, step, scoring, speed)
-        yield Output("glue", file, _left(file), seconds, speed.on_gpu, kept)
+    for rows in dict.fromkeys(score.scoring.rows for score in experiment.scores.values()):
+        for file in (ROWS.format(rows=rows, task=task) for task in experiment.rows[rows]):
+            yield Output("glue", file, _left(file))
+    examples = {task: examples_of(experiment, task) for task in experiment.tasks}
+    is_kept = experiment.config["glue"]["keep_finetuned"]
+    for file, score in experiment.scores.items():
+        shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
+        if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
+            parameters = parameters_of(score.run, rows_of(experiment, score.run).vocabulary_size)
+            weights = FLOAT32 * parameters * len(scoring.tasks) * len(score.seeds)
+        seconds = _seconds_of_scores(experiment, score, examples)
+        yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)
 
 
-def _seconds_of_scores(experiment: Experiment, run: Run, step: int, scoring: Scoring, speed: Speed) -> float:
-    shape = SIZES[run.size]
-    if scoring.kind == "judge":  # an encoder reads as many copies of a sentence as it has tokens to predict
-        sentences = 2 * len(PARADIGMS) * (experiment.judging.max_evaluation_examples or PAIRS_OF_PARADIGM)
+def _seconds_of_scores(experiment: Experiment, score: Score, examples: dict[str, Examples]) -> float:
+    shape, kind, robustness = SIZES[score.run.size], score.scoring.kind, experiment.config["glue"]["robustness"]
+    speed = configured_speed(experiment, shape)
+    if kind == "judge":  # an encoder reads as many copies of a sentence as it has tokens to predict
+        judging = protocol_of(experiment.config, "blimp", MinimalPairSettings)
+        sentences = 2 * len(PARADIGMS) * (judging.max_evaluation_examples or PAIRS_OF_PARADIGM)
         predicted = sentences * (PIECES - 2)
-        read = predicted if run.host == ENCODER else sentences
-        head = head_flops(shape, rows_of(experiment, run).vocabulary_size, predicted)
+        read = predicted if score.run.host == ENCODER else sentences
+        head = head_flops(shape, rows_of(experiment, score.run).vocabulary_size, predicted)
         return speed.seconds(encoder_flops(shape, shape.layer_weights, read, PIECES) + head, 0, shape)
-    seconds, seeds = 0.0, len(experiment.finetune_seeds(run.size, step))
-    glue = experiment.config["glue"]
-    for task in scoring.tasks:
-        if scoring.kind == "finetune" or not glue["keep_finetuned"]:
-            settings = experiment.finetuning(task)
-            epoch = _forward(experiment, shape, task, "train")
-            flops = 3 * settings.epochs * epoch + _forward(experiment, shape, task, *task_named(task).scores)
-            seconds += seeds * speed.seconds(flops, finetuning_steps(experiment, task), shape)
-        if scoring.kind == "robustness":
-            levels = 1 + len(glue["robustness"]["noise"]) * len(glue["robustness"]["noise_kinds"])
-            seconds += (
-                seeds * levels * speed.seconds(_forward(experiment, shape, task, *task_named(task).scores), 0, shape)
-            )
-    return seconds
+    trains = kind == "finetune" or not experiment.config["glue"]["keep_finetuned"]
+    levels = trains + (1 + len(robustness["noise"]) * len(robustness["noise_kinds"])) * (kind == "robustness")
+    flops = steps = 0.0  # of a seed
+    for task in (examples[name] for name in score.scoring.tasks):
+        flops += task.flops(shape, 3 * task.epochs * trains, task.train) + task.flops(shape, levels, task.scored)
+        steps += task.steps * trains
+    return len(score.seeds) * speed.seconds(flops, steps, shape)
 
 
-def finetuning_steps(experiment: Experiment, task: str) -> int:
-    """Optimizer steps of one seed."""
-    settings = experiment.finetuning(task)
-    examples = _rows_of_split(experiment, task_named(task), "train") // task_named(task).rows_of_example
-    return settings.epochs * math.ceil(examples / settings.batch_size)
-
-
-def _forward(experiment: Experiment, shape: Shape, task: str, *splits: str) -> float:
-    """Operations, forward, on splits of a task as a classifier reads them."""
-    rows = sum(_rows_of_split(experiment, task_named(task), split) for split in splits)
-    return encoder_flops(shape, shape.layer_weights, rows, example_tokens(experiment, task))
-
-
-def example_tokens(experiment: Experiment, task: str) -> int:
-    """Tokens of a row that a classifier reads, about."""
-    return min(task_named(task).row_tokens, experiment.preparation(task).max_length)
-
-
-def _rows_of_split(experiment: Experiment, task: Task, split: str) -> int:
-    """Rows of a split as a classifier reads them, as far as the limit: of its file, or those published; of files of the
-    user's about."""
-    if task.files:
-        path = Path(task.files[split])
-        files = (file for file in (path, *path.rglob("*")) if file.is_file())
-        rows = math.ceil(sum(file.stat().st_size for file in files) / BYTES_OF_A_ROW)
-    else:
-        names = dict(zip(task.splits, experiment.files_of(task), strict=False))  # none of GLUE's original files
-        table = Path(located(names[split])) if split in names else None
-        rows = pq.read_metadata(table).num_rows if table and table.is_file() else task.official_rows[split]
-    settings = experiment.preparation(task.name)
-    limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
-    return min(rows, limit or rows) * task.rows_of_row
-
-
-def _table_bytes(task: str) -> float:
-    """Bytes of a task's tables at the hub: by its share of the rows of its suite."""
-    if task not in PUBLISHED:
-        return SUITES["blimp"].bytes if task == "blimp" else 0.0
-    suite = suite_of(PUBLISHED[task])
-    rows = {name: sum(each.official_rows.values()) for name, each in suite.tasks.items()}
-    return suite.bytes * rows[task] / sum(rows.values())
-
-
-def _report(experiment: Experiment) -> Iterator[Output]:
-    """What is measured, and the page."""
-    files = [*experiment.speeds, experiment.anatomy, experiment.probes]
-    page = f"{experiment.folder}/report/experiment-{experiment.key}.json"
-    for file in [*filter(None, files), page]:
-        yield Output("report", file, _left(file))
-
-
-# The plan in words.
+# What is printed.
 
 
 def room_for(outputs: list[Output]) -> dict[Path, tuple[float, int]]:
-    """By file system: bytes that are still to be written, at most, and bytes free."""
-    needed, free = defaultdict(float), {}
+    """By file system: bytes that are still to be written, and bytes that are free."""
+    needed: dict[Path, float] = defaultdict(float)
+    free: dict[Path, int] = {}
     for output in outputs:
         if output.left and output.bytes:
             free_bytes, mount = free_space(Path(output.file))
@@ -345,13 +342,23 @@ def room_for(outputs: list[Output]) -> dict[Path, tuple[float, int]]:
 
 def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
     """The plan as plain text; no line is wider than 120 columns but those with folders."""
-    config = experiment.config
+    config, rates = experiment.config, experiment.config["rates"]
     runs = [output for output in outputs if output.file.endswith("/done.json")]
+    costs = ("jobs", "GPU-hours", "core-hours", "disk")
+    rows = [("stage", *costs, "| to come:", *costs, "download")]
+    for name in (*STAGES, "all"):
+        stage = [output for output in outputs if name in (output.stage, "all")]
+        coming = [output for output in stage if output.left]
+        download = data_size(sum(output.download for output in coming))
+        to_come = _costs([(output, output.left) for output in coming], rates["job_seconds"])
+        rows.append((name, *_costs([(output, 1.0) for output in stage], rates["job_seconds"]), "|", *to_come, download))
+    measured = {speed.measured for run in experiment.runs if (speed := speed_of(experiment, run)).measured}
+    steps = sum(examples_of(experiment, task).steps for task in experiment.tasks)
     return [
         f"Experiment {experiment.name}: scale {Path(config['scale']).stem}, corpus {source_of(config, 'corpus')}, "
         f"GLUE {source_of(config, 'glue')}, recipe {config['recipe']}; results in {experiment.folder}",
         "",
-        *_table(outputs, config["rates"]["job_seconds"]),
+        *aligned(rows),
         "",
         f"{sum(not run.left for run in runs)} of {len(runs)} pre-trainings done",
         "",
@@ -360,36 +367,25 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
             for mount, (needed, free) in room_for(outputs).items()
         ),
         "",
-        *_reasons(experiment),
+        "rests on",
+        *(f"  measured     {line}" for line in sorted(measured)),
+        f"  rates        {rates['gpu_flops']:.2g} FLOP/s of a GPU, {rates['core_flops']:.2g} of a core; "
+        f"{1000 * rates['gpu_layer_seconds']:g} and {1000 * rates['core_layer_seconds']:g} ms per step and layer; "
+        f"{rates['job_seconds']:g} s to start a job",
+        "  operators    hours of all as of `original`; bytes by the parameters of each",
+        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint",
+        f"  corpus       {_tokens_in_words(experiment)}",
+        "  disk         at its most; raw parts are removed once they are read, unless corpus.keep_raw is set",
+        "  download     without UT1's lists and the model of perplexity, whose publishers state no size",
     ]
 
 
-def _table(outputs: list[Output], job_seconds: float) -> list[str]:
-    """A row per stage; in all, and to come."""
-    costs = ("jobs", "GPU-hours", "core-hours", "disk")
-    rows = [("stage", *costs, "| to come:", *costs, "download")]
-    for name in (*STAGES, "all"):
-        group = [output for output in outputs if name in (output.stage, "all")]
-        coming = [output for output in group if output.left]
-        rows.append(
-            (
-                name,
-                *_costs(group, [1.0] * len(group), job_seconds),
-                "|",
-                *_costs(coming, [output.left for output in coming], job_seconds),
-                data_size(sum(output.download for output in coming)),
-            )
-        )
-    return aligned(rows)
-
-
-def _costs(outputs: list[Output], shares: list[float], job_seconds: float) -> list[str]:
+def _costs(shares: list[tuple[Output, float]], job_seconds: float) -> list[str]:
     """Jobs, hours and bytes of these shares of outputs."""
-    pairs = list(zip(outputs, shares, strict=True))
-    gpu = sum(share * output.seconds for output, share in pairs if output.on_gpu)
-    core = sum(share * output.seconds + job_seconds for output, share in pairs)
-    disk = sum(share * output.bytes for output, share in pairs)
-    return [f"{len(pairs):,}", hours_in_words(gpu / 3600), hours_in_words(core / 3600), data_size(disk)]
+    gpu = sum(share * output.seconds for output, share in shares if output.on_gpu)
+    core = sum(share * output.seconds + job_seconds for output, share in shares)
+    disk = sum(share * output.bytes for output, share in shares)
+    return [f"{len(shares):,}", hours_in_words(gpu / 3600), hours_in_words(core / 3600), data_size(disk)]
 
 
 def hours_in_words(hours: float) -> str:
@@ -399,28 +395,11 @@ def hours_in_words(hours: float) -> str:
     return "<0.01" if hours < 0.01 else f"{hours:,.2g}" if hours < 10 else f"{hours:,.0f}"
 
 
-def _reasons(experiment: Experiment) -> list[str]:
-    """The grounds of the numbers."""
-    config, rates = experiment.config, experiment.config["rates"]
-    measured = {speed.measured for run in experiment.pretrainings() if (speed := speed_of(experiment, run)).measured}
-    steps = sum(finetuning_steps(experiment, task) for task in experiment.tasks)
-    text = sum(_text_of(name, SOURCES[source_of(config, "corpus")].is_remote) for name in experiment.texts.values())
-    tokens, length = _kept(config) * text / TEXT_PER_TOKEN, config["corpus"]["pack"]["sequence_length"]
+def _tokens_in_words(experiment: Experiment) -> str:
+    """The corpus in tokens and rows, with three significant digits: more would promise too much."""
+    config, is_remote = experiment.config, SOURCES[source_of(experiment.config, "corpus")].is_remote
+    tokens = _kept(config) * sum(_text_of(name, is_remote) for name in experiment.texts.values()) / TEXT_PER_TOKEN
+    counts = (tokens, tokens / config["corpus"]["pack"]["sequence_length"])
+    known, rows = (f"{float(f'{count:.3g}'):,.0f}" for count in counts)
     wanted = config["pretrain"]["steps"] * config["pretrain"]["batch_size"]
-    return [
-        "rests on",
-        *(f"  measured     {line}" for line in sorted(measured)),
-        f"  rates        {rates['gpu_flops']:.2g} FLOP/s of a GPU, {rates['core_flops']:.2g} of a core; "
-        f"{1000 * rates['gpu_layer_seconds']:g} and {1000 * rates['core_layer_seconds']:g} ms per step and layer; "
-        f"{rates['job_seconds']:g} s to start a job",
-        "  operators    hours of all as of `original`; bytes by the parameters of each",
-        f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint",
-        f"  corpus       {_count(tokens)} tokens of {len(experiment.texts):,} parts, {_count(tokens / length)} rows; "
-        f"training reads {wanted:,} rows",
-        "  disk         at its most; raw parts are removed once they are read, unless corpus.keep_raw is set",
-    ]
-
-
-def _count(number: float) -> str:
-    """Three significant digits: more would promise too much."""
-    return f"{float(f'{number:.3g}'):,.0f}"
+    return f"{known} tokens of {len(experiment.texts):,} parts, {rows} rows; training reads {wanted:,} rows"

@@ -1,16 +1,24 @@
-"""How far an experiment is: which name is which path, and what of it exists. Reads only."""
+"""How far an experiment is: which name is which path, and what of it exists; and what a start of Snakemake will do."""
 
+import json
 import platform
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from symbert.console import aligned
+from symbert.configuration import source_of
+from symbert.console import aligned, data_size
 from symbert.experiment.layout import Experiment
-from symbert.experiment.project import read_experiment
+from symbert.experiment.plan import outputs_of, room_for
+from symbert.experiment.project import one_line, read_experiment
 from symbert.files import is_running, read_json_or_empty
+from symbert.operators import unfollowed_code
 from symbert.paths import Run
 
 UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work
+LISTED = 20  # models, of which each is named
 
 
 def status(
@@ -30,38 +38,33 @@ def status(
 
 def status_of(experiment: Experiment) -> list[str]:
     """The status as lines."""
-    runs = experiment.pretrainings()
-    states = {run: state_of(experiment, run) for run in runs}
+    states = {run: state_of(experiment, run) for run in experiment.runs}
     done = sum(state == "done" for state in states.values())
     page = f"{experiment.folder}/report/report.html"
     is_made = Path(f"{experiment.folder}/report/experiment-{experiment.key}.json").is_file()
+    manifests = dict.fromkeys(map(experiment.manifest, experiment.runs))
     return [
-        f"Experiment {experiment.name}: {done} of {len(runs)} pre-trainings done; "
+        f"Experiment {experiment.name}: {done} of {len(states)} pre-trainings done; "
         f"{page if is_made else 'no report of this configuration yet'}",
         "",
-        *(f"{file}: {'there' if Path(file).is_file() else 'missing'}" for file in _manifests(experiment)),
+        *(f"{file}: {'there' if Path(file).is_file() else 'missing'}" for file in manifests),
         "",
-        *(f"{run}: {experiment.run_folder(run)}: {state}" for run, state in states.items()),
+        *(f"{run}: {experiment.runs[run]}: {state}" for run, state in states.items()),
         *_scores(experiment),
     ]
 
 
-def _manifests(experiment: Experiment) -> list[str]:
-    return list(dict.fromkeys(experiment.manifest(run) for run in experiment.pretrainings()))
-
-
 def _scores(experiment: Experiment) -> list[str]:
     """A row per checkpoint: whether it is extracted, and whether its scores exist; '.' where none are asked for."""
-    asked = dict(experiment.asked_scores())
-    names = {name: ("noise: " if one.kind == "robustness" else "") + name for name, one in experiment.scorings.items()}
+    cells = {(score.run, score.step, score.scoring): _exists(file) for file, score in experiment.scores.items()}
     rows = []
-    for run in experiment.pretrainings():
+    for run in experiment.runs:
         for step in experiment.extracted_steps(run):
-            files = {scoring.name: file for file, (of, at, scoring) in asked.items() if (of, at) == (run, step)}
-            weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
-            cells = [_exists(files[name]) if name in files else "." for name in names]
-            rows.append((str(run), f"{step:,}", _exists(weights), *cells))
-    return ["", *aligned([("checkpoint", "step", "extracted", *names.values()), *rows])] if rows else []
+            extracted = _exists(f"{experiment.checkpoint(run, step)}/model.safetensors")
+            scores = (cells.get((run, step, scoring), ".") for scoring in experiment.scorings)
+            rows.append((str(run), f"{step:,}", extracted, *scores))
+    names = [("noise: " if scoring.trained else "") + scoring.name for scoring in experiment.scorings]
+    return ["", *aligned([("checkpoint", "step", "extracted", *names), *rows])] if rows else []
 
 
 def _exists(file: str) -> str:
@@ -70,14 +73,14 @@ def _exists(file: str) -> str:
 
 def state_of(experiment: Experiment, run: Run) -> str:
     """How a run stands: done, missing, or its last step and why it is not done."""
-    folder = Path(experiment.run_folder(run))
+    folder = Path(experiment.runs[run])
     if (folder / "done.json").is_file():
         return "done"
     status = read_json_or_empty(folder / "state/status.json")
     who = holder(folder)
     if not status and who is None:
         return "missing"
-    step = f"step {status.get('step', 0):,} of {experiment.last_step(run):,}"
+    step = f"step {status.get('step', 0):,} of {experiment.training(run).steps:,}"
     if who:
         return f"{step}, running by {who}"
     ended = status.get("state")
@@ -102,3 +105,45 @@ def holder(folder: Path) -> str | None:
 def is_old(*paths: Path) -> bool:
     """Whether none of these was written to within the hour."""
     return all(time.time() - path.lstat().st_mtime > UNTOUCHED for path in paths)
+
+
+# The start of Snakemake.
+
+
+def begin(experiment: Experiment) -> None:
+    """Say on stderr what a start of Snakemake will do, and write experiment.json and settings; a failure is one line
+    and ends Snakemake."""
+    with one_line():
+        print("\n".join(announcement_of(experiment)), file=sys.stderr)
+        experiment.write()
+
+
+def announcement_of(experiment: Experiment) -> Iterator[str]:
+    """The lines that are said before anything runs: the experiment, how it differs from the last one of its name, what
+    is trained, what is there already, and the disk."""
+    config, outputs = experiment.config, outputs_of(experiment)
+    sources = f"corpus {source_of(config, 'corpus')}, GLUE {source_of(config, 'glue')}"
+    yield f"symbert: {experiment.name} (scale {Path(config['scale']).stem}, {sources}, recipe {config['recipe']})"
+    before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", config)
+    yield from (f"  changed  {line}" for line in differences(before, config))
+    trained: dict[str, list[str]] = {}
+    for run, folder in experiment.runs.items():
+        if not Path(folder, "done.json").is_file():
+            trained.setdefault(str(run).rpartition(" ")[0], []).append(str(run.pretrain_seed))
+    models = (f"{model} {', '.join(seeds)}" for model, seeds in trained.items())
+    many = f"{sum(map(len, trained.values()))} runs of {len(trained)} models"
+    yield f"  trains   {many if len(trained) > LISTED else '; '.join(models) or 'nothing'}"
+    yield f"  there    {sum(not output.left for output in outputs):,} of {len(outputs):,} files"
+    for mount, (needed, free) in room_for(outputs).items():
+        warning = "  warning: too small" if needed > free else ""
+        yield f"  disk     {data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
+    yield from (f"  warning  {line}" for line in unfollowed_code())
+
+
+def differences(before: Any, after: Any, key: str = "") -> Iterator[str]:
+    """The keys whose values differ, as `pretrain.steps: 1000 → 2000`."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in dict.fromkeys([*before, *after]):
+            yield from differences(before.get(name), after.get(name), f"{key}.{name}" if key else name)
+    elif before != after:
+        yield f"{key}: {json.dumps(before)} → {json.dumps(after)}"
