@@ -47,6 +47,7 @@ from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
 from symbert.paths import CHECKPOINT_FILES, RESULTS, ROBUSTNESS, ROWS, RUN, SCORES, VARIANT, Run, by_content, key
+from symbert.pretrain.launch import launcher, threads_per_process
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,

@@ -12,7 +12,7 @@ import yaml
 
 from symbert.configuration import FOLDER, Config, check, merge
 from symbert.declared import suggestion
-from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError
+from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError, explain
 from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.sweep import check_sweep
 from symbert.files import reading
@@ -132,9 +132,10 @@ def one_line() -> Iterator[None]:
     """A mistake ends Snakemake with one line and its exit code."""
     try:
         yield
-    except SymbertError as error:
-        print(f"symbert: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    except (SymbertError, OSError) as error:
+        code, line = explain(error)
+        print(f"symbert: {line}", file=sys.stderr)
+        sys.exit(code)
 
 
 def configured_scale(config: Config) -> str:
