@@ -1,6 +1,5 @@
 """One archive to cite: of a small finished experiment, written by hand, it has all that repeats it and no place."""
 
-import csv
 import json
 import re
 import shutil
@@ -156,19 +155,10 @@ def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archiv
     names = {file.relative_to(archive).as_posix() for file in archive.rglob("*") if file.is_file()}
     assert {"report.html", "tables/provenance.csv", "experiment.json", "LICENSE", "CITATION.cff"} <= names
     assert {f"{RUNS['original']}/metrics.jsonl", "src/symbert/cli.py", "envs/constraints.txt"} <= names
-    assert {f"{PARTS}/part_1.json", f"{PUBLISHED}/commit.json", "corpus/shards-00112233/manifest.json"} <= names
+    assert {SCORES, f"{PARTS}/part_1.json", f"{PUBLISHED}/commit.json", "corpus/shards-00112233/manifest.json"} <= names
     assert not [
         name for name in names if re.search(r"safetensors|npy$|log\.txt$|pycache|egg-info|/state/|experiment-", name)
     ]
-
-
-def test_scores_are_one_csv_in_one_order(archive):
-    rows = list(csv.DictReader((archive / "scores.csv").open()))
-    assert [(row["task"], row["finetune_seed"], row["score"]) for row in rows] == [
-        ("rte", "1", "0.51"),
-        ("rte", "2", "0.52"),
-    ]
-    assert not (archive / "robustness.csv").exists(), "nothing was measured"
 
 
 def test_no_name_of_a_machine_and_no_absolute_path_is_inside(archive, made):
@@ -242,11 +232,6 @@ def test_scores_that_this_experiment_does_not_report_stay_out(folder):
     write(scored / "1x1-76543210.json", [record(1) | {"task": "cola", "metrics": {"cola": 0.1}}])
     write(scored.with_name("step-900") / scored.name, [record(1) | {"step": 900}])
     assert contents_of(folder) == before
-
-
-def test_scores_of_the_comparison_that_are_on_the_curve_are_there_once(folder):
-    change_inputs(folder, curve=INPUTS["scores"])
-    assert contents_of(folder)["scores.csv"].count(b"\n") == 3
 
 
 def test_a_finished_experiment_is_bundled_by_its_name_alone(folder, tmp_path, monkeypatch):

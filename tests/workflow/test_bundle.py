@@ -6,7 +6,7 @@ import re
 from rocrate.rocrate import ROCrate
 
 from symbert.files import read_json
-from symbert.report.bundle import MODEL, contents_of
+from symbert.report.bundle import contents_of
 
 
 def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, tmp_path):
@@ -20,10 +20,8 @@ def test_a_finished_experiment_is_bundled_whole_and_without_its_place(finished, 
     assert ROCrate(tmp_path).mainEntity.id == "Snakefile"
     report = {file.relative_to(folder / "report") for file in (folder / "report").rglob("*") if file.is_file()}
     assert all((tmp_path / file).is_file() for file in report if not file.name.startswith("experiment-"))
-    files = folder.parent.glob("scores/glue-*/encoder/*/seed-*/step-*/*.json")
-    records = {tuple(record[key] for key in MODEL): record for file in files for record in read_json(file)}
-    columns = sum(len(record["metrics"]) for record in records.values() if "metrics" in record)
-    assert contents["scores.csv"].count(b"\n") == 1 + columns and columns > 0
+    scores = {str(file.relative_to(folder.parent)) for file in folder.parent.glob("scores/glue-*/encoder/*/*/*/*.json")}
+    assert scores and scores <= contents.keys()
     timings = list(tmp_path.glob("runs/*/*/seed-*/timing.json"))
     assert timings and not any("host" in read_json(file) for file in timings)
     addresses = re.findall(r'(?:href|src)="([^"]*)"', contents["report.html"].decode())

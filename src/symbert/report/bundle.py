@@ -1,12 +1,11 @@
-"""Finished results as one citable archive: the report, the numbers behind it, the code, and a Workflow RO-Crate."""
+"""Finished results as one citable archive: the report, the files that it was made of, the code, a Workflow RO-Crate."""
 
 import csv
-import io
 import json
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
@@ -28,35 +27,27 @@ CODE = (  # what repeats the results; of folders all files but those that Python
 )
 MADE = ("__pycache__", ".egg-info")
 OF_RUN = ("done.json", "timing.json", "metrics.jsonl")  # state and weights stay out
-MEASURED = ("blimp", "parts", "speeds", "anatomy", "probes")  # inputs of the report; token ids stay out
 BESIDE = ("commit.json", "blocklist.json")  # the settings of a folder with a key
-MODEL = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed")
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the beginning of time for zip: no file's own time is kept
-
 PLACES = {  # what lies where in the archive; a folder is described as a whole
     "README.md": "This text",
     "report.html": "The report on one page, which opens offline",
     "tables/": "Each table of the report in all formats",
     "figures/": "Each figure of the report in all formats",
     "texts/": "The summary of the report",
-    "scores.csv": "Every score, from -1 to 1: a row per model, fine-tuning seed and score column",
-    "robustness.csv": "Every score on noise and out-of-domain sets",
     "experiment.json": "The configuration, and the settings behind the key at the end of each folder's name",
     "runs/": "Losses, speed and machine of each run of pre-training",
     "corpus/": "Counts and checksums of the corpus",
     "published/": "The commits of the published files",
-    "scores/": "In how many pairs of each paradigm of BLiMP a checkpoint finds the acceptable sentence likelier",
+    "scores/": "Scores of each checkpoint, and in how many minimal pairs it prefers the acceptable sentence",
+    "robustness/": "Scores on noise and out-of-domain sets",
     "measured/": "Speeds of the operators, and what was asked about their heads and what they can express",
     WORKFLOW: "The workflow",
-    "workflow/": "The rules of the workflow",
-    "src/": "The package that the rules run",
-    "profiles/": "Options of Snakemake on one machine and on a cluster",
-    "envs/": "The environment, with the version of every package",
-    "Makefile": "Commands of developers",
-    "config.yaml": "The configuration, as it is now",
-    "pyproject.toml": "The packaging of symbert",
-    "LICENSE": "The licence of code and results",
+    **dict.fromkeys(
+        ("workflow/", "src/", "profiles/", "envs/", *CODE[1:4]), "Code, options and packages of the workflow"
+    ),
     "CITATION.cff": "How to cite symbert",
+    "LICENSE": "The licence of code and results",
 }
 Record = dict[str, Any]
 
@@ -82,20 +73,14 @@ def bundle(results: Path, /, output: Path) -> None:
 def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     """The files of the archive by their paths in it, the metadata first."""
     folder, record = read_record(results)
-    inputs, report = record["inputs"], folder / "report"
+    report, copy = folder / "report", f"experiment-{record['key']}.json"  # of experiment.json
     if not (report / "report.html").is_file():
         raise MissingInputError(f"{report / 'report.html'}: no such file; run the workflow to its end first")
-    copy = f"experiment-{record['key']}.json"  # of experiment.json
     made = [file for file in sorted(report.rglob("*")) if file.is_file() and file.name != copy]
     files = _code(project) | {str(file.relative_to(report)): file for file in made}
     files |= {os.path.relpath(file, folder.parent): file for file in _read_by_report(folder, record)}
     files["experiment.json"] = folder / "experiment.json"
-    scored = [inputs[option].values() for option in ("scores", "curve")]
-    scores = dict.fromkeys(file for suites in scored for files_of_suite in suites for file in files_of_suite)
-    rows = {"scores.csv": _score_rows(scores), "robustness.csv": _robustness_rows(inputs.get("robustness", []))}
-    tables = {name: _csv(lines) for name, lines in rows.items()}
-    contents = {name: text.encode() for name, text in tables.items() if text}
-    contents |= {name: _content(file) for name, file in files.items()}
+    contents = {name: _content(file) for name, file in files.items()}
     title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
     contents = {"README.md": _readme(title, summary, contents).encode()} | contents
@@ -109,17 +94,23 @@ def _code(project: Path) -> dict[str, Path]:
     return {str(path): file for path, file in named.items() if not any(part.endswith(MADE) for part in path.parts)}
 
 
-def _read_by_report(folder: Path, record: Record) -> list[Path]:
-    """The files that the report was made of, but for scores, and the records beside the settings of keyed folders."""
-    inputs = record["inputs"]
-    of_run = [name for name in OF_RUN if "origin" not in inputs or name != "timing.json"]  # of imports nobody knows it
-    swept = [run for runs in inputs.get("grids", {}).values() for run in runs]
-    runs = dict.fromkeys([*inputs["runs"], *inputs.get("runs_of_others", []), *swept])
-    files = [run / name for run in runs for name in of_run]
-    files += [file for option in MEASURED for file in inputs.get(option, [])]
-    files += [inputs["manifest"]] if inputs.get("manifest") else []
-    beside = [folder / "../.." / Path(settings).with_name(name) for settings in record["settings"] for name in BESIDE]
-    return [*files, *(file for file in beside if file.is_file())]
+def _read_by_report(folder: Path, record: Record) -> Iterator[Path]:
+    """The files that the report was made of, and the records beside the settings of keyed folders."""
+    for name, named in record["inputs"].items():
+        for path in _paths_in(named) if name != "origin" else []:
+            is_run = name in ("runs", "runs_of_others", "grids")
+            for file in [path / part for part in OF_RUN] if is_run else [path]:
+                if file.name != "timing.json" or "origin" not in record["inputs"]:  # of imports nobody knows it
+                    yield file
+    beside = (folder / "../.." / Path(settings).with_name(name) for settings in record["settings"] for name in BESIDE)
+    yield from (file for file in beside if file.is_file())
+
+
+def _paths_in(inputs: Any) -> list[Path]:
+    """All paths that the inputs of a report name."""
+    if isinstance(inputs, dict | list):
+        return [path for item in (inputs.values() if isinstance(inputs, dict) else inputs) for path in _paths_in(item)]
+    return [inputs]
 
 
 def _content(file: Path) -> bytes:
@@ -138,39 +129,6 @@ def _public(value: Any) -> Any:
     if isinstance(value, list):
         return [_public(item) for item in value]
     return PurePosixPath(value).name if isinstance(value, str) and value.startswith("/") else value
-
-
-def _records(files: Iterable[Path]) -> list[Record]:
-    """The records of several files in one order."""
-    records = (record for file in files for record in read_json(file, [dict]))
-    return sorted(records, key=lambda record: [record[key] for key in MODEL])
-
-
-def _score_rows(files: Iterable[Path]) -> Iterator[Record]:
-    """A row for each score, from -1 to 1."""
-    for record in _records(files):
-        for column, score in record["metrics"].items():
-            facts = {key: record.get(key) for key in ("partial", "stand_in", "settings_hash")}
-            majority = (record.get("majority") or {}).get(column)
-            yield {key: record[key] for key in MODEL} | {"column": column, "score": score, "majority": majority} | facts
-
-
-def _robustness_rows(files: Iterable[Path]) -> Iterator[Record]:
-    """A row for each score on a set, from -1 to 1."""
-    for record in _records(files):
-        for name, facts in record["sets"].items():
-            shown = {key: facts.get(key) for key in ("kind", "column", "score", "majority", "rows", "partial")}
-            yield {key: record[key] for key in MODEL} | {"set": name} | shown
-
-
-def _csv(rows: Iterator[Record]) -> str:
-    """The rows as csv with the names of their columns; empty without rows."""
-    listed, text = list(rows), io.StringIO()
-    if listed:
-        writer = csv.DictWriter(text, list(listed[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(listed)
-    return text.getvalue()
 
 
 def _date(report: Path) -> str:
