@@ -55,12 +55,11 @@ def last_losses(data: Collection) -> Table:
 FIGURE = '''\
 def bars_of_losses(data: Collection) -> Plot:
     """A bar for the validation loss of each model at its last step."""
-    from symbert.report.panels import figure_of
+    from symbert.report.style import PANEL, figure_of
 
-    figure, [([panel], key)] = figure_of([[2.4]], [0])
+    figure, [panel] = figure_of([PANEL])
     last = data.runs.groupby("attention", sort=False)["loss"].last()
     panel.bar(last.index, last)
-    key.set_axis_off()
     return Plot(figure, "In nats per token.")
 
 
@@ -205,7 +204,7 @@ from matplotlib.text import Text
 from symbert.configuration import define_own
 from symbert.report.collect import collect, read_record
 from symbert.report.figures.figure2 import loss_figures
-from symbert.report.figures.figure3_checkpoints import checkpoints_figure
+from symbert.report.figures.scores import checkpoints_figure
 
 _, record = read_record(Path("demo-handbook"))
 define_own(record["configuration"])

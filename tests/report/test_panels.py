@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from symbert.report.panels import prepare
+from symbert.report.style import prepare
 
 
 def test_no_step_that_lies_between_two_is_called_by_one_of_them():

@@ -12,9 +12,8 @@ from legibility import assert_legible
 from report.written import collected
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Table
-from symbert.report.plots import Plot
 from symbert.report.report import write_exhibit
-from symbert.report.style import house_style
+from symbert.report.style import Plot, house_style
 
 SIZES, SEEDS, STEPS = ("small", "base"), (1, 2, 3), (600, 1200, 1800)
 ATTENTION = ("original", "symmetric", "pairwise", "shared", "original-gain", "pairwise-scaled")
@@ -22,7 +21,7 @@ MODELS = list(itertools.product(SIZES, ATTENTION))
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = r"""\documentclass[twocolumn]{article}
 \usepackage[letterpaper,textwidth=7in,textheight=9in]{geometry}
-\usepackage{booktabs,array,graphicx,rotating}
+\usepackage{booktabs,array,graphicx,adjustbox}
 \begin{document}
 %s
 \end{document}

@@ -6,14 +6,9 @@ import pytest
 
 from report.written import collected
 from symbert.errors import DataError, MissingInputError
-from symbert.report.robustness import (
-    baseline_scores,
-    domain_scores,
-    fine_tuned_again,
-    noise_scores,
-    read_robustness,
-)
+from symbert.report.robustness import read_robustness
 from symbert.report.scores import read_scores
+from symbert.report.tables.robustness import baseline_scores, domain_scores, fine_tuned_again, noise_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
 MODELS = [("tiny", "pairwise", 0.7), ("tiny", "original", 0.6)]

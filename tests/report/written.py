@@ -11,7 +11,7 @@ from symbert.report.collect import Collection, read_inputs
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Table, write_table
 from symbert.report.machines import read_pretrained
-from symbert.report.plots import write_plot
+from symbert.report.style import write_plot
 
 INPUTS = {"hosts": "runs_of_others"}
 SEEDS = ("finetune_seeds", "curve_seeds")

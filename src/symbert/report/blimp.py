@@ -83,12 +83,3 @@ def _flaws(record: dict[str, Any], first: dict[str, Any], settings_hash: str | N
         yield f"judged under settings {record['settings_hash']}, expected {settings_hash}"
     if record["data_sha256"] != first["data_sha256"]:
         yield "judged other pairs than the other checkpoints"
-
-
-def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
-    """A row per checkpoint: `accuracy`, the mean over paradigms, and that of each phenomenon."""
-    models = judgements.groupby(["host", *CHECKPOINT], sort=False)["accuracy"].mean().to_frame()
-    phenomena = (
-        judgements.groupby(["host", *CHECKPOINT, "phenomenon"], sort=False)["accuracy"].mean().unstack(sort=False)
-    )
-    return models.join(phenomena)

@@ -17,7 +17,6 @@ from symbert.report import captions, order, published
 from symbert.report.collect import Collection
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS, SHARED_PAPER
-from symbert.report.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 from symbert.report.runs import losses_of
 from symbert.report.statistics import (
     CONFIDENCE,
@@ -36,6 +35,7 @@ from symbert.report.statistics import (
     paired_interval,
     spread,
 )
+from symbert.report.tables.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 
 VARIANTS = ("symmetric", "pairwise")
 ALL = ("original", *VARIANTS)

@@ -16,7 +16,7 @@ from symbert.report.formats import table_of as table_of_rows
 from symbert.report.imported import length_of, parted, read_tidy
 from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
 from symbert.report.statistics import Comparison, compared, corrected, seed_scores
-from symbert.report.tables.table3_glue import model_lines
+from symbert.report.tables.scores import model_lines
 
 METHODS = (
     "Scores in percent: means over fine-tuning seeds, or over pre-training seeds where there are several; std is the "

@@ -8,21 +8,23 @@ from pathlib import Path
 from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.claims import claims_table
 from symbert.report.collect import Collection
-from symbert.report.figures.anatomy import anatomy_figure
-from symbert.report.figures.blimp import blimp_figure
 from symbert.report.figures.corpus import corpus_figure
 from symbert.report.figures.figure2 import loss_figures
-from symbert.report.figures.figure3_checkpoints import checkpoints_figure, suite_checkpoints_figure
 from symbert.report.figures.grids import grids_figure
 from symbert.report.figures.hosts import hosts_figure
-from symbert.report.figures.robustness import robustness_figure
+from symbert.report.figures.scores import anatomy_figure, blimp_figure, checkpoints_figure, robustness_figure
 from symbert.report.formats import Table
-from symbert.report.plots import Plot
+from symbert.report.style import Plot
 from symbert.report.summary import summary
-from symbert.report.tables.anatomy import anatomy_table, probes_table
-from symbert.report.tables.blimp import blimp_table
-from symbert.report.tables.corpus import corpus_table
-from symbert.report.tables.operators import operators_drawing, operators_table, parameters_table, training_table
+from symbert.report.tables.corpus import corpus_table, provenance_table, runs_table, settings_table
+from symbert.report.tables.operators import (
+    anatomy_table,
+    operators_drawing,
+    operators_table,
+    parameters_table,
+    probes_table,
+    training_table,
+)
 from symbert.report.tables.pretraining import (
     contrasts_table,
     exits_table,
@@ -30,12 +32,9 @@ from symbert.report.tables.pretraining import (
     hosts_table,
     milestones_table,
 )
-from symbert.report.tables.provenance import provenance_table, runs_table, settings_table
 from symbert.report.tables.robustness import robustness_table
-from symbert.report.tables.scores import scores_table, suite_scores_table
-from symbert.report.tables.squad2_answers import answers_table
+from symbert.report.tables.scores import answers_table, blimp_table, glue_table, published_table, scores_table
 from symbert.report.tables.statistics import statistics_table, suite_statistics_table
-from symbert.report.tables.table3_glue import glue_table, published_table, suite_table
 
 Made = Table | Plot | Path | list[str]  # a table, a figure, a drawing that is there already, or lines of a text
 
@@ -55,18 +54,18 @@ class Exhibit:
 
 
 OVER_CHECKPOINTS = (
-    "over pre-training checkpoints, one per operator, with the line of 95 % of the highest final score; the key "
-    "beneath says where each curve first reaches it, and its final score."
+    "over pre-training checkpoints, one per operator, with the line of 95 % of the highest final score; the "
+    "legend says where each curve first reaches it, and its final score."
 )
 
 
 def _of_suite(suite: str, title: str) -> list[Exhibit]:
     """The exhibits of a suite beside GLUE."""
     return [
-        Exhibit(suite, partial(suite_table, suite=suite), f"{title}: scores of this experiment"),
+        Exhibit(suite, partial(glue_table, suite=suite), f"{title}: scores of this experiment"),
         Exhibit(
             f"{suite}_checkpoints",
-            partial(suite_checkpoints_figure, suite=suite),
+            partial(checkpoints_figure, suite=suite),
             f"{title}: score over checkpoints",
             f"{title}. Curves of the score of the suite {OVER_CHECKPOINTS}",
         ),
@@ -75,7 +74,7 @@ def _of_suite(suite: str, title: str) -> list[Exhibit]:
             partial(suite_statistics_table, suite=suite),
             f"{title}: differences between operators",
         ),
-        Exhibit(f"{suite}_scores", partial(suite_scores_table, suite=suite), f"{title}: scores of every seed"),
+        Exhibit(f"{suite}_scores", partial(scores_table, suite=suite), f"{title}: scores of every seed"),
         Exhibit(
             f"{suite}_answers",
             partial(answers_table, suite=suite),

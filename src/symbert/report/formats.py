@@ -1,10 +1,9 @@
 """A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -13,7 +12,6 @@ from markupsafe import Markup, escape
 from symbert.errors import UsageError
 from symbert.files import write_text
 from symbert.glue.tasks import BESIDE_GLUE
-from symbert.report.latex import DAGGER, latex_note, latex_text
 
 HEADINGS = {suite.name: suite.title for suite in BESIDE_GLUE}  # parts of columns' names
 HEADINGS |= {"_percent": " (%)", "_milliseconds": " (ms)", "_": " "}
@@ -25,11 +23,21 @@ TEMPLATES = Environment(
     keep_trailing_newline=True,
     undefined=StrictUndefined,
 )
+DAGGER = "†"
 LONG = 40  # characters from which the text of a column is wrapped
-CHARACTER = 0.5  # em of one character of wrapped text in LaTeX
-ROWS, CONTINUED = 32, "Continued."  # rows of a part of a long table in LaTeX, and the caption of the parts that follow
-SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # what is wider than its page
-MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {each: f"\\{each}" for each in "\\`*_[]|"})
+ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by kind
+LARGEST = r"max width=\linewidth,max totalheight=0.8\textheight"  # of a table in LaTeX, which is shrunk to that
+MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"\\{mark}" for mark in "\\`*_[]|"})
+LATEX = str.maketrans(
+    {
+        **{mark: "\\" + mark for mark in "&%$#_{}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        **{"<": r"\textless{}", ">": r"\textgreater{}", "–": "--", "§": r"\S{}", DAGGER: r"\dag{}"},
+        **{"×": r"$\times$", "·": r"$\cdot$", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "≠": r"$\neq$"},
+        **{"²": "$^2$", "³": "$^3$", "√": r"$\surd$", "∘": r"$\circ$", "ᵀ": r"$^\top$", "≈": r"$\approx$"},
+        **{"∞": r"$\infty$", "→": r"$\to$"},
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -76,18 +84,11 @@ class Table:
     folded_as: str = ""  # what these rows are
 
 
-@dataclass(frozen=True)
-class Column:
-    """What a format needs to know of a column."""
+class Column(NamedTuple):
+    """A column for readers: its heading, and its kind, "number", "text" (wrapped) or None."""
 
     heading: str
-    is_number: bool  # whether it has no text
-    length: int  # characters of its longest cell
-
-    @property
-    def kind(self) -> str | None:
-        """Its class in HTML; that of text that is wrapped is "text"."""
-        return "number" if self.is_number else "text" if self.length > LONG else None
+    kind: str | None
 
 
 def table_of(
@@ -142,6 +143,13 @@ def two_decimals(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
+def heading(column: str) -> str:
+    """A column's name for readers: 'saved_percent' as 'saved (%)', 'glue_score' as 'GLUE score'."""
+    for name, shown in HEADINGS.items():
+        column = column.replace(name, shown)
+    return column
+
+
 def write_table(table: Table, output: list[Path]) -> None:
     """Write the table to each file in the format of its suffix; UsageError for an unknown suffix."""
     for path in output:
@@ -151,93 +159,77 @@ def write_table(table: Table, output: list[Path]) -> None:
         write_text(path, FORMATS[path.suffix](table))
 
 
-def heading(column: str) -> str:
-    """A column's name for readers: 'saved_percent' as 'saved (%)', 'glue_score' as 'GLUE score'."""
-    for name, shown in HEADINGS.items():
-        column = column.replace(name, shown)
-    return column
-
-
 def to_csv(table: Table) -> str:
     """Comma-separated values; text that a spreadsheet would take for a formula gets a leading apostrophe."""
 
-    def guarded(text: str) -> str:
-        text = " ".join(text.split())
-        return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
     def cell(value: Any) -> str:
-        if isinstance(value, str | Formula):
-            return guarded(str(value))
-        if pd.isna(value):
-            return ""
-        return _plain(value) if isinstance(value, bool) else str(getattr(value, "value", value))
+        if isinstance(value, str | Formula | bool):
+            text = _plain(value)
+            return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+        return "" if pd.isna(value) else str(getattr(value, "value", value))
 
     frame = table.frame.map(cell)
-    return frame.to_csv(index=False, header=[guarded(str(name)) for name in frame], lineterminator="\n")
+    return frame.to_csv(index=False, header=[cell(str(name)) for name in frame], lineterminator="\n")
 
 
 def to_markdown(table: Table) -> str:
     """A GitHub table between its caption, with the explanation, and its note; the best values are bold."""
 
-    def escaped(text: str) -> str:
-        return " ".join(text.translate(MARKDOWN).split())
+    def escaped(value: Any) -> str:
+        return _plain(value).translate(MARKDOWN)
 
-    columns, body = _shown(table, lambda value: escaped(_plain(value)), "**{}**")
-    rules = ["---:" if column.is_number else "---" for column in columns]
-    rows = [[escaped(column.heading) for column in columns], rules, *body]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    columns, body = _shown(table, escaped, "**{}**")
+    headings = [escaped(column.heading) for column in columns]
+    rules = ["---:" if column.kind == "number" else "---" for column in columns]
+    lines = [f"| {' | '.join(row)} |" for row in (headings, rules, *body)]
     above = [line for text in caption_and_explanation(table.caption) if text for line in (escaped(text), "")]
-    note = ["", escaped(table.note)] if table.note else []
-    return "\n".join([*above, *lines, *note]) + "\n"
+    return "\n".join([*above, *lines, *(["", escaped(table.note)] if table.note else [])]) + "\n"
 
 
 def to_latex(table: Table) -> str:
-    """A `table*`, shrunk where it is wider than the text, or a `sidewaystable*` where text is wrapped.
+    """A `table*`, shrunk where it is wider or higher than the page. Needs booktabs, adjustbox and array.
 
-    Numbers stand at the right; long text has lines of one length, as few of at most LONG characters as it needs. A
-    table of many rows has several parts under one number. Needs the packages booktabs and graphicx, and array and
-    rotating where text is wrapped.
+    Numbers stand at the right, with the words of their heading one above the other; long text is wrapped.
     """
 
     def cell(value: Any) -> str:
         return f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value))
 
+    def title(column: Column) -> str:
+        words = latex_text(column.heading).split()
+        is_stacked = column.kind == "number" and len(words) > 1
+        return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
+
     columns, body = _shown(table, cell, r"\textbf{{{}}}")
-    alignments = ["r" if column.is_number else "l" for column in columns]
-    for at, column in enumerate(columns):
-        if column.kind == "text":
-            width = CHARACTER * column.length / math.ceil(column.length / LONG)
-            alignments[at] = rf">{{\raggedright\arraybackslash}}p{{{width:.1f}em}}"
-    place = "table*" if set(alignments) <= {"l", "r"} else "sidewaystable*"
     caption, explanation = caption_and_explanation(table.caption)
-    lines = []
-    rows = math.ceil(len(body) / math.ceil(len(body) / ROWS)) if body else 1  # of each part, as many in all
-    for at in range(0, max(1, len(body)), rows):
-        title = rf"\caption{{{latex_text(caption)}}}" + "\n" + rf"\label{{{table.label}}}"
-        lines += [
-            rf"\begin{{{place}}}",
-            r"\centering",
-            rf"\addtocounter{{table}}{{-1}}\caption{{{CONTINUED}}}" if at else title,
-            SHRUNK,
-            rf"\begin{{tabular}}{{@{{}}{''.join(alignments)}@{{}}}}",
-            r"\toprule",
-            " & ".join(map(_latex_heading, columns)) + r" \\",
-            r"\midrule",
-            *(" & ".join(row) + r" \\" for row in body[at : at + rows]),
-            r"\bottomrule",
-            r"\end{tabular}}",
-            *(latex_note(text) for text in (table.note, explanation) if text and at + rows >= len(body)),
-            rf"\end{{{place}}}",
-        ]
+    lines = [
+        r"\begin{table*}",
+        r"\centering",
+        rf"\caption{{{latex_text(caption)}}}",
+        rf"\label{{{table.label}}}",
+        rf"\begin{{adjustbox}}{{{LARGEST}}}",
+        rf"\begin{{tabular}}{{@{{}}{''.join(ALIGNMENTS[column.kind] for column in columns)}@{{}}}}",
+        r"\toprule",
+        " & ".join(map(title, columns)) + r" \\",
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in body),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{adjustbox}",
+        *(latex_note(text) for text in (table.note, explanation) if text),
+        r"\end{table*}",
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _latex_heading(column: Column) -> str:
-    """A heading; its words stand one above the other where it is wider than the numbers under it."""
-    words = [latex_text(word) for word in column.heading.split()]
-    if column.is_number and len(words) > 1 and len(column.heading) > column.length:
-        return r"\shortstack[r]{" + r"\\".join(words) + "}"
-    return " ".join(words)
+def latex_note(text: str) -> str:
+    """A paragraph in small print under a table or figure."""
+    return rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(text)}}}"
+
+
+def latex_text(text: str) -> str:
+    """Text in which no character has a meaning for LaTeX."""
+    return " ".join(text.translate(LATEX).split())
 
 
 def to_html(table: Table) -> str:
@@ -245,16 +237,15 @@ def to_html(table: Table) -> str:
 
     In ASCII, so that a file is read right without its page. Rows to fold are a second table, which a reader opens.
     """
-    columns, body = _shown(table, lambda value: escape(" ".join(_plain(value).split())), Markup("<strong>{}</strong>"))
-    rows = [list(zip(columns, row, strict=True)) for row in body]
+    columns, body = _shown(table, lambda value: escape(_plain(value)), Markup("<strong>{}</strong>"))
     caption, explanation = caption_and_explanation(table.caption)
     text = TEMPLATES.get_template("table.html").render(
         label=table.label,
         columns=columns,
-        rows=[row for at, row in enumerate(rows) if at not in table.folded],
-        folded=[rows[at] for at in sorted(table.folded)],
+        rows=[row for at, row in enumerate(body) if at not in table.folded],
+        folded=[body[at] for at in sorted(table.folded)],
         folded_as=table.folded_as,
-        note=" ".join(table.note.split()),
+        note=_plain(table.note),
         caption=caption,
         explanation=explanation,
     )
@@ -273,30 +264,25 @@ def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Co
         marked = cell(value) + (cell(DAGGER) if (position, column) in table.marked else "")
         return bold.format(marked) if (position, column) in table.best else marked
 
-    columns = [
-        Column(
-            heading(name),
-            all(_is_number(value) for value in values.dropna()),
-            max((len(_plain(value)) for value in values), default=0),
-        )
-        for name, values in frame.items()
-    ]
     rows = [
         [text(position, column, value) for column, value in zip(frame, row, strict=True)]
         for position, row in enumerate(frame.itertuples(index=False, name=None))
     ]
-    return columns, rows
+    return [Column(heading(name), _kind(values)) for name, values in frame.items()], rows
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Rounded) and not isinstance(value, bool)
+def _kind(values: pd.Series) -> str | None:
+    if all(isinstance(value, int | float | Rounded) and not isinstance(value, bool) for value in values.dropna()):
+        return "number"
+    return "text" if max(len(_plain(value)) for value in values) > LONG else None
 
 
 def _plain(value: Any) -> str:
+    """A cell as text of one line."""
     if pd.isna(value):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
-    return two_decimals(value) if isinstance(value, float) else str(value)
+    return two_decimals(value) if isinstance(value, float) else " ".join(str(value).split())

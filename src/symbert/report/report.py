@@ -10,8 +10,7 @@ from symbert.report.collect import Collection, collect, counted, read_record
 from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Exhibit, Made
 from symbert.report.formats import Table, write_table
 from symbert.report.page import Written, write_page
-from symbert.report.plots import write_plot
-from symbert.report.style import house_style
+from symbert.report.style import house_style, write_plot
 
 FORMATS = {  # of the files of each kind; the first is on the page
     "tables": ("html", "csv", "md", "tex"),

@@ -1,4 +1,4 @@
-"""Robustness records to one table, checked as scores are; and what tables and figures show of it, seed by seed."""
+"""Robustness records to one table, checked as scores are."""
 
 import math
 from collections import defaultdict
@@ -29,11 +29,9 @@ from symbert.report.scores import (
     refuse,
     stale,
 )
-from symbert.report.statistics import SEEDS, glue_scores
 
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of sets
 KINDS = get_args(NoiseKind)  # names of noise
-ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 REQUIRED: Types = {
     **CELL,
     "clean": (dict,),
@@ -88,57 +86,9 @@ def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str |
     return sets.reset_index(drop=True)
 
 
-def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
-    """The shares of each kind of noise, rising."""
-    noise = robustness[robustness["kind"] == NOISE]
-    shares = {kind: sorted(set(noise.loc[noise["name"] == kind, "share"])) for kind in KINDS}
-    return {kind: values for kind, values in shares.items() if values}
-
-
 def level_name(kind: str, share: float) -> str:
     """The label of a share of noise: 'mixed_20' for 20 %."""
     return f"{kind}_{100 * share:g}"
-
-
-def noise_scores(robustness: pd.DataFrame) -> pd.DataFrame:
-    """Scores in percent, a row per model and seed: `clean`, then one column per kind and share of noise.
-
-    Each is the mean of the score columns that have noise; empty where none has.
-    """
-    labels = [level_name(kind, share) for kind, shares in noise_levels(robustness).items() for share in shares]
-    if not labels:
-        return pd.DataFrame()
-    levels = {label: robustness[robustness["label"] == label] for label in labels}
-    first = levels[labels[0]]
-    levels = {"clean": first.assign(score=first["clean"]), **levels}
-    return pd.DataFrame({label: glue_scores(level) for label, level in levels.items()})
-
-
-def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
-    """Scores in percent, a row per model and seed, a column per out-of-domain set; empty without any.
-
-    `adv_mean` is the mean of several sets of AdvGLUE.
-    """
-    sets = robustness[robustness["kind"] == DOMAIN]
-    names = sorted(dict.fromkeys(sets["name"]), key=lambda name: name.startswith(ADVERSARIAL))
-    table = 100 * sets.pivot(index=SEEDS, columns="name", values="score")
-    table = table.loc[pd.MultiIndex.from_frame(sets[SEEDS].drop_duplicates()), names]
-    adversarial = [name for name in names if name.startswith(ADVERSARIAL)]
-    if len(adversarial) > 1:
-        table[ADVERSARIAL_MEAN] = table[adversarial].mean(axis=1)
-    return table
-
-
-def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
-    """The same table with the scores of the majority baseline, which noise does not change."""
-    return robustness.assign(score=robustness["majority"], clean=robustness["majority"])
-
-
-def fine_tuned_again(robustness: pd.DataFrame) -> str:
-    """In how many runs the models are not those of the clean scores, in words; empty where all are."""
-    runs = robustness.drop_duplicates(list(CELL))["differs"]
-    words = f"in {runs.sum()} of {len(runs)} runs the models were fine-tuned again and differ from those of Table 3"
-    return words if runs.any() else ""
 
 
 def _unlike_clean(records: list[Record], clean: pd.DataFrame) -> Iterator[str]:

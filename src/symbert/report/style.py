@@ -1,32 +1,39 @@
-"""How figures look: one place for sizes, fonts, and the colour, marker and line of each operator.
+"""How figures look: sizes, fonts, the colour, marker and line of each operator, panels, legends, and the files.
 
 Colours are Okabe and Ito's, which people with colour-blindness can tell apart; markers and dashes tell
 the same story in grey. Figures are as wide as one or two columns of a paper: no text is smaller than 8 pt in print.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from symbert.errors import ConfigError, UsageError
-from symbert.files import publish
-from symbert.operators import OPERATORS, Description, Operator
+from symbert.errors import ConfigError
+from symbert.files import publish, write_text
+from symbert.operators import OPERATORS, Operator
+from symbert.report.formats import caption_and_explanation, latex_note, latex_text
 from symbert.report.order import attentions
+from symbert.report.statistics import CONFIDENCE, FEWEST, Exits, survival_curve
 
 WIDTH, PAGE_WIDTH = 3.5, 7.0  # inches: of a column of a paper, and of its two columns
+PANEL, ROW = 2.7, 0.17  # inches: height of a panel with its labels, of a legend's row
+HANDLE, CHARACTER = 0.55, 0.064  # inches: in a legend, of a line with the space around it, of a character of a name
+NAME_CHARACTERS = 18  # of an operator in a legend
 DPI = 200
 INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
-MARK: dict[str, Any] = {"markersize": 6.5, "markeredgecolor": INK, "markeredgewidth": 0.8}  # a point to look at
-
 RC: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "figure.constrained_layout.h_pad": 0.05,
@@ -34,6 +41,7 @@ RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 9,
+    "axes.titlelocation": "left",
     "axes.labelsize": 8,
     "axes.labelcolor": INK,
     "axes.edgecolor": GREY,
@@ -44,6 +52,8 @@ RC: dict[str, Any] = {
     "axes.axisbelow": True,
     "grid.color": FAINT,
     "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.title_fontsize": 8,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "xtick.color": GREY,
@@ -52,6 +62,20 @@ RC: dict[str, Any] = {
     "lines.linewidth": 1.3,
     "pdf.fonttype": 42,
 }
+LINES: dict[str, Any] = {  # by the words that an operator's class has for its line
+    "solid": "-",
+    "dotted": (0, (1, 1)),
+    "dashed": (0, (4, 1.5)),
+    "long-dashed": (0, (7, 1.5)),
+    "dash-dot": (0, (5, 1.2, 1, 1.2)),
+    "dash-dot-dot": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
+}
+MARK: dict[str, Any] = {"markersize": 6.5, "markeredgecolor": INK, "markeredgewidth": 0.8}  # a point to look at
+MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": LINES["dotted"], "linewidth": 1.2}
+LIMIT_LINE: dict[str, Any] = {"color": "#B22222", "linestyle": LINES["dashed"], "linewidth": 1.0}
+BAND = {"alpha": 0.18, "linewidth": 0}
+BAND_LINE: dict[str, Any] = {"color": GREY, "alpha": 0.3, "linewidth": 7, "solid_capstyle": "butt"}
+TICKS = ((1, 2, 5), (1, 3), (1,))  # of each power of ten on a logarithmic axis, from many to few
 
 
 @dataclass(frozen=True)
@@ -68,54 +92,31 @@ class Look:
         return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, **face, **changes}
 
 
-LINES: dict[str, Any] = {  # by the words that an operator's class has for its line
-    "solid": "-",
-    "dotted": (0, (1, 1)),
-    "dashed": (0, (4, 1.5)),
-    "long-dashed": (0, (7, 1.5)),
-    "dash-dot": (0, (5, 1.2, 1, 1.2)),
-    "dash-dot-dot": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
-}
 SPARE = (  # looks for operators whose class describes none
     Look("#7A5C00", "<", LINES["dotted"]),
     Look("#5A3E85", ">", LINES["dashed"]),
     Look("#00604A", "h", LINES["dash-dot"]),
     Look("#8C2D04", "p", LINES["long-dashed"]),
 )
-MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": LINES["dotted"], "linewidth": 1.2}
-LIMIT_LINE: dict[str, Any] = {"color": "#B22222", "linestyle": LINES["dashed"], "linewidth": 1.0}
 
 
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """The look of each operator, in the order of tables: as its class describes it, or else one that no other has.
+class Entry(NamedTuple):
+    """A row of a legend: how the curve is drawn, and its name."""
 
-    A known operator has the same look in every figure.
+    line: dict[str, Any]
+    name: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What the function of a figure returns: the figure, without title or notes, and what its caption has to add.
+
+    `caption` says what only the data say: where they come from, stand-ins, seeds; and after an empty line an
+    explanation, which readers can do without.
     """
-    ordered, looks, spare = attentions(names), {}, cycle(SPARE)
-    for name in attentions([*OPERATORS, *ordered]):
-        own = _description(OPERATORS[name]) if name in OPERATORS else Description()
-        if own.color and own.marker and own.line:
-            looks[name] = Look(own.color, own.marker, LINES[own.line])
-        else:
-            look = next(spare)
-            linestyle = LINES[own.line] if own.line else look.linestyle
-            looks[name] = Look(own.color or look.color, own.marker or look.marker, linestyle)
-    return {name: looks[name] for name in ordered}
 
-
-def _description(operator: Operator) -> Description:
-    """The description of an operator's class; ConfigError for looks that matplotlib does not have."""
-    own = operator.description
-    unknown = {
-        "color": own.color and not is_color_like(own.color),
-        "marker": own.marker and own.marker not in Line2D.markers,
-        "line": own.line and own.line not in LINES,
-    }
-    for key, is_unknown in unknown.items():
-        if is_unknown:
-            known = ", ".join(LINES) if key == "line" else f"the {key}s of matplotlib"
-            raise ConfigError(f"{operator.path}: '{key}' is {getattr(own, key)!r}; choose from {known}")
-    return own
+    figure: Figure
+    caption: str = ""
 
 
 def house_style() -> AbstractContextManager[None]:
@@ -123,14 +124,180 @@ def house_style() -> AbstractContextManager[None]:
     return rc_context(RC)
 
 
-def save_figure(figure: Figure, output: list[Path]) -> None:
-    """Publish the figure as each output's suffix says (png, pdf); the same figure gives the same bytes."""
-    metadata = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """The look of each operator, in the order of tables: as its class describes it, or else one that no other has.
+
+    A known operator has the same look in every figure. ConfigError for looks that matplotlib does not have.
+    """
+    ordered, looks, spare = attentions(names), {}, cycle(SPARE)
+    for name in attentions([*OPERATORS, *ordered]):
+        color, marker, line = _described(OPERATORS[name]) if name in OPERATORS else ("", "", "")
+        look = Look(color, marker, LINES.get(line)) if color and marker and line else next(spare)
+        looks[name] = Look(color or look.color, marker or look.marker, LINES.get(line, look.linestyle))
+    return {name: looks[name] for name in ordered}
+
+
+def _described(operator: Operator) -> tuple[str, str, str]:
+    """Colour, marker and line of an operator as its class describes them, each empty where it does not."""
+    own = operator.description
+    for key, is_known, known in (
+        ("color", is_color_like, "the colors of matplotlib"),
+        ("marker", Line2D.markers.__contains__, "the markers of matplotlib"),
+        ("line", LINES.__contains__, ", ".join(LINES)),
+    ):
+        if (value := getattr(own, key)) and not is_known(value):
+            raise ConfigError(f"{operator.path}: '{key}' is {value!r}; choose from {known}")
+    return own.color, own.marker, own.line
+
+
+def figure_of(
+    heights: Sequence[float], entries: Sequence[Entry] = (), title: str = "", columns: int = 1
+) -> tuple[Figure, list[Axes]]:
+    """Panels (inches high with their labels) over one legend, in so many columns of a paper."""
+    longest = max((len(entry.name) for entry in entries), default=1)
+    across = max(1, int(WIDTH * columns / (HANDLE + CHARACTER * longest)))  # entries as wide as the longest
+    legend = ROW * (math.ceil(len(entries) / across) + bool(title) + 0.5)
+    rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
+    figure = Figure(figsize=(WIDTH * columns, sum(rows) + legend))
+    grid = figure.add_gridspec(len(rows), columns, height_ratios=rows)
+    if entries:
+        options = {"loc": "outside lower left", "ncols": across, "columnspacing": 1.2, "alignment": "left"}
+        figure.legend(*_handles(entries), title=title, **options)
+    return figure, [figure.add_subplot(grid[divmod(at, columns)]) for at in range(len(heights))]
+
+
+def draw_legend(panel: Axes, entries: Sequence[Entry], title: str = "") -> None:
+    """A legend of one column above a panel, which takes ROW inches of the panel's height for each of its lines."""
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.3, "borderpad": 0}
+    panel.legend(*_handles(entries), title=title, alignment="left", **place)
+
+
+def _handles(entries: Sequence[Entry]) -> tuple[list[Line2D], list[str]]:
+    return [Line2D([], [], **entry.line) for entry in entries], [entry.name for entry in entries]
+
+
+def entries_of(looks: Mapping[str, Look]) -> list[Entry]:
+    """The entries of operators."""
+    return [Entry(look.line(), name_of(name)) for name, look in looks.items()]
+
+
+def name_of(attention: str) -> str:
+    """An operator's name in a legend; a long one is cut."""
+    return attention if len(attention) <= NAME_CHARACTERS else attention[: NAME_CHARACTERS - 1] + "…"
+
+
+def band_entries(counts: Sequence[int]) -> list[Entry]:
+    """The entry of a legend that says what bands are, by the seeds of each curve; none where no curve has one."""
+    names = [
+        "95 % confidence of the mean" if max(counts) >= FEWEST else "",
+        "lowest to highest seed" + (" of two" if max(counts) >= FEWEST else "") if 2 in counts else "",
+    ]
+    return [Entry(BAND_LINE, "; ".join(filter(None, names)))] if max(counts) > 1 else []
+
+
+def prepare(panel: Axes, vertical: str) -> None:
+    """Label the axes of a panel over pre-training steps; few ticks, large steps in thousands."""
+    panel.set_xlabel("pre-training step")
+    panel.set_ylabel(vertical)
+    panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short(step)))
+    panel.yaxis.set_major_locator(MaxNLocator(6))
+    panel.margins(x=0.02, y=0.06)
+
+
+def set_log_steps(panel: Axes, first: float, last: float, most: int = 7) -> None:
+    """A logarithmic axis from the first to the last step, with at most so many round steps as plain numbers."""
+    margin = (last / first) ** 0.02
+    panel.set_xscale("log")
+    panel.set_xlim(first / margin, last * margin)
+    panel.xaxis.set_major_locator(FixedLocator(round_numbers(first, last, most)))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short(step)))
+
+
+def round_numbers(low: float, high: float, most: int) -> list[float]:
+    """Round numbers for a logarithmic axis: at most so many, unless the powers of ten alone are more."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in TICKS:
+        ticks = [tick for power in powers for digit in digits if low <= (tick := digit * 10.0**power) <= high]
+        if len(ticks) <= most:
+            break
+    return ticks
+
+
+def short(step: float) -> str:
+    """A step in few characters: 1,240 or 32.8k or 137k."""
+    if step < 10_000:
+        return f"{step:,.0f}"
+    return f"{step / 1000:.{1 if step < 100_000 else 0}f}".removesuffix(".0") + "k"
+
+
+def draw_seeds(panel: Axes, steps: Sequence[float], values: np.ndarray, look: Look, **changes: Any) -> None:
+    """Draw the mean of values (`seed step`) as a curve with a band: the 95 % t interval, of two seeds their range."""
+    mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+    if len(values) >= FEWEST:
+        from scipy.special import stdtrit  # slow to load, and one seed needs it not
+
+        half = stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2) * values.std(axis=0, ddof=1) / math.sqrt(len(values))
+        low, high = mean - half, mean + half
+    draw_band(panel, steps, mean, low, high, look, **changes)
+
+
+def draw_band(panel: Axes, steps: Sequence[float], mean: Any, low: Any, high: Any, look: Look, **changes: Any) -> None:
+    """Draw a curve, and a band around it where it has a width."""
+    if not np.array_equal(low, high):
+        panel.fill_between(steps, low, high, color=look.color, zorder=1.2, **BAND)
+    panel.plot(steps, mean, **look.line(**changes))
+
+
+def draw_survival(panel: Axes, exits: Exits, first: float, last: float, look: Look) -> None:
+    """Draw the share of runs that are on the plateau after each step, from the first step to the last.
+
+    A + stands where a run was last seen that does not leave.
+    """
+    steps, shares = survival_curve(exits)
+    steps, shares = np.concatenate([[first], steps, [last]]), np.concatenate([[1.0], shares, shares[-1:]])
+    panel.step(steps, shares, where="post", color=look.color, linestyle=look.linestyle)
+    censored = exits.steps[~exits.left]
+    heights = shares[np.searchsorted(steps, censored, side="right") - 1]
+    panel.plot(censored, heights, marker="+", color=look.color, linestyle="none")
+    panel.set_ylim(-0.05, 1.05)
+    panel.set_yticks([0, 0.5, 1])
+
+
+LATEX_FIGURE = r"""\begin{%(place)s}
+\centering
+\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{%(stem)s.pdf}
+\caption{%(caption)s}
+\label{fig:%(stem)s}
+%(note)s\end{%(place)s}
+"""
+
+
+def write_plot(plot: Plot, caption: str, output: list[Path]) -> None:
+    """Write the figure to each file in the format of its suffix: pictures (png, pdf), its caption as text, and LaTeX
+    that puts the pdf with its caption into a paper.
+
+    `caption` stands before that of the plot. The same figure gives the same bytes.
+    """
+    caption, explanation = caption_and_explanation(f"{caption} {plot.caption}")
     for path in output:
-        if path.suffix not in metadata:
-            raise UsageError(f"{path}: no figure format for '{path.suffix}'; choose from {', '.join(metadata)}")
-    for path in output:
-        picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
-        figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=metadata[path.suffix])
-        with publish(path) as temporary:
-            temporary.write_bytes(picture.getvalue())
+        if path.suffix == ".txt":
+            write_text(path, "\n\n".join(filter(None, (caption, explanation))) + "\n")
+        elif path.suffix == ".tex":
+            place = "figure*" if plot.figure.get_figwidth() > WIDTH else "figure"
+            note = latex_note(explanation) + "\n" if explanation else ""
+            parts = {"place": place, "stem": path.stem, "caption": latex_text(caption), "note": note}
+            write_text(path, LATEX_FIGURE % parts)
+        else:
+            _save(plot.figure, path)
+
+
+METADATA = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+
+
+def _save(figure: Figure, path: Path) -> None:
+    picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
+    figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])
+    with publish(path) as temporary:
+        temporary.write_bytes(picture.getvalue())

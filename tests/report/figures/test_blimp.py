@@ -8,7 +8,7 @@ from report.conftest import write
 from report.judgements import judgement
 from report.written import collected
 from symbert.operators import OPERATORS
-from symbert.report.figures.blimp import blimp_figure
+from symbert.report.figures.scores import blimp_figure
 from symbert.report.style import house_style, looks_of
 
 MIRROR = {"glue_source": "mirror", "corpus_source": "mirror", "suites": {"blimp": "b11a"}}

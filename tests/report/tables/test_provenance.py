@@ -3,7 +3,7 @@
 import json
 
 from report.written import collected
-from symbert.report.tables.provenance import provenance_table
+from symbert.report.tables.corpus import provenance_table
 
 
 def facts(runs=(), **given):

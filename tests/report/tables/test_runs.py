@@ -8,7 +8,7 @@ import pytest
 from report.written import collected
 from symbert.errors import DataError
 from symbert.report.machines import gpus, hours, read_pretrained
-from symbert.report.tables.provenance import runs_table
+from symbert.report.tables.corpus import runs_table
 
 
 def rows(*runs, hosts=()):

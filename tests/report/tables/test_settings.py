@@ -3,7 +3,7 @@
 import pytest
 
 from report.written import collected
-from symbert.report.tables.provenance import settings_table
+from symbert.report.tables.corpus import settings_table
 
 PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 PAPER |= {"corpus_source": "hub", "glue_source": "hub"}

@@ -8,13 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from symbert.configuration import ReportSettings
-from symbert.report import captions, panels, published
+from symbert.report import captions, published, style
 from symbert.report.collect import Collection
-from symbert.report.panels import Entry
-from symbert.report.plots import Plot
 from symbert.report.runs import losses_of, size_of
 from symbert.report.statistics import FEWEST, Exits, exits_of
-from symbert.report.style import GREY, MARK, Look, looks_of
+from symbert.report.style import GREY, MARK, PANEL, Entry, Look, Plot, looks_of
 
 MARKERS = 9  # along a curve
 ROW, SURVIVAL = 0.17, 0.9  # inches: of each operator in the panel of exits, which is above the largest marker; a panel
@@ -46,32 +44,26 @@ def loss_figure(runs: pd.DataFrame, settings: ReportSettings) -> Plot:
     beside = wording.other_training is None
     printed = {name: published.LOSSES[size, name] for name in losses if beside and (size, name) in published.LOSSES}
     entries = [
-        Entry(
-            looks[name].line(),
-            panels.name_of(name),
-            [exit_of(exits_of(seeds)), f"{seeds.to_numpy()[:, -1].mean():.3f}"],
-        )
+        Entry(looks[name].line(), f"{style.name_of(name)}: {exit_of(exits_of(seeds))}; {seeds.iloc[:, -1].mean():.3f}")
         for name, seeds in losses.items()
     ]
-    entries += [*panels.band_entries(counts), *[PRINTED_ENTRY] * bool(printed)]
-    has_shares = max(counts) >= FEWEST
-    heights = [panels.PANEL, ROW * (len(losses) + 0.5), *[SURVIVAL] * has_shares]
-    figure, [((curves, exits, *shares), key)] = panels.figure_of([heights], [len(entries)])
+    entries += [*style.band_entries(counts), *[PRINTED_ENTRY] * bool(printed)]
+    heights = [PANEL, ROW * (len(losses) + 0.5), *[SURVIVAL] * (max(counts) >= FEWEST)]
+    title = "median exit; final loss" if max(counts) > 1 else "exit; final loss"
+    figure, (curves, exits, *shares) = style.figure_of(heights, entries, title)
     _draw_curves(curves, losses, printed, looks)
     _draw_exits(exits, curves, losses, looks)
     for panel in shares:
         for name, seeds in losses.items():
-            panels.draw_survival(panel, exits_of(seeds), seeds.columns[0], seeds.columns[-1], looks[name])
+            style.draw_survival(panel, exits_of(seeds), seeds.columns[0], seeds.columns[-1], looks[name])
         panel.set_ylabel("on the plateau")
     steps = [step for seeds in losses.values() for step in seeds.columns]
     for panel in (curves, exits, *shares):
-        panels.set_log_steps(panel, min(steps), max(steps))
+        style.set_log_steps(panel, min(steps), max(steps))
         panel.tick_params(labelbottom=False)
         panel.set_xlabel("")
     panel.tick_params(labelbottom=True)
     panel.set_xlabel("pre-training step")
-    columns = [("median exit", 0.79), ("final loss", panels.RIGHT)]
-    panels.draw_key(key, columns, entries, panels.seeds_heading(counts))
     shown = f"BERT-{size}, on {wording.corpus}; {captions.seeds_of(max(counts))}."
     return Plot(figure, f"{shown}\n\n{wording.experiment}. {RULE}{f' {OF_SEVERAL}' if max(counts) > 1 else ''}")
 
@@ -80,11 +72,11 @@ def _draw_curves(
     panel: Axes, losses: dict[str, pd.DataFrame], printed: dict[str, tuple[float, ...]], looks: dict[str, Look]
 ) -> None:
     """Draw losses, and those that the authors `printed`; no small markers where the authors' hollow ones are."""
-    panels.prepare(panel, "validation loss (nats per token)")
+    style.prepare(panel, "validation loss (nats per token)")
     for position, (name, seeds) in enumerate(losses.items()):
         steps = seeds.columns.tolist()
         marks = [] if name in printed else _marks(steps, position / len(losses))
-        panels.draw_seeds(panel, steps, seeds.to_numpy(), looks[name], markevery=marks)
+        style.draw_seeds(panel, steps, seeds.to_numpy(), looks[name], markevery=marks)
     for name, values in printed.items():
         look = looks[name]
         panel.plot(published.LOSS_STEPS, values, zorder=3, **look.line(markeredgecolor=look.color) | HOLLOW)
@@ -96,7 +88,7 @@ def exit_of(exits: Exits) -> str:
         return "–"
     if len(exits.steps) == 1:
         return f"{exits.median:,}"
-    median, first, last = (step and panels.short(step) for step in (exits.median, exits.earliest, exits.latest))
+    median, first, last = (step and style.short(step) for step in (exits.median, exits.earliest, exits.latest))
     return f"{median or '–'} ({first}–{last or 'never'})"
 
 

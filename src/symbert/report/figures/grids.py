@@ -7,10 +7,8 @@ from matplotlib.figure import Figure
 
 from symbert.report import captions
 from symbert.report.collect import Collection
-from symbert.report.panels import draw_seeds, draw_survival, set_log_steps
-from symbert.report.plots import Plot
 from symbert.report.statistics import exits_of
-from symbert.report.style import GREY, PAGE_WIDTH, looks_of
+from symbert.report.style import GREY, PAGE_WIDTH, Plot, draw_seeds, draw_survival, looks_of, set_log_steps
 from symbert.report.tables.pretraining import place_of
 
 PANEL_HEIGHT = 1.7  # inches

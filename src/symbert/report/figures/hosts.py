@@ -4,10 +4,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from symbert.hosts import HOSTS
-from symbert.report import captions, panels
+from symbert.report import captions, style
 from symbert.report.collect import Collection
-from symbert.report.plots import Plot
-from symbert.report.style import looks_of
+from symbert.report.style import Plot, looks_of
 
 VALUES = 7  # numbers in the height of a panel, at most
 ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
@@ -22,16 +21,16 @@ def hosts_figure(data: Collection) -> Plot | None:
     courses = data.courses
     looks, counts = looks_of(attention for _, _, attention in courses), [*map(len, courses.values())]
     models = list(dict.fromkeys((host, size) for host, size, _ in courses))
-    entries = panels.entries_of(looks) + panels.band_entries(counts)
-    figure, places = panels.page_of([panels.PANEL] * len(models), entries)
+    entries = style.entries_of(looks) + style.band_entries(counts)
+    figure, places = style.figure_of([style.PANEL] * len(models), entries, columns=min(2, len(models)))
     for (host, size), panel in zip(models, places, strict=True):
         measure = HOSTS[host].measure
-        panels.prepare(panel, measure.replace("_", " "))
-        panel.set_title(f"{host}, {size}", loc="left")
+        style.prepare(panel, measure.replace("_", " "))
+        panel.set_title(f"{host}, {size}")
         for (of_host, of_size, name), seeds in courses.items():
             if (of_host, of_size) == (host, size):
-                panels.draw_seeds(panel, seeds.columns.tolist(), seeds.to_numpy(), looks[name])
-                panels.set_log_steps(panel, seeds.columns[0], seeds.columns[-1])
+                style.draw_seeds(panel, seeds.columns.tolist(), seeds.to_numpy(), looks[name])
+                style.set_log_steps(panel, seeds.columns[0], seeds.columns[-1])
         if measure == ON_LOG_AXIS:
             _set_log_values(panel)
     shown = f"Hosts but the encoder over training; {captions.seeds_of(max(counts))}."
@@ -42,7 +41,7 @@ def hosts_figure(data: Collection) -> Plot | None:
 def _set_log_values(panel: Axes) -> None:
     """A logarithmic axis of what is drawn, with round numbers; a linear one where fewer than two of them fit."""
     panel.set_yscale("log")
-    ticks = panels.round_numbers(*panel.get_ylim(), VALUES)
+    ticks = style.round_numbers(*panel.get_ylim(), VALUES)
     if len(ticks) < 2:
         panel.set_yscale("linear")
         return

@@ -1,13 +1,15 @@
-"""Tables 1 and 2: parameters of each operator and model, and the loss and time of its training."""
+"""Operators: parameters, training (Tables 1 and 2), relations that they express, and the heads of trained models."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from symbert.operators import OPERATORS
 from symbert.report import captions, order, published
+from symbert.report.anatomy import MEASURES, MODEL
 from symbert.report.collect import Collection
-from symbert.report.formats import Formula, Rounded, Table, decimal_of, table_of
+from symbert.report.formats import Formula, Table, decimal_of, table_of
 from symbert.report.runs import losses_of
 from symbert.report.speeds import SHOWN
 from symbert.report.statistics import spread
@@ -27,7 +29,7 @@ def operators_table(data: Collection) -> Table:
     """
     sizes = order.sizes(data.parameters)
     names = order.attentions(name for size in sizes for name in data.parameters[size]["attention_parameters"])
-    rows = []
+    rows, controls = [], []
     for name in names:
         operator, printed = OPERATORS.get(name), published.OPERATORS.get(name)
         counted = {size: data.parameters[size]["attention_parameters"].get(name) for size in sizes}
@@ -47,8 +49,8 @@ def operators_table(data: Collection) -> Table:
                 "exact_is_counted": None if None in exact.values() else exact.items() <= counted.items(),
             }
         )
-    control_of = {name: OPERATORS[name].description.control_of for name in names if name in OPERATORS}
-    controls = [f"{name} is {operator}" for name, operator in control_of.items() if operator]
+        if operator and operator.description.control_of:
+            controls.append(f"{name} is {operator.description.control_of}")
     caption = (
         "Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 "
         f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts."
@@ -106,63 +108,119 @@ def _saved(counts: dict[str, int], name: str) -> float | None:
     return None if name == "original" or "original" not in counts else 100 * (1 - counts[name] / counts["original"])
 
 
-OF_SEVERAL = ("pretrain_seeds", "std")  # columns that take several pre-training seeds
-SPEED = (
-    " Speed: median over rounds that take one optimizer step of each operator, in one process; of original: the median "
-    "share of the step time of original in the same round{claim}. MFU: FLOPs of the model, with its head on masked "
-    "positions only, in percent of the dense peak of the device's data sheet in that precision, a dash where none is "
-    "known. Machines: {machines}."
-)
-
-
 def training_table(data: Collection) -> Table | None:
     """Table 2, continued: what training gave and took, per model: validation loss at the last step, standard deviation
     of logits and entropy of attention before training, and speed, measured side by side.
     """
     if data.runs.empty or data.origin is not None:
         return None
-    losses, runs = losses_of(data.runs), data.runs.drop_duplicates(["size", "attention", "pretrain_seed"])
-    starts = runs.set_index(["size", "attention"])
-    speeds = data.speeds.set_index(["size", "attention"])
-    pretrain_seeds = max(map(len, losses.values()))
-    hidden = () if pretrain_seeds > 1 else OF_SEVERAL
+    losses, starts = losses_of(data.runs), data.runs.drop_duplicates(["size", "attention", "pretrain_seed"])
+    starts = starts.groupby(["size", "attention"])[["logit_std", "attention_entropy"]].agg(_mean)
+    speeds = data.speeds.set_index(["size", "attention"]).to_dict("index")
+    seeds = max(map(len, losses.values()))
     rows = []
-    for (size, attention), seeds in losses.items():
-        loss = spread(seeds.iloc[:, -1])
-        speed = speeds.loc[(size, attention)] if (size, attention) in speeds.index else {}
-        row = {
-            "size": size,
-            "attention": attention,
-            "pretrain_seeds": loss.count,
-            "validation_loss": decimal_of(loss.mean, 3),
-            "std": decimal_of(loss.deviation, 3),
-            **{name: _mean(starts.loc[[(size, attention)], name]) for name in ("logit_std", "attention_entropy")},
-            **{name: speed.get(name) for name in SHOWN},
-        }
-        row["tokens_per_second"] = decimal_of(row["tokens_per_second"], 0)
-        rows.append({key: value for key, value in row.items() if key not in hidden})
-    return table_of(rows, _caption(data, pretrain_seeds), "tab:training")
+    for (size, attention), values in losses.items():
+        loss, speed = spread(values.iloc[:, -1]), speeds.get((size, attention), {})
+        rows.append(
+            {
+                "size": size,
+                "attention": attention,
+                **({"pretrain_seeds": loss.count} if seeds > 1 else {}),
+                "validation_loss": decimal_of(loss.mean, 3),
+                **({"std": decimal_of(loss.deviation, 3)} if seeds > 1 else {}),
+                **{name: decimal_of(mean, 3) for name, mean in starts.loc[size, attention].items()},
+                **{name: speed.get(name) for name in SHOWN},
+                "tokens_per_second": decimal_of(speed.get("tokens_per_second"), 0),
+            }
+        )
+    return table_of(rows, _training_caption(data, seeds), "tab:training")
 
 
-def _mean(values: pd.Series) -> Rounded | None:
+def _mean(values: pd.Series) -> float | None:
     """The mean of what runs logged; None where none did."""
     logged = values.dropna()
-    return decimal_of(spread(logged).mean, 3) if len(logged) else None
+    return spread(logged).mean if len(logged) else None
 
 
-def _caption(data: Collection, pretrain_seeds: int) -> str:
+def _training_caption(data: Collection, seeds: int) -> str:
     wording, speeds, speed = captions.wording_of(data.settings), data.speeds, ""
     if len(speeds):
         machines = dict(zip(speeds["size"], speeds["machine"], strict=True))
         is_claimed = "shared" in set(speeds["attention"])
         claim = f" ({published.SHARED_PAPER} claims about a tenth less time for shared)" if is_claimed else ""
-        speed = SPEED.format(claim=claim, machines="; ".join(f"{size} on {it}" for size, it in machines.items()))
+        speed = (
+            " Speed: median over rounds that take one optimizer step of each operator, in one process; of original: "
+            f"the median share of the step time of original in the same round{claim}. MFU: FLOPs of the model, with "
+            "its head on masked positions only, in percent of the dense peak of the device's data sheet in that "
+            "precision, a dash where none is known. Machines: "
+            f"{'; '.join(f'{size} on {machine}' for size, machine in machines.items())}."
+        )
     of_several = (
         "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses. "
     )
     return (
-        f"Table 2, continued: what training gave and took ({captions.seeds_of(pretrain_seeds)})."
-        f"\n\n{wording.experiment}. {wording.pretraining}. {of_several if pretrain_seeds > 1 else ''}"
+        f"Table 2, continued: what training gave and took ({captions.seeds_of(seeds)})."
+        f"\n\n{wording.experiment}. {wording.pretraining}. {of_several if seeds > 1 else ''}"
         "Validation loss: nats per masked token at the last step. Logit std and attention entropy (nats): of the "
         f"untrained model, means over its layers.{speed}"
     )
+
+
+def anatomy_table(data: Collection) -> Table | None:
+    """Symmetry and directionality of the scores of heads, width of their logits, entropy of their attention and the
+    share that a token gives to itself, for each layer at the last step; the csv has all steps.
+    """
+    heads = data.anatomy
+    if heads is None:
+        return None
+    layer = [column for column in MODEL if column != "pretrain_seed"]
+    means = heads.groupby(layer, sort=False)[MEASURES].mean()
+    means = means.astype(object).map(lambda value: decimal_of(value, 3)).reset_index()
+    last = means[means["step"] == means.groupby("size")["step"].transform("max")]
+    wording, seeds = captions.wording_of(data.settings), heads["pretrain_seed"].nunique()
+    caption = (
+        f"Attention of trained models ({captions.seeds_of(seeds)}): means over the heads of each layer, on the first "
+        f"validation rows of {wording.corpus}."
+        f"\n\n{wording.experiment}. {wording.pretraining}. Symmetry: 1 where the score of two tokens is the same both "
+        "ways, −1 where it changes sign, about 0 at random; directionality: 1 where few columns of the matrix of "
+        "scores stand out, −1 where few rows do (Saponati et al. 2025, arXiv 2502.10927). Logit std over all pairs of "
+        "tokens; attention entropy in nats; own share: of a token's attention, the share that it gives to itself."
+    )
+    return Table(means, caption, "tab:anatomy", readable=last.drop(columns="step"))
+
+
+RELATIONS = ("cycle", "partner", "chain")
+
+
+def probes_table(data: Collection) -> Table | None:
+    """Share of tokens whose largest score is that of the token that they are to attend to, along a directed cycle, to
+    partners and along a chain, with and without the own position.
+    """
+    probes = data.probes
+    if probes is None:
+        return None
+    rows = [_probe_row(name, probed) for name, probed in probes.groupby("attention", sort=False)]
+    chances = sorted({f"{chance:.2f}" for chance in probes[probes["relation"].isin(RELATIONS)]["chance"]})
+    caption = (
+        "Relations between 16 tokens that one head learns: the share of tokens whose largest score is that of their "
+        "target, the next of a directed cycle or of a chain, or a partner; others: no token may attend to itself. "
+        "Lookups: the share of right answers."
+        "\n\nIn brackets the exact 95 % interval over the tokens of five relations. Chance gives "
+        f"{' or '.join(chances)}. Steps: the median until all tokens of a relation were right, over those of all "
+        "relations that were learned. A symmetric score cannot point along a cycle. Lookups of one "
+        "layer (recall of eight pairs, fuzzy with noisy keys, induction): the share of right answers when a training "
+        "ends, at 0.9 or after 200 steps, with the lowest and highest of five seeds, and the median of the steps; "
+        "chance gives 0.03."
+    )
+    return table_of(rows, caption, "tab:probes")
+
+
+def _probe_row(name: str, probed: pd.DataFrame) -> dict[str, Any]:
+    cells = {}
+    for probe in probed.itertuples():
+        column = f"{probe.relation}{' others' if probe.own_position == 'no' else ''}"
+        cells[column] = f"{probe.share:.2f} [{probe.low:.2f}, {probe.high:.2f}]"
+        if probe.relation not in RELATIONS and not pd.isna(probe.steps):
+            cells[column] += f" in {probe.steps:.0f}"
+    probed = probed[probed["relation"].isin(RELATIONS)]
+    return {"attention": name, **cells, "steps": decimal_of(probed["steps"].median(), 0)}

@@ -1,17 +1,19 @@
-"""Table `robustness`: clean scores, what noise leaves of them, and scores on out-of-domain sets."""
+"""Robustness: clean scores, scores on noise and the points that it takes, and scores on out-of-domain sets."""
 
 from typing import Any
 
 import pandas as pd
 
-from symbert.configuration import ReportSettings
-from symbert.report import captions, published, robustness
+from symbert.report import captions, published
 from symbert.report.collect import Collection
 from symbert.report.formats import DAGGER, Table, best_of, table_of
-from symbert.report.statistics import is_inferred_from, spread
+from symbert.report.robustness import CELL, DOMAIN, KINDS, NOISE, level_name
+from symbert.report.statistics import SEEDS, glue_scores, is_inferred_from, spread
+from symbert.report.tables.scores import MAJORITY
 
+ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
-LEAD = 1.0  # percentage points above the majority baseline: with less, a dash stands for what is lost
+LEAD = 1.0  # percentage points above the majority baseline: with less, a dash stands for the share that is lost
 LETTERS = {
     "swap": "swapped with a neighbour",
     "drop": "dropped",
@@ -19,10 +21,54 @@ LETTERS = {
     "keyboard": "hit one key beside",
     "mixed": "swapped, dropped, followed by another or hit one key beside",
 }
-CLAIM = (
-    f"{published.SHARED_PAPER} claims that shared generalises better on noisy and out-of-domain data; its abstract "
-    "names neither the noise nor the sets."
-)
+
+
+def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
+    """The shares of each kind of noise, rising."""
+    noise = robustness[robustness["kind"] == NOISE]
+    shares = {kind: sorted(set(noise.loc[noise["name"] == kind, "share"])) for kind in KINDS}
+    return {kind: values for kind, values in shares.items() if values}
+
+
+def noise_scores(robustness: pd.DataFrame) -> pd.DataFrame:
+    """Scores in percent, a row per model and seed: `clean`, then one column per kind and share of noise.
+
+    Each is the mean of the score columns that have noise; empty where none has.
+    """
+    labels = [level_name(kind, share) for kind, shares in noise_levels(robustness).items() for share in shares]
+    if not labels:
+        return pd.DataFrame()
+    levels = {label: robustness[robustness["label"] == label] for label in labels}
+    first = levels[labels[0]]
+    levels = {"clean": first.assign(score=first["clean"]), **levels}
+    return pd.DataFrame({label: glue_scores(level) for label, level in levels.items()})
+
+
+def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
+    """Scores in percent, a row per model and seed, a column per out-of-domain set; empty without any.
+
+    `adv_mean` is the mean of several sets of AdvGLUE.
+    """
+    sets = robustness[robustness["kind"] == DOMAIN]
+    names = sorted(dict.fromkeys(sets["name"]), key=lambda name: name.startswith(ADVERSARIAL))
+    table = 100 * sets.pivot(index=SEEDS, columns="name", values="score")
+    table = table.loc[pd.MultiIndex.from_frame(sets[SEEDS].drop_duplicates()), names]
+    adversarial = [name for name in names if name.startswith(ADVERSARIAL)]
+    if len(adversarial) > 1:
+        table[ADVERSARIAL_MEAN] = table[adversarial].mean(axis=1)
+    return table
+
+
+def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
+    """The same table with the scores of the majority baseline, which noise does not change."""
+    return robustness.assign(score=robustness["majority"], clean=robustness["majority"])
+
+
+def fine_tuned_again(robustness: pd.DataFrame) -> str:
+    """In how many runs the models are not those of the clean scores, in words; empty where all are."""
+    runs = robustness.drop_duplicates(list(CELL))["differs"]
+    words = f"in {runs.sum()} of {len(runs)} runs the models were fine-tuned again and differ from those of Table 3"
+    return words if runs.any() else ""
 
 
 def robustness_table(data: Collection) -> Table | None:
@@ -32,11 +78,16 @@ def robustness_table(data: Collection) -> Table | None:
 
     A row per model, its mean over seeds, and one of the standard deviations.
     """
-    if data.robustness is None:
-        return None
     measured = data.robustness
-    baseline = _scores(robustness.baseline_scores(measured)).iloc[0]
-    scores = _with_drops(_scores(measured), baseline, robustness.noise_levels(measured))
+    if measured is None:
+        return None
+    scores, baseline = _scores(measured), _scores(baseline_scores(measured)).iloc[0]
+    for kind, shares in noise_levels(measured).items():  # what the largest share of each noise takes
+        most = level_name(kind, shares[-1])
+        drop, lead = scores["clean"] - scores[most], scores["clean"] - baseline["clean"]
+        place = scores.columns.get_loc(most) + 1
+        scores.insert(place, f"{kind}_{DROP}", drop)
+        scores.insert(place + 1, f"{kind}_{LOST}", (100 * drop / lead).where(lead >= LEAD))
     rows, sizes, marked = [], [], set()
     for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
         own = measured[(measured["size"] == size) & (measured["attention"] == attention)]
@@ -47,11 +98,13 @@ def robustness_table(data: Collection) -> Table | None:
         sizes += [size, None][: len(of_model)]
     rows.append({"model": "majority baseline"} | {column: baseline.get(column) for column in scores})
     less_is_better = [column for column in scores if column.endswith((DROP, LOST))]
+    stand_ins = scores if measured.loc[measured["kind"] == NOISE, "stand_in"].any() else ()
+    sets = {*measured.loc[measured["kind"] == DOMAIN, "label"], ADVERSARIAL_MEAN}
     return table_of(
         rows,
-        _caption(data.trained, measured, data.settings),
+        _caption(data, measured),
         "tab:robustness",
-        names=_headings(measured, list(scores)),
+        names={column: f"{column} (stand-in)" for column in stand_ins if column not in sets},
         best=best_of(rows, [*sizes, None], scores, lowest=less_is_better) if is_inferred_from(data.trained) else (),
         marked=marked,
     )
@@ -59,19 +112,8 @@ def robustness_table(data: Collection) -> Table | None:
 
 def _scores(measured: pd.DataFrame) -> pd.DataFrame:
     """Noise and out-of-domain sets side by side, a row per model and seed."""
-    parts = [robustness.noise_scores(measured), robustness.domain_scores(measured)]
+    parts = [noise_scores(measured), domain_scores(measured)]
     return pd.concat([part for part in parts if len(part)], axis=1)
-
-
-def _with_drops(scores: pd.DataFrame, baseline: pd.Series, levels: dict[str, list[float]]) -> pd.DataFrame:
-    """Add what the largest share of each noise takes: in points, and of the clean score's lead over the baseline."""
-    for kind, shares in levels.items():
-        most = robustness.level_name(kind, shares[-1])
-        drop, lead = scores["clean"] - scores[most], scores["clean"] - baseline["clean"]
-        place = scores.columns.get_loc(most) + 1
-        scores.insert(place, f"{kind}_{DROP}", drop)
-        scores.insert(place + 1, f"{kind}_{LOST}", (100 * drop / lead).where(lead >= LEAD))
-    return scores
 
 
 def _rows(model: str, seeds: pd.DataFrame) -> list[dict[str, Any]]:
@@ -87,50 +129,38 @@ def _rows(model: str, seeds: pd.DataFrame) -> list[dict[str, Any]]:
     return [means, {"model": f"{model}, std"} | deviations] if len(units) > 1 else [means]
 
 
-def _headings(measured: pd.DataFrame, columns: list[str]) -> dict[str, str]:
-    """New headings for the scores of stand-in tasks; out-of-domain sets are what they are called."""
-    noise, sets = (measured[measured["kind"] == kind] for kind in (robustness.NOISE, robustness.DOMAIN))
-    others = {*sets["label"], robustness.ADVERSARIAL_MEAN}
-    stand_ins = columns if noise["stand_in"].any() else []
-    return {column: f"{column} (stand-in)" for column in stand_ins if column not in others}
-
-
-def _caption(clean: pd.DataFrame, measured: pd.DataFrame, settings: ReportSettings) -> str:
-    tested = {robustness.NOISE: "noisy evaluation rows", robustness.DOMAIN: "out-of-domain sets"}
-    kinds = " and on ".join(words for kind, words in tested.items() if kind in set(measured["kind"]))
-    notes = [
-        captions.of_scores(f"Robustness at step {settings.steps:,}: scores on {kinds}", settings, clean),
-        *(_noise_notes(measured) if robustness.noise_levels(measured) else []),
-        *(_domain_notes(measured) if robustness.DOMAIN in set(measured["kind"]) else []),
-        "Majority baseline: the most frequent training class, or mean grade, for every row.",
-        CLAIM,
+def _caption(data: Collection, measured: pd.DataFrame) -> str:
+    clean, settings, levels = data.trained, data.settings, noise_levels(measured)
+    sets = measured[measured["kind"] == DOMAIN].drop_duplicates("label")
+    kinds = " and on ".join(["noisy evaluation rows"] * bool(levels) + ["out-of-domain sets"] * bool(len(sets)))
+    notes = [captions.of_scores(f"Robustness at step {settings.steps:,}: scores on {kinds}", settings, clean)]
+    if levels:
+        columns = ", ".join(dict.fromkeys(measured.loc[measured["kind"] == NOISE, "column"]))
+        shares = ", ".join(f"{100 * share:g}" for share in sorted(set().union(*levels.values())))
+        letters = "; ".join(f"{LETTERS.get(kind, kind)} ({kind})" for kind in levels)
+        notes.append(
+            f"Clean: mean of the columns that have noise ({columns}); beside it the same with {shares} % of the "
+            f"letters {letters}. Drop: points that the largest share takes; lost: as much in percent of the clean "
+            f"score's lead over the majority baseline, a dash where a seed leads by less than {LEAD:g} point."
+        )
+    if len(sets):
+        described = []
+        for row in sets.itertuples():
+            rows = f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"
+            described.append(f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {rows})")
+        mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(ADVERSARIAL)) > 1 else ""
+        notes.append(
+            f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(described)}{mean}."
+        )
+    notes += [
+        MAJORITY,
+        f"{published.SHARED_PAPER} claims that shared generalises better on noisy and out-of-domain data; its abstract "
+        "names neither the noise nor the sets.",
     ]
-    if again := robustness.fine_tuned_again(measured):
+    if again := fine_tuned_again(measured):
         notes.append(f"{again[0].upper()}{again[1:]}.")
     if measured["constant_prediction"].eq(True).any():
         notes.append(f"{DAGGER} One class is predicted throughout by a seed that it is the mean of.")
     if clean["pretrain_seed"].nunique() > 1:
         notes.append("Standard deviations are over pre-training seeds, of the means over fine-tuning seeds.")
     return " ".join(notes)
-
-
-def _noise_notes(measured: pd.DataFrame) -> list[str]:
-    levels = robustness.noise_levels(measured)
-    columns = list(dict.fromkeys(measured.loc[measured["kind"] == robustness.NOISE, "column"]))
-    shares = ", ".join(f"{100 * share:g}" for share in sorted(set().union(*levels.values())))
-    return [
-        f"Clean: mean of the columns that have noise ({', '.join(columns)}); beside it the same with {shares} % of the "
-        f"letters {'; '.join(f'{LETTERS.get(kind, kind)} ({kind})' for kind in levels)}.",
-        "Drop: points that the largest share takes; lost: as much in percent of the clean score's lead over the "
-        f"majority baseline, a dash where a seed leads by less than {LEAD:g} point.",
-    ]
-
-
-def _domain_notes(measured: pd.DataFrame) -> list[str]:
-    sets = measured[measured["kind"] == robustness.DOMAIN].drop_duplicates("label")
-    described = []
-    for row in sets.itertuples():
-        rows = f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"
-        described.append(f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {rows})")
-    mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(robustness.ADVERSARIAL)) > 1 else ""
-    return [f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(described)}{mean}."]
