@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 import random
 import statistics
 from collections import defaultdict
@@ -10,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,11 +33,13 @@ from symbert.report.statistics import (
     first_crossing,
     glue_scores,
     holm,
+    loss_contrasts,
     median_exit,
     p_in_words,
     paired_interval,
     permutation_test,
     plateau_exit,
+    sign_flip_test,
     spread,
     survival_curve,
     task_scores,
@@ -246,6 +250,31 @@ def test_above_16384_splits_so_many_are_drawn_and_the_observed_one_is_among_them
         vectorized=True,
     ).pvalue
     assert 0.02 < exact < 0.9 and permutation_test(ours, theirs)[0] == pytest.approx(exact, abs=0.015)
+
+
+@given(st.lists(hundredths, min_size=2, max_size=7).map(np.array))
+@settings(max_examples=60)
+def test_the_paired_p_value_counts_every_choice_of_signs_with_ties(differences):
+    whole = [round(100 * value) for value in differences]
+    sums = [abs(sum(map(operator.mul, signs, whole))) for signs in itertools.product((1, -1), repeat=len(whole))]
+    assert sign_flip_test(differences) == sum(total >= sums[0] for total in sums) / len(sums)
+
+
+def test_last_losses_are_paired_by_seed_and_corrected_within_a_size():
+    """Runs of a seed differ by 0.1 give or take 0.02, seeds by one: unpaired nothing would show."""
+    start = np.arange(6.0)
+    ends = {"original": start, "pairwise": start - 0.1 + 0.02 * drawn(6, mean=0), "shared": start + drawn(6)}
+    losses = {("tiny", name): pd.DataFrame({50: 9.0, 100: end}, index=range(1, 7)) for name, end in ends.items()}
+    found = loss_contrasts(losses, None)
+    pairwise, shared = (found["tiny", name, "original"] for name in ("pairwise", "shared"))
+    difference = ends["pairwise"] - ends["original"]
+    assert (pairwise.seeds, pairwise.p) == (6, 2 / 64) and pairwise.holm_p == holm([pairwise.p, shared.p])[0]
+    assert pairwise.difference == pytest.approx(difference.mean())
+    assert pairwise.interval == pytest.approx(stats.ttest_1samp(difference, 0).confidence_interval(0.95))
+    assert loss_contrasts(losses, [["pairwise", "original"]])["tiny", "pairwise", "original"].is_significant
+    few = {model: table.loc[:2] for model, table in losses.items()}
+    other = losses | {("tiny", "original"): losses["tiny", "original"].rename({6: 7})}
+    assert loss_contrasts(few, None) == loss_contrasts(other, None) == {}
 
 
 def test_models_that_do_not_differ_have_p_one_even_if_their_scores_were_summed_in_another_order():

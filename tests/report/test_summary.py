@@ -202,6 +202,13 @@ def test_a_difference_of_exits_is_supported_where_its_test_shows_it(sentences, l
     assert supported.endswith("; all else is undecided: there are no scores.")
 
 
+def test_a_difference_of_last_losses_is_supported_where_the_paired_test_shows_it(sentences):
+    original = [500, 550, 600, 650, 500, 550, 600]
+    *_, supported = sentences(exits={"original": original, "pairwise": [step + 10 for step in original]})
+    assert "a higher validation loss of tiny-pairwise than of tiny-original (0.0" in supported
+    assert "nats, corrected p 0.0156)" in supported
+
+
 def test_exits_are_equal_where_the_interval_of_their_ratio_says_so(sentences):
     steps = [500, 550, 500, 550, 500, 550]
     *_, supported = sentences(exits={"original": steps, "pairwise": steps[::-1]})

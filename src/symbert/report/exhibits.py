@@ -30,6 +30,7 @@ from symbert.report.tables.pretraining import (
     exits_table,
     grid_exits_table,
     hosts_table,
+    losses_table,
     milestones_table,
 )
 from symbert.report.tables.robustness import robustness_table
@@ -113,6 +114,7 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("milestones", milestones_table, "Milestones"),
         Exhibit("table2_training", training_table, "Table 2, continued: training"),
         Exhibit("exits", exits_table, "Exits from the plateau"),
+        Exhibit("losses", losses_table, "Differences of validation losses"),
     ],
     "Robustness": [
         Exhibit(

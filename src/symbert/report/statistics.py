@@ -5,7 +5,7 @@ pre-training seed. Where there are several, the unit is a pre-training seed and 
 seeds: fine-tunings of one pre-trained model are no independent draws of its operator, and counted as such they would
 make every interval too narrow (Hurlbert, "Pseudoreplication and the design of ecological field experiments", 1984; for
 BERT: Sellam et al., "The MultiBERTs", 2022). One score of each comparison is tested, the GLUE score, by
-`permutation_test`; docs/glue.md says why. The others are described by intervals.
+`permutation_test`; docs/report.md says why. The others are described by intervals.
 
 How long runs stay on the plateau is a right-censored time: a run that leaves has the step of its exit, by
 `plateau_exit`; of one that stays it is known that its exit would come after its last step.
@@ -197,6 +197,21 @@ def permutation_test(ours: Values, theirs: Values) -> tuple[float, float]:
         return float(test.pvalue), 1 / (1 + ARRANGEMENTS)
     distances = test.null_distribution
     return float(test.pvalue), float((distances == distances.max()).mean())
+
+
+def sign_flip_test(differences: Values) -> float:
+    """p of a two-sided test that paired differences are as likely below zero as above.
+
+    It is the share of all choices of signs, 32 of five differences, whose mean is at least as far from zero (Fisher,
+    "The Design of Experiments", 1935); ties count. Of more than 14 differences choices are drawn as splits are.
+    """
+    from scipy.stats import permutation_test
+
+    def distance(sample: Values, axis: int) -> Values:
+        return np.abs(sample.mean(axis=axis)).round(DECIMALS)
+
+    options = {"permutation_type": "samples", "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
+    return float(permutation_test((np.sort(differences),), distance, vectorized=True, **options).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -494,24 +509,60 @@ def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
     return ExitComparison(count, ratio, *bounds, p_value, p_value)
 
 
-def exit_contrasts(
-    losses: Mapping[tuple[str, str], pd.DataFrame], named: Sequence[Sequence[str]] | None
-) -> dict[tuple[str, str, str], ExitComparison]:
-    """The exits of models compared, by size, operator and reference, corrected within a size; from losses by size and
-    operator, where both operators have the same three seeds or more.
+Losses = Mapping[tuple[str, str], pd.DataFrame]  # by size and operator: a row per pre-training seed, a column per step
+Contrast = tuple[str, str, str]  # size, operator and reference
+
+
+def exit_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dict[Contrast, ExitComparison]:
+    """The exits of models compared, corrected within a size.
 
     `named` are the pairs that were named beforehand; None compares each operator with the first of its size.
     """
-    contrasts = {}
+    contrasts: dict[Contrast, ExitComparison] = {}
+    for pairs in _pairs(losses, named):
+        results = compare_exits((exits_of(ours), exits_of(theirs)) for ours, theirs in pairs.values())
+        contrasts |= zip(pairs, results, strict=True)
+    return contrasts
+
+
+@dataclass(frozen=True)
+class LossComparison:
+    """The last validation loss of a model less that of its reference (nats), paired by pre-training seed: runs of a
+    seed start from equal shared parameters, and see the same batches and masks."""
+
+    seeds: int
+    difference: float  # the mean
+    interval: Interval  # 95 %
+    p: float  # of the sign-flip test
+    holm_p: float  # with Holm's correction within a size
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the test, corrected, shows a difference."""
+        return self.holm_p <= LEVEL + NOISE
+
+
+def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dict[Contrast, LossComparison]:
+    """The last losses of models compared; the pairs are those of `exit_contrasts`."""
+    contrasts: dict[Contrast, LossComparison] = {}
+    for pairs in _pairs(losses, named):
+        differences = [(ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy() for ours, theirs in pairs.values()]
+        p_values = [sign_flip_test(values) for values in differences]
+        for pair, values, *p in zip(pairs, differences, p_values, holm(p_values), strict=True):
+            contrasts[pair] = LossComparison(len(values), spread(values).mean, paired_interval(values), *p)
+    return contrasts
+
+
+def _pairs(
+    losses: Losses, named: Sequence[Sequence[str]] | None
+) -> Iterator[dict[Contrast, tuple[pd.DataFrame, pd.DataFrame]]]:
+    """For each size the losses of operators and their references, where both have the same three seeds or more."""
     for size in dict.fromkeys(size for size, _ in losses):
         names = attentions(name for of, name in losses if of == size)
-        pairs = [(name, names[0]) for name in names[1:]] if named is None else named
-        models = {pair: (losses[size, pair[0]], losses[size, pair[1]]) for pair in map(tuple, pairs)}
-        whole = {
-            pair: [exits_of(model) for model in both]
-            for pair, both in models.items()
-            if len(both[0]) >= FEWEST and both[0].index.equals(both[1].index)
+        wanted = [(name, names[0]) for name in names[1:]] if named is None else named
+        pairs = {(size, model, other): (losses[size, model], losses[size, other]) for model, other in wanted}
+        yield {
+            pair: (ours, theirs)
+            for pair, (ours, theirs) in pairs.items()
+            if len(ours) >= FEWEST and ours.index.equals(theirs.index)
         }
-        results = compare_exits(whole.values())
-        contrasts |= {(size, *pair): result for pair, result in zip(whole, results, strict=True)}
-    return contrasts

@@ -17,6 +17,7 @@ from symbert.report.statistics import (
     ExitComparison,
     comparisons,
     exit_contrasts,
+    loss_contrasts,
     p_in_words,
     stand_in_names,
 )
@@ -33,7 +34,8 @@ EXITS = {  # from the plateau, by the verdict on the time to them
 def summary(data: Collection) -> list[str]:
     """What was compared, on what, and what the data support: a difference to original in the headline score where the
     primary test with Holm's correction shows it, one in the exit from the plateau where the log-rank test with Holm's
-    correction and the interval of the ratio of medians agree, which takes five pre-training seeds.
+    correction and the interval of the ratio of medians agree, which takes five pre-training seeds, and one in the last
+    validation loss where the sign-flip test with Holm's correction shows it, which takes six.
     """
     return [_compared(data), _trained_on(data), _supported(data)]
 
@@ -79,7 +81,7 @@ def _supported(data: Collection) -> str:
     """The differences that tests support, and why there are no others."""
     unscored = "judgements of minimal pairs are not tested" if data.blimp is not None else "there are no scores"
     found = [*map(_of_scores, data.scored)] or [([], unscored)]
-    found.append(_of_exits(data))
+    found.append(_of_losses(data))
     shown = [words for differences, _ in found for words in differences]
     reasons = "; ".join(dict.fromkeys(reason for _, reason in found if reason))
     if not shown:
@@ -119,11 +121,17 @@ def _score_in_words(one: Comparison) -> str:
     return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {p_in_words(one.holm_p)})"
 
 
-def _of_exits(data: Collection) -> tuple[list[str], str]:
-    """Differences of exits from the plateau that tests support; where there are none, why."""
+def _of_losses(data: Collection) -> tuple[list[str], str]:
+    """Differences of exits from the plateau and of last losses that tests support; where there are none, why."""
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.settings.contrasts)
     shown = [_exit_in_words(*names, result) for names, result in contrasts.items() if result.verdict in EXITS]
+    shown += [
+        f"a {'higher' if result.difference > 0 else 'lower'} validation loss of {size}-{model} than of "
+        f"{size}-{reference} ({abs(result.difference):.3f} nats, corrected p {p_in_words(result.holm_p)})"
+        for (size, model, reference), result in loss_contrasts(models, data.settings.contrasts).items()
+        if result.is_significant
+    ]
     if not models:
         return [], "no test compares the losses of other hosts" if data.hosts is not None else "there are no losses"
     if shown:

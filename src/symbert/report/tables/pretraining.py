@@ -24,6 +24,7 @@ from symbert.report.statistics import (
     exit_contrasts,
     exits_of,
     first_crossing,
+    loss_contrasts,
     mean_curves,
     median_exit,
     p_in_words,
@@ -171,6 +172,33 @@ def _numbers(exits: Exits) -> Row:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def losses_table(data: Collection) -> Table | None:
+    """Differences of the last validation loss, paired by pre-training seed, from three seeds on."""
+    contrasts = loss_contrasts(losses_of(data.runs), data.settings.contrasts) if data.pretrain_seeds else {}
+    if not contrasts:
+        return None
+    rows = [
+        {
+            **dict(zip(("size", "model", "reference"), contrast, strict=True)),
+            "seeds": result.seeds,
+            "difference": decimal_of(result.difference, 3),
+            "low": decimal_of(result.interval.low, 3),
+            "high": decimal_of(result.interval.high, 3),
+            "p": decimal_of(result.p, 4),
+            "holm_p": decimal_of(result.holm_p, 4),
+        }
+        for contrast, result in contrasts.items()
+    ]
+    caption = (
+        "Differences of the last validation loss: model less reference, nats per masked token. "
+        f"{captions.pretraining_of(data.settings, len(data.pretrain_seeds))}\n\nPaired by pre-training seed: runs of a "
+        "seed start from equal shared parameters, and see the same batches and masks. Low and high: Student’s 95 % "
+        "interval of the mean. p: two-sided sign-flip test over all choices of signs, of which three seeds cannot have "
+        "less than 0.25, five 0.0625, and six 0.03125; Holm: corrected for the comparisons of a size."
+    )
+    return table_of(rows, caption, "tab:losses")
 
 
 POINTS = (
