@@ -56,7 +56,6 @@ def test_the_report_has_every_exhibit_in_every_format_the_page_and_the_record(fi
         "claims",
         "corpus",
         "exits",
-        "losses",
         "milestones",
         "provenance",
         "robustness",
