@@ -7,6 +7,7 @@ it; tests/test_paths.py declares which results it changes. Imports no torch.
 
 import os
 import types
+from collections.abc import Iterator
 from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -18,7 +19,7 @@ from msgspec import Meta, to_builtins
 from symbert import operators, sizes
 from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import hash_of, read_json
+from symbert.files import hash_of
 from symbert.glue import tasks
 from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.tasks import (
@@ -281,11 +282,13 @@ class Common(Settings):
     precision: Precision
 
 
-def section(own: type[Settings], *stages: type[Settings]) -> type[Settings]:
-    """A section that has keys of its own and those of these stages' settings, but for those that stand at the top."""
+def section(own: type[Settings], *stages: type[Settings], every: bool = True) -> type[Settings]:
+    """A section that has keys of its own and those of these stages' settings, all of them or any, but for those that
+    stand at the top."""
     keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
     read = [(key, kind) for key, kind in keys.items() if key not in Common.__struct_fields__]
-    return msgspec.defstruct(own.__name__, read, bases=(own,))
+    fields = read if every else [(key, kind, msgspec.UNSET) for key, kind in read]
+    return msgspec.defstruct(own.__name__, fields, bases=(own,))
 
 
 class ChosenFilter(Filter):
@@ -372,13 +375,6 @@ class OwnTask(Settings):
     kind: Literal["classification", "regression"] = "classification"
 
 
-def some_of(name: str, *stages: type[Settings]) -> type[Settings]:
-    """Any of the keys of these stages' settings, but for those that stand at the top."""
-    keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
-    some = [(key, kind, msgspec.UNSET) for key, kind in keys.items() if key not in Common.__struct_fields__]
-    return msgspec.defstruct(name, some, bases=(Settings,))
-
-
 class Curve(Settings):
     """Figure 3: scores over checkpoints."""
 
@@ -452,10 +448,10 @@ class Configuration(Common):
     corpus: Corpus
     parallel: ParallelText | None
     pretrain: section(Execution, PretrainSettings)
-    hosts: dict[Literal[tuple(OTHERS)], some_of("OwnTraining", PretrainSettings)]
+    hosts: dict[Literal[tuple(OTHERS)], section(Settings, PretrainSettings, every=False)]
     glue: section(Tasks, TaskSettings, GlueSettings)
     suites: dict[
-        Literal[tuple(suite.name for suite in BESIDE_GLUE)], some_of("OwnProtocol", TaskSettings, GlueSettings)
+        Literal[tuple(suite.name for suite in BESIDE_GLUE)], section(Settings, TaskSettings, GlueSettings, every=False)
     ]
     rates: Rates
     operators: dict[str, dict[str, Any]]
@@ -469,11 +465,6 @@ class Configuration(Common):
 
 
 Kind = TypeVar("Kind", bound=Settings)
-
-
-def read_settings(path: Path, kind: type[Kind]) -> Kind:
-    """The settings of class `kind` in a JSON file; ConfigError names the file and the key."""
-    return settings_from(read_json(path, dict), kind, str(path))
 
 
 def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True) -> Kind:
@@ -520,11 +511,6 @@ def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
 # What a configuration says.
 
 
-# What `corpus.filter: none` stands for.
-UNUSED = {key: marks["unused"] for key, marks in marks_of(Filter).items()}
-NO_FILTER: Config = {"rules": [], "max_bad_fraction": 0.0, **UNUSED}
-
-
 def merge(base: Config, changes: Config) -> Config:
     """`base` with nested `changes`, as Snakemake merges configurations."""
     nested = {
@@ -552,7 +538,7 @@ def annotations_of(config: Config) -> str:
 
 
 def has_filter(config: Config, rule: str) -> bool:
-    """Whether one of `symbert.corpus.filters.FILTERS` is chosen."""
+    """Whether one of `symbert.corpus.filters` is chosen."""
     return rule in config["corpus"]["filter"]["rules"]
 
 
@@ -561,33 +547,21 @@ def needs_harmful_model(config: Config) -> bool:
     return annotations_of(config) == "computed" and has_filter(config, "perplexity")
 
 
-def _training(config: Config, stage: str, kind: type[Kind]) -> Kind:
-    """Settings whose keys stand in the section of a stage, or at the top of the configuration."""
-    common = {**config, **config[stage]}
-    return settings_from({key: common[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
+def _settings_of(config: Config, stage: str, kind: type[Kind], own: Config) -> Kind:
+    """Settings whose keys stand in the section of a stage, or at the top of the configuration, but for `own` ones."""
+    values = {**config, **config[stage], **own}
+    return settings_from({key: values[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
 
 
 def training_of(config: Config, host: str, swept: Config | None = None) -> PretrainSettings:
     """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it, and those
     that are swept."""
-    own = {**config["hosts"].get(host, {}), **(swept or {})}
-    return _training({**config, "pretrain": {**config["pretrain"], **own}}, "pretrain", PretrainSettings)
-
-
-def training_key(config: Config, host: str, key: str) -> str:
-    """Where a value of `training_of` stands in the configuration."""
-    return f"hosts.{host}.{key}" if key in config["hosts"].get(host, {}) else f"pretrain.{key}"
-
-
-def other_hosts(config: Config) -> list[str]:
-    """The hosts beside the encoder."""
-    return [host for host in OTHERS if host in config["sweep"]["hosts"]]
+    return _settings_of(config, "pretrain", PretrainSettings, {**config["hosts"].get(host, {}), **(swept or {})})
 
 
 def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
-    own = config["suites"].get(suite, {})
-    return _training({**config, "glue": {**config["glue"], **own}}, "glue", kind)
+    return _settings_of(config, "glue", kind, config["suites"].get(suite, {}))
 
 
 def protocol_of_pairs(config: Config) -> Config:
@@ -596,14 +570,17 @@ def protocol_of_pairs(config: Config) -> Config:
     return {key: value for key, value in values.items() if key != "allow_partial"}
 
 
+UNUSED = {key: marks["unused"] for key, marks in marks_of(Filter).items()}
+NO_FILTER: Config = {"rules": [], "max_bad_fraction": 0.0, **UNUSED}  # what `corpus.filter: none` stands for
+
+
 def filter_of(config: Config) -> Config:
     """The choice of documents, but for who annotates them.
 
     Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
     filters are in their own order.
     """
-    chosen = config["corpus"]["filter"]
-    rules = [rule for rule in FILTERS if rule in chosen["rules"]]
+    chosen, rules = config["corpus"]["filter"], [rule for rule in FILTERS if has_filter(config, rule)]
     readers = {key: marks["filter"] for key, marks in marks_of(Filter).items()}
     return {**{key: chosen[key] if readers[key] in rules else UNUSED[key] for key in readers}, "rules": rules}
 
@@ -620,98 +597,73 @@ def robustness_of(config: Config) -> Config:
     }
 
 
+def finetuned_pretrain_seeds(config: Config) -> list[int]:
+    """The pre-training seeds whose models are fine-tuned."""
+    chosen = config["sweep"]["finetuned_pretrain_seeds"]
+    return config["sweep"]["pretrain_seeds"] if chosen is None else chosen
+
+
 def report_of(config: Config) -> Config:
-    """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's."""
-    chosen, rules = filter_of(config), config["corpus"]["filter"]["rules"]
-    applied = {key: chosen[key] if marks["filter"] in rules else None for key, marks in marks_of(Filter).items()}
+    """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's.
+
+    Keys are left out that say nothing: of suites where GLUE is the only one, of hosts where the encoder is, and so on.
+    """
+    sweep, filters = config["sweep"], filter_of(config)
     pretrain = _compared(config, "pretrain", PretrainSettings)
+    axes = [list(axes) for axes in product(sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
+    runs = axes if ENCODER in sweep["hosts"] else []
+    scored = [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
+    others = [host for host in OTHERS if host in sweep["hosts"]]
+    has_stand_in = any(not HOSTS[host].reads_corpus for host in others) and config["parallel"] is None
+    suites = {
+        suite.name: hash_of(values_of(protocol_of(config, suite.name, GlueSettings)))
+        if suite.tasks
+        else hash_of(protocol_of_pairs(config))
+        for suite in BESIDE_GLUE
+        if suite.name in sweep["suites"]
+    }
+    overrides = {
+        f"{section}.{name}.{key}": value
+        for section in ("suites", "hosts")
+        for name, keys in config[section].items()
+        for key, value in keys.items()
+        if name in sweep[section]
+    }
+    optional = {
+        "suites": suites,
+        "host_runs": [[host, *run] for host in others for run in axes],
+        "host_steps": {host: training_of(config, host).steps for host in others},
+        "stand_in_text": has_stand_in,
+        "overrides": overrides,
+    }
+    bounds = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
     return {
         "experiment": experiment_name(config),
         "scale": Path(config["scale"]).stem,
         "corpus_source": source_of(config, "corpus"),
         "glue_source": source_of(config, "glue"),
         "recipe": config["recipe"],
-        "tasks": config["sweep"]["tasks"],
+        "tasks": sweep["tasks"],
         "sequence_length": config["corpus"]["pack"]["sequence_length"],
         "steps": pretrain.pop("steps"),
         "batch_size": pretrain.pop("batch_size"),
         "pretrain": pretrain,
         "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
-        "runs": runs_of(config),
-        "scored_runs": _scored(runs_of(config), config),
-        "curve_runs": _scored(runs_of(config, config["sweep"]["curve"]["sizes"]), config),
-        "settings_hash": hash_of(values_of(_training(config, "glue", GlueSettings))),
-        **_hashes_of_suites(config),
-        **_runs_of_other_hosts(config),
-        **_overrides(config),
-        **{key: applied[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")},
-        **({} if chosen["rules"] == list(PAPERS_FILTERS) else {"rules": chosen["rules"]}),
-        **{key: config["sweep"][key] for key in ("contrasts",) if config["sweep"][key] is not None},
+        "runs": runs,
+        "scored_runs": scored,
+        "curve_runs": [run for size in sweep["curve"]["sizes"] for run in scored if run[0] == size],
+        "settings_hash": hash_of(values_of(_settings_of(config, "glue", GlueSettings, {}))),
+        **{key: value for key, value in optional.items() if value},
+        **{key: filters[key] if has_filter(config, name) else None for key, name in bounds.items()},
+        **({} if filters["rules"] == list(PAPERS_FILTERS) else {"rules": filters["rules"]}),
+        **({} if sweep["contrasts"] is None else {"contrasts": sweep["contrasts"]}),
     }
-
-
-def _hashes_of_suites(config: Config) -> Config:
-    """The key `suites` of the report's settings; nothing where GLUE is the only suite."""
-    chosen = [suite.name for suite in BESIDE_GLUE if suite.name in config["sweep"]["suites"]]
-    hashes = {
-        name: hash_of(
-            values_of(protocol_of(config, name, GlueSettings)) if SUITES[name].tasks else protocol_of_pairs(config)
-        )
-        for name in chosen
-    }
-    return {"suites": hashes} if hashes else {}
-
-
-def _runs_of_other_hosts(config: Config) -> Config:
-    """The keys of the report's settings on other hosts; nothing where the encoder is the only one."""
-    hosts = other_hosts(config)
-    runs = [[host, *axes] for host in hosts for axes in axes_of(config)]
-    if not runs:
-        return {}
-    stand_in = any(not HOSTS[host].reads_corpus for host in hosts) and config["parallel"] is None
-    steps = {host: training_of(config, host).steps for host in hosts}
-    return {"host_runs": runs, "host_steps": steps, **({"stand_in_text": True} if stand_in else {})}
-
-
-def _overrides(config: Config) -> Config:
-    """The key `overrides` of the report's settings; nothing where no suite or host of the sweep has keys of its own."""
-    own = {
-        f"{section}.{name}.{key}": value
-        for section in ("suites", "hosts")
-        for name, keys in config[section].items()
-        for key, value in keys.items()
-        if name in config["sweep"][section]
-    }
-    return {"overrides": own} if own else {}
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
     """The keys of a stage's section that change its results."""
-    marks, values = marks_of(kind), values_of(_training(config, stage, kind))
+    marks, values = marks_of(kind), values_of(_settings_of(config, stage, kind, {}))
     return {key: values[key] for key in values if key in config[stage] and marks[key].get("changes_results", True)}
-
-
-def runs_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
-    """The pre-trainings of the encoder, of these sizes or of all: size, attention, pretrain_seed."""
-    return axes_of(config, sizes) if ENCODER in config["sweep"]["hosts"] else []
-
-
-def axes_of(config: Config, sizes: list[str] | None = None) -> list[list[str | int]]:
-    """The runs of any host, of these sizes or of all: size, attention, pretrain_seed."""
-    sweep = config["sweep"]
-    sizes = sweep["sizes"] if sizes is None else sizes
-    return [list(axes) for axes in product(sizes, sweep["attention"], sweep["pretrain_seeds"])]
-
-
-def finetuned_pretrain_seeds(config: Config) -> list[int]:
-    """The pre-training seeds whose models are fine-tuned."""
-    sweep = config["sweep"]
-    chosen = sweep["finetuned_pretrain_seeds"]
-    return sweep["pretrain_seeds"] if chosen is None else chosen
-
-
-def _scored(runs: list[list[str | int]], config: Config) -> list[list[str | int]]:
-    return [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
 
 
 # Operators, sizes and tasks of the user's own.
@@ -741,18 +693,15 @@ def define_own(config: Config) -> None:
                 name = operators.name_of(word.partition(":")[2])
                 operators.define(name, {"class": word})
                 words[position], config["operators"][name] = name, {"class": word}
-    for key, words, known in (
-        *((f"{key}.attention", part.get("attention", []), operators.OPERATORS) for key, part in axes.items()),
-        *((f"{key}.sizes", part.get("sizes", []), SIZES) for key, part in axes.items()),
-        *((f"{key}.text", part.get("text", []), config["texts"]) for key, part in axes.items()),
-        ("sweep.probes", sweep["probes"], operators.OPERATORS),
-        ("sweep.curve.sizes", curve["sizes"], SIZES),
-        ("sweep.suites", sweep["suites"], SUITES),
-        ("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]]),
-    ):
+    known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config["texts"]}
+    named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
+    named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.curve.sizes", curve["sizes"], SIZES)]
+    named += [("sweep.suites", sweep["suites"], SUITES)]
+    named += [("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])]
+    for key, words, registry in named:
         for position, word in enumerate(words):
-            if word not in known:
-                raise ConfigError(f"config: '{key}.{position}' is {word!r}{suggestion(word, known)}")
+            if word not in registry:
+                raise ConfigError(f"config: '{key}.{position}' is {word!r}{suggestion(word, registry)}")
     for name in curve["steps"].keys() - SIZES.keys():
         raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
     sweep["tasks"] = tasks_of_sweep(sweep["suites"], sweep["tasks"])
@@ -769,6 +718,7 @@ def check(config: Config) -> None:
     """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
 
     In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
+    ConfigError, or MissingInputError for a file or folder that is not there.
     """
     if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
         config["corpus"]["filter"] = dict(NO_FILTER)
@@ -776,22 +726,13 @@ def check(config: Config) -> None:
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
     define_own(config)
     config["experiment"] = experiment_name(config)
-    if config["experiment"] in TAKEN:
-        raise ConfigError(
-            f"config: 'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
-        )
-    _refuse_repeated(config)
     for stage in ("corpus", "glue"):
         SOURCES[source_of(config, stage)].check(config, stage)
-    _check_stand_ins(config)
-    _check_suites(config)
-    _check_protocols(config)
-    _check_braces(config)
-    _check_robustness(config)
-    check_processes(config)
-    _check_parallel(config)
-    _check_schedules(config)
-    _check_sweep(config)
+    _check_files(config)
+    for host in config["sweep"]["hosts"]:
+        check_training(config, host, {})
+    for mistake in chain(_repeated(config), _contradictions(config)):
+        raise ConfigError(f"config: {mistake}")
 
 
 def _read_texts(value: Any, kind: Any) -> Any:
@@ -814,159 +755,108 @@ def _read_texts(value: Any, kind: Any) -> Any:
         return value
 
 
-def _refuse_repeated(value: Any, key: str = "") -> None:
-    """No list of the configuration names anything twice."""
+def _check_files(config: Config) -> None:
+    """The files and folders that keys name exist."""
+    robustness = robustness_of(config)
+    if robustness["sets"]:
+        check_directory("glue.robustness.files", robustness["root"], "the out-of-domain sets (docs/glue.md)")
+    files = {f"parallel.{key}": (config["parallel"] or {}).get(key) for key in PARALLEL_FILES}
+    for task in config["sweep"]["tasks"]:
+        files |= {f"tasks.{task}.{split}": path for split, path in task_named(task).files.items()}
+    for key, path in files.items():
+        is_there = Path.exists if key.startswith("tasks.") else Path.is_file  # a task may be a folder of datasets
+        if path and not is_there(Path(path)):
+            raise MissingInputError(f"config: '{key}': no file {path}; correct it")
+
+
+def _repeated(value: Any, key: str = "") -> Iterator[str]:
+    """Values that a list of the configuration has twice."""
     if isinstance(value, dict | list):
         for name, item in items_in(value):
-            _refuse_repeated(item, f"{key}.{name}" if key else str(name))
+            yield from _repeated(item, f"{key}.{name}" if key else str(name))
     if isinstance(value, list):
-        for item in value:
-            if value.count(item) > 1:
-                raise ConfigError(f"config: '{key}' has {item!r} twice; keep one of them")
+        yield from (f"'{key}' has {item!r} twice; keep one of them" for item in value if value.count(item) > 1)
 
 
-def _check_stand_ins(config: Config) -> None:
-    """Stand-ins are not worth the hours of a scale that is for real text and tasks."""
+def _contradictions(config: Config) -> Iterator[str]:
+    """Keys whose values do not fit together, each with the remedy."""
+    sweep, pretrain, curve = config["sweep"], config["pretrain"], config["sweep"]["curve"]
+    if config["experiment"] in TAKEN:
+        yield f"'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
     for stage in ("corpus", "glue") if Path(config["scale"]).stem in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
             key = f"{stage}.source" if config[stage]["source"] else "source"
-            raise ConfigError(
-                f"config: 'scale' is {config['scale']}, but '{key}' is {source}, which is a stand-in; set it to hub "
-                "or mirror"
-            )
-
-
-def _check_braces(config: Config) -> None:
-    """Snakemake takes braces in the paths of its rules for wildcards, and has no way to escape them."""
-    source = SOURCES[source_of(config, "corpus")]
-    for key, path in [
-        ("mirror", config["mirror"]),
-        *(("corpus.files", path) for path in source.files_in_place(config)),
-    ]:
-        if set(path or "") & set("{}"):
-            raise ConfigError(
-                f"config: '{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
-            )
-
-
-def _check_suites(config: Config) -> None:
-    """Original files are read of GLUE alone."""
-    others = [suite for suite in config["sweep"]["suites"] if suite != "glue"]
+            stands_in = f"'{key}' is {source}, which is a stand-in; set it to hub or mirror"
+            yield f"'scale' is {config['scale']}, but {stands_in}"
+    others = [suite for suite in sweep["suites"] if suite != "glue"]
     if others and not SOURCES[source_of(config, "glue")].is_published:
-        raise ConfigError(f"config: 'glue.source' is files, which has no {others[0]}; set it to hub or mirror")
-
-
-def _check_protocols(config: Config) -> None:
-    """Of a suite without tasks no key of training is read."""
+        yield f"'glue.source' is files, which has no {others[0]}; set it to hub or mirror"
+    read = MinimalPairSettings.__struct_fields__
     for name, keys in config["suites"].items():
-        read = MinimalPairSettings.__struct_fields__
-        for key in keys if not SUITES[name].tasks else ():
-            if key not in read:
-                reason = f"nothing is trained on {name}, which reads {', '.join(read)}; leave it out"
-                raise ConfigError(f"config: 'suites.{name}.{key}': {reason}")
-
-
-def _check_robustness(config: Config) -> None:
-    chosen = robustness_of(config)
-    if chosen["sets"]:
-        check_directory("glue.robustness.files", chosen["root"], "the out-of-domain sets (docs/glue.md)")
-
-
-def check_processes(config: Config) -> None:
-    """ConfigError where several processes cannot train together as they are asked to, in whatever host."""
-    processes, nodes = (config["pretrain"][key] for key in ("processes", "nodes"))
-    if processes % nodes:
-        raise ConfigError(
-            f"config: 'pretrain.processes' is {processes}, which 'pretrain.nodes' ({nodes}) does not divide; "
-            "choose a multiple of it"
+        for key in (key for key in keys if not SUITES[name].tasks and key not in read):
+            yield f"'suites.{name}.{key}': nothing is trained on {name}, which reads {', '.join(read)}; leave it out"
+    paths = [("mirror", config["mirror"] or "")]
+    paths += [("corpus.files", path) for path in SOURCES[source_of(config, "corpus")].files_in_place(config)]
+    for key, path in paths:  # Snakemake has no way to escape them
+        if set(path) & set("{}"):
+            yield f"'{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
+    readers = [name for name, host in HOSTS.items() if not host.reads_corpus]
+    if config["parallel"] and not {*readers} & {*sweep["hosts"]}:
+        yield f"'parallel' names text, but 'sweep.hosts' has no {readers[0]}; add it there"
+    for key, values, whole in (
+        ("curve.finetune_seeds", curve["finetune_seeds"], "finetune_seeds"),
+        ("curve.sizes", curve["sizes"], "sizes"),
+        ("contrasts", chain.from_iterable(sweep["contrasts"] or ()), "attention"),
+        ("finetuned_pretrain_seeds", sweep["finetuned_pretrain_seeds"] or (), "pretrain_seeds"),
+    ):
+        for value in (value for value in values if value not in sweep[whole]):
+            yield f"'sweep.{key}' has {value!r}, which is not in 'sweep.{whole}'; add it there"
+    for size in sweep["sizes"]:
+        if sweep["anatomy"] and isinstance(SIZES[size], RotaryShape):
+            yield f"'sweep.anatomy' is true, which knows no rotary positions, as {size} has; leave one of them out"
+    if pretrain["processes"] % pretrain["nodes"]:
+        yield (
+            f"'pretrain.processes' is {pretrain['processes']}, which 'pretrain.nodes' ({pretrain['nodes']}) does not "
+            "divide; choose a multiple of it"
         )
-    for host in config["sweep"]["hosts"]:
-        batch_size, key = training_of(config, host).batch_size, training_key(config, host, "batch_size")
-        if processes > batch_size:
-            raise ConfigError(
-                f"config: 'pretrain.processes' is {processes}, more than the {batch_size} sequences of "
-                f"'{key}'; start fewer"
-            )
-        if config["pretrain"]["shard_parameters"] and processes > 1:
-            refuse_sharding(config["recipe"], host, processes, batch_size, key)
-
-
-def _check_parallel(config: Config) -> None:
-    """A text of the user's own has files, and a host that reads it."""
-    text, readers = config["parallel"], [name for name, host in HOSTS.items() if not host.reads_corpus]
-    if text and not {*readers} & {*config["sweep"]["hosts"]}:
-        raise ConfigError(f"config: 'parallel' names text, but 'sweep.hosts' has no {readers[0]}; add it there")
-    for key in PARALLEL_FILES if text else ():
-        if not Path(text[key]).is_file():
-            raise MissingInputError(f"config: 'parallel.{key}': no file {text[key]}; correct it")
-
-
-def _check_schedules(config: Config) -> None:
-    """In no host does the rate end before the training, nor rise until after it."""
-    for host in config["sweep"]["hosts"]:
-        training = training_of(config, host)
-        if (training.schedule_steps or training.steps) < training.steps:
-            end, last, remedy = _told_both(config, host, "schedule_steps", "null")
-            raise ConfigError(
-                f"config: '{end}' is {training.schedule_steps}, before the last of '{last}' ({training.steps}): "
-                f"nothing is learnt at a rate of 0; {remedy}"
-            )
-        if training.warmup_steps > training.steps:
-            warm, last, remedy = _told_both(config, host, "warmup_steps", str(training.steps // 20))
-            raise ConfigError(
-                f"config: '{warm}' is {training.warmup_steps}, more than the {training.steps} of '{last}': the rate "
-                f"would never reach its peak; {remedy}"
-            )
-
-
-def _told_both(config: Config, host: str, name: str, value: str) -> tuple[str, str, str]:
-    """The keys of a host's `name` and steps, and the remedy to set both."""
-    key, last = (training_key(config, host, each) for each in (name, "steps"))
-    both = f"{{steps: {training_of(config, host).steps}, {name}: {value}}}"
-    is_own = any(each.startswith("hosts.") for each in (key, last))
-    words = f"hosts='{{{host}: {both}}}'" if is_own else f"pretrain='{both}'"
-    return key, last, f"set both, such as {words}"
-
-
-def _check_sweep(config: Config) -> None:
-    pretrain, curve = config["pretrain"], config["sweep"]["curve"]
-    for seed in curve["finetune_seeds"]:
-        if seed not in config["sweep"]["finetune_seeds"]:
-            raise ConfigError(
-                f"config: 'sweep.curve.finetune_seeds' has {seed}, which is not in 'sweep.finetune_seeds'"
-            )
-    for operator in chain.from_iterable(config["sweep"]["contrasts"] or ()):
-        if operator not in config["sweep"]["attention"]:
-            raise ConfigError(f"config: 'sweep.contrasts' has {operator!r}, which is not in 'sweep.attention'; add it")
-    for seed in config["sweep"]["finetuned_pretrain_seeds"] or ():
-        if seed not in config["sweep"]["pretrain_seeds"]:
-            raise ConfigError(
-                f"config: 'sweep.finetuned_pretrain_seeds' has {seed}, which is not in 'sweep.pretrain_seeds'; add it"
-            )
-    for task in config["sweep"]["tasks"]:
-        for split, path in task_named(task).files.items():
-            if not Path(path).exists():
-                raise MissingInputError(f"config: 'tasks.{task}.{split}': no file {path}; correct it")
-    for size in config["sweep"]["sizes"]:
-        if config["sweep"]["anatomy"] and isinstance(SIZES[size], RotaryShape):
-            raise ConfigError(
-                f"config: 'sweep.anatomy' is true, which does not know the rotary positions of the size {size}; leave "
-                "one of them out"
-            )
     for size in curve["sizes"]:
-        if size not in config["sweep"]["sizes"]:
-            raise ConfigError(f"config: 'sweep.curve.sizes' has {size!r}, which is not in 'sweep.sizes'; add it there")
         if size not in curve["steps"]:
-            raise ConfigError(f"config: 'sweep.curve.steps' has no steps of size {size!r}; add them there")
-        for step in curve["steps"][size] if ENCODER in config["sweep"]["hosts"] else ():
-            name = f"config: 'sweep.curve.steps' has {step} of size {size}"
+            yield f"'sweep.curve.steps' has no steps of size {size!r}; add them there"
+        for step in curve["steps"].get(size, ()) if ENCODER in sweep["hosts"] else ():
             if step > pretrain["steps"]:
-                raise ConfigError(
-                    f"{name}, beyond the last step ('pretrain.steps' is {pretrain['steps']}); name earlier ones, or "
-                    "leave the curve out: sweep='{curve: {sizes: []}}'"
+                yield (
+                    f"'sweep.curve.steps' has {step} of size {size}, beyond 'pretrain.steps' ({pretrain['steps']}); "
+                    "name earlier ones, or leave the curve out: sweep='{curve: {sizes: []}}'"
                 )
-            if step < pretrain["steps"] and step % pretrain["save_every"]:  # the last step is always kept
-                raise ConfigError(
-                    f"{name}, no multiple of 'pretrain.save_every' ({pretrain['save_every']}), so it is not kept; "
-                    "choose multiples"
+            elif step < pretrain["steps"] and step % pretrain["save_every"]:  # the last step is always kept
+                yield (
+                    f"'sweep.curve.steps' has {step} of size {size}, no multiple of 'pretrain.save_every' "
+                    f"({pretrain['save_every']}), so it is not kept; choose multiples"
                 )
+
+
+def check_training(config: Config, host: str, swept: Config) -> None:
+    """ConfigError where a host cannot be trained with the values of swept keys: whose rate ends before the training or
+    rises until after it, or whose processes are more than its sequences."""
+    training, pretrain = training_of(config, host, swept), config["pretrain"]
+    sections = dict.fromkeys(config["hosts"].get(host, {}), f"hosts.{host}") | dict.fromkeys(swept, "sweep")
+    steps, warmup, end, batch = (
+        f"'{sections.get(key, 'pretrain')}.{key}'" for key in ("steps", "warmup_steps", "schedule_steps", "batch_size")
+    )
+    if training.schedule_steps and training.schedule_steps < training.steps:
+        raise ConfigError(
+            f"config: {end} is {training.schedule_steps}, before the last of {steps} ({training.steps}): nothing is "
+            f"learnt at a rate of 0; set {end} to null"
+        )
+    if training.warmup_steps > training.steps:
+        raise ConfigError(
+            f"config: {warmup} is {training.warmup_steps}, more than the {training.steps} of {steps}: the rate would "
+            f"never reach its peak; set {warmup} to {training.steps // 20}"
+        )
+    if pretrain["processes"] > training.batch_size:
+        raise ConfigError(
+            f"config: 'pretrain.processes' is {pretrain['processes']}, more than the {training.batch_size} sequences "
+            f"of {batch}; start fewer"
+        )
+    if pretrain["shard_parameters"] and pretrain["processes"] > 1:
+        refuse_sharding(config["recipe"], host, pretrain["processes"], training.batch_size, batch.strip("'"))

@@ -15,9 +15,9 @@ from symbert.configuration import (
     OwnText,
     PackSettings,
     PretrainSettings,
+    check_training,
     report_of,
     source_of,
-    training_key,
     training_of,
 )
 from symbert.declared import suggestion
@@ -156,26 +156,10 @@ def check_sweep(config: Config) -> None:
 
 
 def _check_point(config: Config, point: Config) -> None:
-    host, training = point["host"], trained_as(config, point["host"], variant_of(config, point))
+    host = point["host"]
     for key in ("text", *PackSettings.__struct_fields__):
         if key in point and not HOSTS[host].reads_corpus:
             raise ConfigError(f"config: 'sweep.{key}': the host {host} reads a parallel text; leave one of them out")
         if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
             raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")
-    keys = {key: f"sweep.{key}" if key in point else training_key(config, host, key) for key in SWEPT}
-    end = training.schedule_steps or training.steps
-    if training.warmup_steps > training.steps:
-        raise ConfigError(
-            f"config: '{keys['warmup_steps']}' is {training.warmup_steps}, more than the {training.steps} of "
-            f"'{keys['steps']}': the rate would never reach its peak; correct one of them"
-        )
-    if end < training.steps:
-        raise ConfigError(
-            f"config: '{keys['schedule_steps']}' is {end}, before the last of '{keys['steps']}' ({training.steps}): "
-            "nothing is learnt at a rate of 0; correct one of them"
-        )
-    if config["pretrain"]["processes"] > training.batch_size:
-        raise ConfigError(
-            f"config: 'pretrain.processes' is {config['pretrain']['processes']}, more than the {training.batch_size} "
-            f"sequences of '{keys['batch_size']}'; start fewer"
-        )
+    check_training(config, host, {key: point[key] for key in PretrainSettings.__struct_fields__ if key in point})
