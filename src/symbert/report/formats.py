@@ -41,17 +41,6 @@ LATEX = str.maketrans(
 
 
 @dataclass(frozen=True)
-class Formula:
-    """A cell with mathematics: as plain text, and as LaTeX math without the dollars."""
-
-    text: str
-    latex: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
 class Rounded:
     """A number, and how many of its decimals readers see."""
 
@@ -69,7 +58,7 @@ class Rounded:
 class Table:
     """What a table file holds.
 
-    Cells are text, `Formula`, bool (yes or no), int, float (readers see two decimals, as in the paper), `Rounded` or
+    Cells are text, bool (yes or no), int, float (readers see two decimals, as in the paper), `Rounded` or
     None (does not apply). Csv has neither caption, note nor emphasis, and numbers in full precision.
     """
 
@@ -163,7 +152,7 @@ def to_csv(table: Table) -> str:
     """Comma-separated values; text that a spreadsheet would take for a formula gets a leading apostrophe."""
 
     def cell(value: Any) -> str:
-        if isinstance(value, str | Formula | bool):
+        if isinstance(value, str | bool):
             text = _plain(value)
             return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
         return "" if pd.isna(value) else str(getattr(value, "value", value))
@@ -193,7 +182,7 @@ def to_latex(table: Table) -> str:
     """
 
     def cell(value: Any) -> str:
-        return f"${value.latex}$" if isinstance(value, Formula) else latex_text(_plain(value))
+        return latex_text(_plain(value))
 
     def title(column: Column) -> str:
         words = latex_text(column.heading).split()

@@ -9,12 +9,10 @@ from symbert.operators import OPERATORS
 from symbert.report import captions, order, published
 from symbert.report.anatomy import MEASURES, MODEL
 from symbert.report.collect import Collection
-from symbert.report.formats import Formula, Table, decimal_of, table_of
+from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.runs import losses_of
 from symbert.report.speeds import SHOWN
 from symbert.report.statistics import spread
-
-LATEX = str.maketrans({"√": r"\sqrt ", "²": "^2", "³": "^3", "ᵀ": r"^\top", "∘": r"\circ ", "·": r"\cdot "})
 
 
 def operators_drawing(data: Collection) -> Path:
@@ -41,10 +39,10 @@ def operators_table(data: Collection) -> Table:
         rows.append(
             {
                 "attention": name,
-                "expression": _formula(operator and operator.formula, space=r"\,"),
+                "expression": (operator and operator.formula) or None,
                 "printed": f"{printed} (erratum)" if name == "pairwise" else printed,
-                "corrected": _formula(operator and operator.counted_as.leading),
-                "exact": _formula(operator and operator.counted_as.parameters),
+                "corrected": (operator and operator.counted_as.leading) or None,
+                "exact": (operator and operator.counted_as.parameters) or None,
                 **{f"counted_{size}": count for size, count in counted.items()},
                 "exact_is_counted": None if None in exact.values() else exact.items() <= counted.items(),
             }
@@ -58,11 +56,6 @@ def operators_table(data: Collection) -> Table:
     )
     caption += f" Controls have the parameters of another operator: {', '.join(controls)}." if controls else ""
     return table_of(rows, caption, "tab:operators")
-
-
-def _formula(text: str | None, space: str = " ") -> Formula | None:
-    """A formula for readers and for LaTeX; None for an operator without one."""
-    return Formula(text, text.replace(" ", space).translate(LATEX)) if text else None
 
 
 def parameters_table(data: Collection) -> Table:
