@@ -5,8 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import httpx2
 import pytest
@@ -169,10 +167,8 @@ def test_a_server_that_asks_for_patience_gets_it(site, output, code):
     assert site.count(PATH) == 3
 
 
-@pytest.mark.parametrize("asked", ["0.3 s", "0.4 s", "a day"])
-def test_the_wait_that_a_server_asks_for_is_kept_up_to_a_limit(site, output, asked):
-    date = format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)
-    value, limit = {"0.3 s": (100, 0.3), "0.4 s": (date, 0.4), "a day": (86_400, 0.2)}[asked]
+@pytest.mark.parametrize(("value", "limit"), [(100, 0.3), (86_400, 0.2)])
+def test_the_wait_that_a_server_asks_for_is_kept_up_to_a_limit(site, output, value, limit):
     site.fail(PATH, sites.status(429, Retry_After=value))
     begun = time.monotonic()
     get(site, output, policy=RetryPolicy(attempts=2, pause=0.01, longest_wait=limit, stall=5))

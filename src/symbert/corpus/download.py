@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,11 +40,6 @@ class RetryPolicy:
     longest_pause: float = 60.0  # seconds
     longest_wait: float = 600.0  # seconds that a Retry-After may ask for
     stall: float = 60.0  # seconds without a byte after which a connection is given up
-
-    def pause_before(self, attempt: int, asked: float) -> float:
-        """Seconds to wait before attempt 2, 3, …: half of it at random, so that many jobs do not come at once."""
-        pause = min(self.pause * 2 ** (attempt - 2), self.longest_pause) * random.uniform(0.5, 1)
-        return max(pause, min(asked, self.longest_wait))
 
 
 POLICY = RetryPolicy()
@@ -121,7 +114,8 @@ def retry(
         largest = max(largest, size)
         if failures == policy.attempts:
             raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check the network and run again")
-        pause = policy.pause_before(max(failures, 1) + 1, asked)
+        pause = min(policy.pause * 2 ** max(failures - 1, 0), policy.longest_pause) * random.uniform(0.5, 1)
+        pause = max(pause, min(asked, policy.longest_wait))  # half of it is random, so that jobs do not come at once
         print(f"{remote.url}: {reason}; again in {pause:.1f} s", file=sys.stderr, flush=True)
         time.sleep(pause)
 
@@ -137,22 +131,12 @@ def _failure(error: httpx2.HTTPError, remote: Remote) -> tuple[str, float]:
             raise MissingInputError(f"{remote.url}: HTTP {status}; {remote.on_absence}") from None
         if status not in TRANSIENT and status < 500:
             raise RemoteError(f"{remote.url}: HTTP {status}; check the address") from None
-        return f"HTTP {status}", seconds_asked(response.headers)
+        asked = response.headers.get("Retry-After", "")
+        return f"HTTP {status}", float(asked) if asked.isdecimal() else 0.0
     if isinstance(error, httpx2.TimeoutException):
         return "no answer, or none any more (timeout)", 0.0
     shown = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError) and " ".join(str(error).split())
     return shown or type(error).__name__, 0.0  # other texts may hold headers
-
-
-def seconds_asked(headers: Mapping[str, str]) -> float:
-    """The wait that a Retry-After header asks for, in seconds or as a date; 0 without a readable one."""
-    value = headers.get("Retry-After", "").strip()
-    if value.isdecimal():
-        return float(value)
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return 0.0
 
 
 def refuse_downgrade(response: httpx2.Response) -> None:

@@ -13,7 +13,6 @@ import re
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import huggingface_hub
@@ -113,21 +112,20 @@ def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POL
         raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
     if _COMMIT.fullmatch(revision):
         return revision
-    answer = _repository(kind, repository, revision, policy, expand=["sha"])
-    commit = answer and answer.sha
+    _check_token()
+    name = f"{_page(kind, repository)} at revision {revision}"
+    remote = Remote(name, _acceptance(kind, repository), "check the revision in config.yaml")
+    interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
+    options = {"revision": revision, "repo_type": kind, "timeout": policy.stall, "expand": ["sha"]}
+    try:
+        commit = retry(lambda: interface.repo_info(repository, **options), remote, policy).sha
+    except OfflineModeIsEnabled:
+        raise RemoteError(f"{name}: HF_HUB_OFFLINE is set; unset it, or give a commit as the revision") from None
+    except (ValueError, KeyError, TypeError, AttributeError):  # the answer is malformed
+        commit = None
     if not _COMMIT.fullmatch(commit or ""):
-        raise RemoteError(
-            f"{_page(kind, repository)} at revision {revision}: the answer names no commit; "
-            "check HF_ENDPOINT and whether a login page is between"
-        )
+        raise RemoteError(f"{name}: the answer names no commit; check HF_ENDPOINT and whether a login page is between")
     return commit
-
-
-def sizes(kind: str, repository: str, commit: str, policy: RetryPolicy = POLICY) -> dict[str, int]:
-    """Bytes of each file of a repository at a commit, by its path; without those whose size the hub does not tell."""
-    answer = _repository(kind, repository, commit, policy, files_metadata=True)
-    files = (answer and answer.siblings) or []
-    return {file.rfilename: file.size for file in files if file.size is not None}
 
 
 def fetch_from_hub(
@@ -173,21 +171,6 @@ def _announced_digest(remote: Remote, policy: RetryPolicy) -> Digest:
             "is a proxy or a login page in between?"
         )
     return Digest(algorithm, etag)
-
-
-def _repository(kind: str, repository: str, revision: str, policy: RetryPolicy, **wanted: Any) -> Any:
-    """The hub's description of a repository; None when the response is malformed."""
-    _check_token()
-    name = f"{_page(kind, repository)} at revision {revision}"
-    remote = Remote(name, _acceptance(kind, repository), "check the revision in config.yaml")
-    interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
-    options = {"revision": revision, "repo_type": kind, "timeout": policy.stall, **wanted}
-    try:
-        return retry(lambda: interface.repo_info(repository, **options), remote, policy)
-    except OfflineModeIsEnabled:
-        raise RemoteError(f"{name}: HF_HUB_OFFLINE is set; unset it, or give a commit as the revision") from None
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _page(kind: str, repository: str) -> str:

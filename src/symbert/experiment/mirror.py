@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from symbert.configuration import merge, source_of
-from symbert.console import data_size
 from symbert.corpus import published
 from symbert.corpus.digests import Digest, listed_digest
-from symbert.errors import ConfigError, InputOutputError, IntegrityError, PreemptedError
+from symbert.errors import ConfigError, IntegrityError, PreemptedError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_chosen
-from symbert.files import copy_file, free_space, read_json, sha256_of, single_writer, write_json, write_text
+from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.provenance import PROJECT
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, SOURCES, SUMS, PublishedFile, sums_of
 
@@ -63,15 +62,12 @@ class Mirror:
         self.wanted = sorted(self.origins, key=_is_part)  # small files first
 
     def complete(self) -> None:
-        """Fetch what the experiment reads and the mirror lacks, after saying how much that is.
-
-        InputOutputError when it does not fit; ConfigError when a repository is wanted at another revision.
-        """
+        """Fetch what the experiment reads and the mirror lacks; ConfigError when a repository is wanted at another
+        revision."""
         for file, origin in self.origins.items():
             if file.kind != "ut1":
                 self._fix_commit(**origin)
         write_json(self.root / FETCHED, self.record)
-        self._announce()
         for number, file in enumerate(self.wanted, start=1):
             if not self._has(file):
                 print(f"[{number}/{len(self.wanted)}] {file.location}", file=sys.stderr)
@@ -87,27 +83,6 @@ class Mirror:
             raise ConfigError(
                 f"{self.root / FETCHED}: {repository} is at revision {known['revision']} ({known['commit']}), "
                 f"the configuration asks for {revision}; choose another directory"
-            )
-
-    def _announce(self) -> None:
-        sizes = {
-            f"{name}/{path}": size
-            for name, repository in self.record["repositories"].items()
-            for path, size in published.sizes(repository["kind"], name, repository["commit"]).items()
-        }
-        known = {file: sizes[file.location] for file in self.wanted if file.location in sizes}
-        needed = sum(size for file, size in known.items() if not self._is_noted(file))
-        untold = f" and {len(self.wanted) - len(known)} of untold size" if len(known) < len(self.wanted) else ""
-        free, mount = free_space(self.root)
-        print(
-            f"{self.root}: {len(known)} files of {data_size(sum(known.values()))}{untold}; "
-            f"{data_size(needed)} to download, {data_size(free)} free on {mount}",
-            file=sys.stderr,
-        )
-        if needed > free:
-            raise InputOutputError(
-                f"{self.root}: needs {data_size(needed)}, {data_size(free)} free on {mount}; "
-                "free space there, choose another directory, or ask for fewer parts (corpus.parts)"
             )
 
     def _has(self, file: PublishedFile) -> bool:
