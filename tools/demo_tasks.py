@@ -81,7 +81,7 @@ def rows_in(split: str) -> int:
 
 def rows_of(task: Task, pool: Pool, count: int) -> list[tuple[str | float, ...]]:
     """`count` rows (text and label) of a task: a row of each class from each sentence drawn."""
-    sentences, rows = pool.draw.sample(pool.all, math.ceil(count / (task.highest_label + 1))), []
+    sentences, rows = pool.draw.sample(pool.all, math.ceil(count / (len(task.labels) or HIGHEST_GRADE + 1))), []
     for sentence in sentences:
         rows += [(*texts, label) for label, texts in enumerate(MAKERS[task.name](pool, sentence))]
     return rows[:count]

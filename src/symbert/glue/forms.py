@@ -1,14 +1,13 @@
-"""What a classifier reads of a row whose columns are not one or two texts: texts, label, and which rows are a group.
+"""Rows whose columns are not one or two texts as texts, label and, of several answers to one question, group.
 
-A function below takes the rows of a split one by one, as the hub has them, and gives each `Reading`. A task without a
-form is read as its columns stand. `symbert.glue.tasks` says which task has which form, and where it comes from.
+A function below takes the rows of a split as the hub has them, and gives rows of COLUMNS. A task without a form is read
+as its columns stand. `symbert.glue.tasks` says which task has which form, and where it comes from.
 """
 
 import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -19,73 +18,60 @@ from symbert.glue.tasks import Task
 
 QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}  # of COPA
 PLACEHOLDER, HIGHLIGHT = "@placeholder", "@highlight"  # of ReCoRD
-TEXTS = ("text", "pair")  # columns of what is read
+TEXTS = ("text", "pair")
+# `group` is the question that a row is one answer of, numbered from 0, end to end; `credit` is the worth of the answer.
 TRUTH = {"label": pa.int64(), "group": pa.int32(), "credit": pa.float32()}
+COLUMNS = dict.fromkeys(TEXTS, pa.string()) | TRUTH
 
 AT_ONCE = 2_000  # rows that are Python objects: ReCoRD has a million, each with its passage
 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a classifier reads and is asked."""
-
-    texts: tuple[str, ...]
-    label: int
-    group: int | None = None  # the question that the row is one answer of; groups are numbered from 0, end to end
-    credit: float = 0.0  # of the answer, 0 to 1
-
-
 def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows themselves or, of a task with a form, text, pair and label of what that makes of them, some rows at a
-    time.
+    """The rows themselves or, of a task with a form, COLUMNS of the rows that it makes of them, some rows at a time.
 
-    Rows of several answers to one question have `group` and `credit`, too. DataError names task, split and the row
-    whose text lacks what is asked about.
+    DataError names task, split and the row whose text lacks what is asked about.
     """
     if not task.form:
         yield rows
         return
-    each = (row for batch in rows.to_batches(max_chunksize=AT_ONCE) for row in batch.to_pylist())
-    every = iter(globals()[task.form](each))
-    while readings := _some(every, f"{task.name}: {split}"):
-        texts = dict(zip(TEXTS, zip(*(reading.texts for reading in readings), strict=True), strict=False))
-        columns = {name: pa.array(values, pa.string()) for name, values in texts.items()}
-        truth = TRUTH if readings[0].group is not None else {"label": TRUTH["label"]}
-        columns |= {name: pa.array([getattr(one, name) for one in readings], kind) for name, kind in truth.items()}
-        yield pa.table(columns)
-
-
-def _some(readings: Iterator[Reading], place: str) -> list[Reading]:
+    published = (row for batch in rows.to_batches(max_chunksize=AT_ONCE) for row in batch.to_pylist())
+    every = iter(globals()[task.form](published))
     try:
-        return list(islice(readings, AT_ONCE))
+        while some := list(islice(every, AT_ONCE)):
+            schema = pa.schema([(name, kind) for name, kind in COLUMNS.items() if name in some[0]])
+            yield pa.Table.from_pylist(some, schema)
     except DataError as error:
-        raise DataError(f"{place}, {error}; get the file again") from None
+        raise DataError(f"{task.name}: {split}, {error}; get the file again") from None
 
 
-def choices(rows: Iterable[Row]) -> Iterator[Reading]:
+def _answer(texts: tuple[str, str], label: int, group: int, credit: float) -> Row:
+    return {**dict(zip(TEXTS, texts, strict=True)), "label": label, "group": group, "credit": credit}
+
+
+def choices(rows: Iterable[Row]) -> Iterator[Row]:
     """COPA: the premise and the question beside each of the two choices."""
     for group, row in enumerate(rows):
         if row["question"] not in QUESTIONS:
             raise DataError(f"row {row['idx']}: its question is {row['question']!r}, expected {' or '.join(QUESTIONS)}")
         premise = f"{row['premise']} {QUESTIONS[row['question']]}"
         for number, choice in enumerate(("choice1", "choice2")):
-            yield Reading((premise, row[choice]), int(row["label"] == number), group)
+            yield _answer((premise, row[choice]), int(row["label"] == number), group, 0.0)
 
 
-def answers(rows: Iterable[Row]) -> list[Reading]:
+def answers(rows: Iterable[Row]) -> list[Row]:
     """MultiRC: the paragraph beside question and answer; the answers to one question are a group."""
     groups: dict[tuple[int, int], int] = {}
-    readings = []
+    answers = []
     for row in rows:
         group = groups.setdefault((row["idx"]["paragraph"], row["idx"]["question"]), len(groups))
         texts = row["paragraph"], f"{row['question']} {row['answer']}"
-        readings.append(Reading(texts, row["label"], group, float(row["label"])))
-    return sorted(readings, key=lambda reading: reading.group)
+        answers.append(_answer(texts, row["label"], group, float(row["label"])))
+    return sorted(answers, key=lambda answer: answer["group"])
 
 
-def candidates(rows: Iterable[Row]) -> Iterator[Reading]:
+def candidates(rows: Iterable[Row]) -> Iterator[Row]:
     """ReCoRD: the passage beside the query, in which each entity of the passage takes its turn in the gap.
 
     An entity is right when it is an answer, and has the highest F1 of its words and those of an answer as its credit.
@@ -97,12 +83,13 @@ def candidates(rows: Iterable[Row]) -> Iterator[Reading]:
         for entity in dict.fromkeys(row["entities"]):
             credit = max((overlap(entity, answer) for answer in row["answers"]), default=0.0)
             query = row["query"].replace(PLACEHOLDER, entity)
-            yield Reading((passage, query), int(normal(entity) in right), group, credit)
+            yield _answer((passage, query), int(normal(entity) in right), group, credit)
 
 
-def marked_words(rows: Iterable[Row]) -> Iterator[Reading]:
+def marked_words(rows: Iterable[Row]) -> Iterator[Row]:
     """WiC: both sentences with the word between asterisks, where it is asked about."""
-    return (Reading(tuple(_marked_word(row, number) for number in (1, 2)), row["label"]) for row in rows)
+    for row in rows:
+        yield {"text": _marked_word(row, 1), "pair": _marked_word(row, 2), "label": row["label"]}
 
 
 def _marked_word(row: Row, number: int) -> str:
@@ -112,9 +99,9 @@ def _marked_word(row: Row, number: int) -> str:
     return f"{text[:start]}* {text[start:end]} *{text[end:]}"
 
 
-def marked_phrases(rows: Iterable[Row]) -> Iterator[Reading]:
+def marked_phrases(rows: Iterable[Row]) -> Iterator[Row]:
     """WSC: one text with the noun phrase between asterisks and the pronoun between hash signs."""
-    return (Reading((_marked_phrases(row),), row["label"]) for row in rows)
+    return ({"text": _marked_phrases(row), "label": row["label"]} for row in rows)
 
 
 def _marked_phrases(row: Row) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from symbert.configuration import MinimalPairSettings, RobustnessSettings, TaskSettings, settings_from
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
@@ -280,29 +280,16 @@ def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
 
 
 def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
-    """Columns input_ids, token_type_ids and label for rows of text, as `symbert.glue.forms.formed` gives them.
-
-    A text of several rows, such as the paragraph of many questions, is tokenised once for ROWS_AT_ONCE rows.
-    """
+    """Columns input_ids, token_type_ids and label for rows of text, as `symbert.glue.forms.formed` gives them."""
     ids, types = [], []
     names = [name for name in (TEXTS if task.form else task.columns) if name in rows.column_names]
-    truncation = tokenizer.truncation
     for batch in rows.select(names).to_batches(max_chunksize=ROWS_AT_ONCE):
-        tokenizer.no_truncation()  # how much of a text stays depends on the text beside it
-        texts = [_encode(column, tokenizer) for column in batch.columns]
-        tokenizer.enable_truncation(**truncation)
-        encodings = [tokenizer.post_process(*row) for row in zip(*texts, strict=True)]
+        texts = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        encodings = tokenizer.encode_batch_fast([row if len(row) == 2 else row[0] for row in texts])
         ids.append(pa.array([encoding.ids for encoding in encodings], IDS))
         types.append(pa.array([encoding.type_ids for encoding in encodings], TYPES))
     columns = {"input_ids": pa.chunked_array(ids, IDS), "token_type_ids": pa.chunked_array(types, TYPES)}
     return pa.table({**columns, **{name: rows[name] for name in TRUTH if name in rows.column_names}})
-
-
-def _encode(texts: pa.Array, tokenizer: Tokenizer) -> list[Encoding]:
-    """Each text without special tokens; equal texts have the same object."""
-    distinct = texts.dictionary_encode()
-    encodings = tokenizer.encode_batch_fast(distinct.dictionary.to_pylist(), add_special_tokens=False)
-    return [encodings[place] for place in distinct.indices.to_pylist()]
 
 
 def check_complete(name: str, rows: int, official: int, settings: TaskSettings | MinimalPairSettings) -> None:

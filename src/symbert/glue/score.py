@@ -11,8 +11,7 @@ All records of a folder follow from the same settings and weights, so a request 
 
 import platform
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -116,7 +115,10 @@ def _records(
             state = file.parent / "state" / f"{task}-seed-{seed}.json"
             if not measured.is_of(known.get((task, seed), {})):
                 if not (state.is_file() and measured.is_of(read_json(state, dict, REMEDY))):
-                    write_json(state, hashed(measured.record(seed)))
+                    try:
+                        write_json(state, hashed(measured.record(seed)))
+                    except DivergedError as error:
+                        raise DivergedError(f"{measured.label(seed)}: {error}") from None
                 known[task, seed] = read_json(state, RECORD)
                 checked(known[task, seed], str(state), REMEDY)
             records.append(known[task, seed])
@@ -191,8 +193,7 @@ class Finetuning:
     def record(self, seed: int) -> Record:
         """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
         kept, model = self.kept / f"seed-{seed}.json", self.trained(seed)
-        with self.named_divergence(seed):
-            predictions = self.predictions(model)
+        predictions = self.predictions(model)
         weights = kept.with_suffix(".safetensors")
         weights.unlink(missing_ok=True)  # of an earlier job
         if self.keeps_weights:
@@ -219,7 +220,7 @@ class Finetuning:
         """The model, fine-tuned with a seed."""
         model, rows = self.model(seed), self.rows["train"]
         progress = Progress(self.label(seed), steps_of(rows.examples, self.settings), "steps")
-        with self.named_divergence(seed), compiler_explained():
+        with compiler_explained():
             train(model, rows, self.settings, self.precision, seed, progress.update)
         return model
 
@@ -269,14 +270,6 @@ class Finetuning:
         name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity(seed))
         return f"{name}: {self.task.name} seed {seed}"
 
-    @contextmanager
-    def named_divergence(self, seed: int) -> Iterator[None]:
-        """A DivergedError says whose it is."""
-        try:
-            yield
-        except DivergedError as error:
-            raise DivergedError(f"{self.label(seed)}: {error}") from None
-
 
 class Robustness:
     """The fine-tuned models of a task, on its noisy and out-of-domain sets.
@@ -288,7 +281,7 @@ class Robustness:
 
     def __init__(self, finetuning: Finetuning, rows: Path) -> None:
         self.finetuning, self.data = finetuning, rows / f"{finetuning.task.name}.parquet"
-        self.is_of = finetuning.is_of
+        self.is_of, self.label = finetuning.is_of, finetuning.label
 
     def record(self, seed: int) -> Record:
         """The record of a seed."""
@@ -296,12 +289,11 @@ class Robustness:
         if facts["sets"]:
             task, model = finetuning.task, finetuning.kept_or_trained(seed)
             training_labels = finetuning.rows["train"].labels.cpu().numpy()
-            with finetuning.named_divergence(seed):
-                for name, rows in read_sets(self.data, facts["sets"], task, finetuning.device).items():
-                    predictions, asked = predict(model, rows, finetuning.precision), facts["sets"][name]
-                    labels = rows.labels.cpu().numpy()
-                    sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
-                clean = finetuning.scores(finetuning.predictions(model))["metrics"]
+            for name, rows in read_sets(self.data, facts["sets"], task, finetuning.device).items():
+                predictions, asked = predict(model, rows, finetuning.precision), facts["sets"][name]
+                labels = rows.labels.cpu().numpy()
+                sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
+            clean = finetuning.scores(finetuning.predictions(model))["metrics"]
         measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
         return {**finetuning.identity(seed), **measured, **finetuning.provenance}
 

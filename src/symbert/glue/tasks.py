@@ -29,25 +29,29 @@ class Layout:
 
 @dataclass(frozen=True)
 class Task:
-    """What a task reads, what it predicts, and how it is scored."""
+    """Files, columns, labels, metrics and head of a task."""
 
     name: str
-    columns: tuple[str, ...]  # text: one sentence, or a pair; of a task with a form, what that makes texts of
+    columns: tuple[str, ...]  # text: one sentence, or a pair; of a task with a form, its input
     labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
-    metrics: tuple[str, ...]  # their mean is the score: keys of symbert.glue.metrics.METRICS
-    scores: dict[str, str]  # score column of each evaluation split
+    metrics: tuple[str, ...] = ("accuracy",)  # their mean is the score: keys of symbert.glue.metrics.METRICS
+    scores: dict[str, str] = field(default_factory=dict)  # score column of each evaluation split; none: its name
     official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
     folder: str = ""  # of GLUE's original files
     layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
     files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
     folder_at_hub: str = ""  # none: its name
-    head: str = "classes"  # what a model is asked: key of symbert.glue.train.HEADS
-    form: str = ""  # the function of symbert.glue.forms that makes of a row what is read; none: the columns are that
+    head: str = "classes"  # key of symbert.glue.train.HEADS
+    form: str = ""  # function of symbert.glue.forms that makes texts of a row; none: the columns are the texts
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
     index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
     has_label: bool = True  # the hub has a column of labels; none: the form makes them
     row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
     rows_of_row: int = 1  # that the form makes of one, about
+
+    def __post_init__(self) -> None:
+        if not self.scores:
+            object.__setattr__(self, "scores", {"validation": self.name})
 
     @property
     def num_labels(self) -> int:
@@ -63,11 +67,6 @@ class Task:
     def has_contexts(self) -> bool:
         """Whether what is asked for is a span of a context, or none: `symbert.glue.squad`."""
         return self.head == "spans"
-
-    @property
-    def highest_label(self) -> int:
-        """The last class, or the highest grade; the lowest is 0."""
-        return len(self.labels) - 1 if self.labels else HIGHEST_GRADE
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -112,7 +111,6 @@ _GLUE = (
         columns=("sentence1", "sentence2"),
         labels=("not_equivalent", "equivalent"),
         metrics=("accuracy", "f1"),
-        scores={"validation": "mrpc"},
         official_rows={"train": 3_668, "validation": 408},
         folder="MRPC",
         layout=Layout(("#1 String", "#2 String"), "Quality"),
@@ -122,7 +120,6 @@ _GLUE = (
         columns=("sentence",),
         labels=("unacceptable", "acceptable"),
         metrics=("matthews",),
-        scores={"validation": "cola"},
         official_rows={"train": 8_551, "validation": 1_043},
         folder="CoLA",
         layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
@@ -131,7 +128,6 @@ _GLUE = (
         "mnli",
         columns=("premise", "hypothesis"),
         labels=("entailment", "neutral", "contradiction"),
-        metrics=("accuracy",),
         scores={"validation_matched": "mnli_matched", "validation_mismatched": "mnli_mismatched"},
         official_rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
         folder="MNLI",
@@ -142,7 +138,6 @@ _GLUE = (
         columns=("question1", "question2"),
         labels=("not_duplicate", "duplicate"),
         metrics=("accuracy", "f1"),  # the paper's text says accuracy; its printed numbers are this mean
-        scores={"validation": "qqp"},
         official_rows={"train": 363_846, "validation": 40_430},
         folder="QQP",
         layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
@@ -151,8 +146,6 @@ _GLUE = (
         "rte",
         columns=("sentence1", "sentence2"),
         labels=("entailment", "not_entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "rte"},
         official_rows={"train": 2_490, "validation": 277},
         folder="RTE",
     ),
@@ -161,7 +154,6 @@ _GLUE = (
         columns=("sentence1", "sentence2"),
         labels=(),
         metrics=("pearson", "spearman"),
-        scores={"validation": "stsb"},
         official_rows={"train": 5_749, "validation": 1_500},
         folder="STS-B",
         head="grades",
@@ -171,8 +163,6 @@ _GLUE = (
         "qnli",
         columns=("question", "sentence"),
         labels=("entailment", "not_entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "qnli"},
         official_rows={"train": 104_743, "validation": 5_463},
         folder="QNLI",
     ),
@@ -180,8 +170,6 @@ _GLUE = (
         "sst2",
         columns=("sentence",),
         labels=("negative", "positive"),
-        metrics=("accuracy",),
-        scores={"validation": "sst2"},
         official_rows={"train": 67_349, "validation": 872},
         folder="SST-2",
     ),
@@ -189,8 +177,6 @@ _GLUE = (
         "wnli",  # the authors run it, but leave it out of the GLUE score
         columns=("sentence1", "sentence2"),
         labels=("not_entailment", "entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "wnli"},
         official_rows={"train": 635, "validation": 71},
         folder="WNLI",
     ),
@@ -205,8 +191,6 @@ _SUPERGLUE = (
         "boolq",
         columns=("question", "passage"),
         labels=("False", "True"),
-        metrics=("accuracy",),
-        scores={"validation": "boolq"},
         official_rows={"train": 9_427, "validation": 3_270},
         row_tokens=140,
     ),
@@ -215,7 +199,6 @@ _SUPERGLUE = (
         columns=("premise", "hypothesis"),
         labels=("entailment", "contradiction", "neutral"),
         metrics=("accuracy", "macro_f1"),
-        scores={"validation": "cb"},
         official_rows={"train": 250, "validation": 56},
         row_tokens=85,
     ),
@@ -224,7 +207,6 @@ _SUPERGLUE = (
         columns=("premise", "choice1", "choice2", "question"),
         labels=("choice1", "choice2"),
         metrics=("chosen_right",),
-        scores={"validation": "copa"},
         official_rows={"train": 400, "validation": 100},
         head="choices",
         form="choices",
@@ -236,7 +218,6 @@ _SUPERGLUE = (
         columns=("paragraph", "question", "answer"),
         labels=("False", "True"),
         metrics=("f1", "whole_groups"),
-        scores={"validation": "multirc"},
         official_rows={"train": 27_243, "validation": 4_848},
         form="answers",
         index="paragraph question answer",
@@ -247,7 +228,6 @@ _SUPERGLUE = (
         columns=("passage", "query"),
         labels=("False", "True"),  # of a candidate
         metrics=("chosen_right", "chosen_credit"),
-        scores={"validation": "record"},
         official_rows={"train": 100_730, "validation": 10_000},
         head="candidates",
         form="candidates",
@@ -261,8 +241,6 @@ _SUPERGLUE = (
         "superglue_rte",
         columns=("premise", "hypothesis"),
         labels=("entailment", "not_entailment"),
-        metrics=("accuracy",),
-        scores={"validation": "superglue_rte"},
         official_rows={"train": 2_490, "validation": 277},
         folder_at_hub="rte",
         row_tokens=70,
@@ -271,8 +249,6 @@ _SUPERGLUE = (
         "wic",
         columns=("word", "sentence1", "sentence2"),
         labels=("False", "True"),
-        metrics=("accuracy",),
-        scores={"validation": "wic"},
         official_rows={"train": 5_428, "validation": 638},
         form="marked_words",
         details=dict.fromkeys(("start1", "start2", "end1", "end2"), "int32"),
@@ -282,8 +258,6 @@ _SUPERGLUE = (
         "wsc",
         columns=("text", "span1_text", "span2_text"),
         labels=("False", "True"),
-        metrics=("accuracy",),
-        scores={"validation": "wsc"},
         official_rows={"train": 554, "validation": 104},
         form="marked_phrases",
         details={"span1_index": "int32", "span2_index": "int32"},
@@ -300,7 +274,6 @@ _SQUAD2 = (
         columns=("id", "title", "context", "question"),
         labels=("first", "last"),  # outputs of each token
         metrics=("f1",),  # of answers: see symbert.glue.squad
-        scores={"validation": "squad2"},
         official_rows={"train": 130_319, "validation": 11_873},
         folder_at_hub="squad_v2",
         head="spans",
@@ -440,7 +413,6 @@ def define(name: str, definition: dict[str, Any]) -> Task:
         labels=labels,
         head="classes" if labels else "grades",
         metrics=tuple(metrics),
-        scores={"validation": name},
         layout=Layout(tuple(definition["columns"]), definition["label"]),
         files={split: definition[split] for split in ("train", "validation")},
     )
