@@ -203,7 +203,7 @@ from pathlib import Path
 from matplotlib.text import Text
 from symbert.configuration import define_own
 from symbert.report.collect import collect, read_record
-from symbert.report.figures.figure2 import loss_figures
+from symbert.report.figures.pretraining import loss_figures
 from symbert.report.figures.scores import checkpoints_figure
 
 _, record = read_record(Path("demo-handbook"))

@@ -17,7 +17,7 @@ from report.written import collected, write_exhibit
 from symbert.errors import ConfigError
 from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
-from symbert.report.figures.figure2 import exit_of, loss_figure
+from symbert.report.figures.pretraining import loss_figure
 from symbert.report.figures.scores import checkpoints_figure
 from symbert.report.runs import losses_of, read_runs
 from symbert.report.scores import read_scores
@@ -73,7 +73,7 @@ def score_inputs(record, write_scores, report_settings):
 
 def loss_plot(inputs):
     runs, settings = inputs
-    return loss_figure(read_runs(runs, settings.steps), settings)
+    return loss_figure(read_runs(runs, settings.steps), "tiny", settings)
 
 
 def loss_of(inputs):
@@ -105,7 +105,7 @@ def test_several_seeds_are_one_curve_with_a_confidence_band_and_a_range_of_exits
         assert edges.min().tolist() == pytest.approx(interval.low.tolist())
         assert edges.max().tolist() == pytest.approx(interval.high.tolist())
         exits = exits_of(seeds)
-        assert len(set(exits.steps)) > 1 and any(f"{name}: {exit_of(exits)}; " in text for text in found)
+        assert len(set(exits.steps)) > 1 and any(f"{name}: {exits.in_words}; " in text for text in found)
         ticks, mark = rows.lines[2 * at : 2 * at + 2]
         assert ticks.get_xdata().tolist() == sorted(exits.steps) and ticks.get_color() == mark.get_color()
         assert list(mark.get_xdata()) == [exits.median] and mark.get_color() == LOOKS[name].color
@@ -151,7 +151,7 @@ def test_a_model_of_which_most_seeds_stay_on_the_plateau_has_no_mark(write_run, 
         figure = loss_of((runs, report_settings()))
         found = assert_legible(figure)
     (left,) = (text for text in found if "–never)" in text)
-    assert 500 <= int(left.split("– (")[1].split("–never)")[0]) <= 700
+    assert 500 <= int(left.split("never (")[1].split("–never)")[0]) <= 700
     curves, exits, *_ = figure.axes
     assert len(curves.lines) == 1 and not any(isinstance(each, LineCollection) for each in curves.collections)
     (tick,) = exits.lines
@@ -174,7 +174,7 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
     names = ("original", "symmetric", "shared")
     runs = [("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
-        plot = loss_figure(runs_of(*runs), report_settings(**(PAPER | changes)))
+        plot = loss_figure(runs_of(*runs), "base", report_settings(**(PAPER | changes)))
         figure, found = plot.figure, assert_legible(plot.figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]

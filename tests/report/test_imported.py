@@ -18,7 +18,7 @@ from symbert.errors import ConfigError, DataError, UsageError
 from symbert.glue.tasks import GLUE
 from symbert.report import published
 from symbert.report.collect import collect, read_record
-from symbert.report.figures.figure2 import PRINTED_ENTRY, loss_figures
+from symbert.report.figures.pretraining import PRINTED_ENTRY, loss_figures
 from symbert.report.figures.scores import checkpoints_figure
 from symbert.report.imported import import_scores, read_tidy
 from symbert.report.runs import losses_of, read_runs

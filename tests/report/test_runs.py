@@ -7,7 +7,7 @@ import pytest
 
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
-from symbert.report.runs import losses_of, read_runs, size_of
+from symbert.report.runs import losses_of, read_runs
 from symbert.report.statistics import exits_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
@@ -51,14 +51,6 @@ def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
 
 def test_a_run_that_is_given_twice_is_refused(write_run):
     assert "is there twice" in refused(*[write_run("tiny", "original", POINTS)] * 2)
-
-
-def test_runs_of_several_sizes_are_read_but_not_drawn_in_one_figure(write_run):
-    runs = read_runs([write_run(size, "original", POINTS) for size in ("small", "tiny")], 1800)
-    assert list(runs["size"].unique()) == ["tiny", "small"]
-    with pytest.raises(DataError, match="sizes tiny and small in one figure; draw one size at a time"):
-        size_of(runs)
-    assert size_of(runs[runs["size"] == "tiny"]) == "tiny"
 
 
 def test_the_seeds_of_a_model_are_one_model(runs_of):

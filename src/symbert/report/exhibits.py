@@ -9,9 +9,7 @@ from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.claims import claims_table
 from symbert.report.collect import Collection
 from symbert.report.figures.corpus import corpus_figure
-from symbert.report.figures.figure2 import loss_figures
-from symbert.report.figures.grids import grids_figure
-from symbert.report.figures.hosts import hosts_figure
+from symbert.report.figures.pretraining import grids_figure, hosts_figure, loss_figures
 from symbert.report.figures.scores import anatomy_figure, blimp_figure, checkpoints_figure, robustness_figure
 from symbert.report.formats import Table
 from symbert.report.style import Plot

@@ -70,14 +70,6 @@ def losses_of(runs: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     return models
 
 
-def size_of(runs: pd.DataFrame) -> str:
-    """The size of all runs; DataError for runs of several."""
-    size, *others = runs["size"].unique()
-    for other in others:
-        raise DataError(f"runs: sizes {size} and {other} in one figure; draw one size at a time")
-    return size
-
-
 def run_name(size: str, attention: str, pretrain_seed: int) -> str:
     """A run in words."""
     return f"{size}-{attention} seed {pretrain_seed}"

@@ -1,15 +1,19 @@
-"""What other hosts measure over training: what is drawn of which files, and which files are refused."""
+"""Points of a sweep, and what other hosts measure over training: what is drawn, and which files are refused."""
 
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from legibility import assert_legible
 from report.written import collected
 from symbert.errors import DataError, IntegrityError
+from symbert.experiment.sweep import Grid
 from symbert.files import sha256_of
 from symbert.hosts import HOSTS
-from symbert.report.figures.hosts import hosts_figure
+from symbert.report.collect import Collection
+from symbert.report.figures.pretraining import grids_figure, hosts_figure
 from symbert.report.style import house_style, looks_of
 
 STEPS = (50, 200, 1000)
@@ -100,3 +104,19 @@ def test_seeds_that_were_evaluated_at_other_steps_are_refused(run, plot):
     one = run("encoder-decoder", "original", 1, (0.1, 0.5, 0.9))
     with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
         plot(one, run("encoder-decoder", "original", 2, (0.1, 0.5, 0.9), steps=(50, 300, 1000)))
+
+
+@pytest.mark.parametrize("rates", [[1e-3], [1e-3, 2e-3, 4e-3]])
+def test_each_point_of_a_sweep_has_losses_and_shares_of_its_operators(report_settings, rates):
+    axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original", "pairwise"], "learning_rate": rates}
+    grid, steps = Grid("rates", axes, [1, 2, 3], []), [50, 100, 200, 400]
+    losses = [pd.DataFrame([[5.0, 5.0, 4.0, 3.0 + at]] * 3, columns=steps) for at, _ in enumerate(grid.points)]
+    with house_style():
+        figure = grids_figure(Collection(report_settings(), grids=[(grid, losses)])).figure
+        found = assert_legible(figure)
+    above = [panel for panel in figure.axes if panel.get_ylabel() == "loss (nats)"]
+    assert len(figure.axes) == 2 * len(above) == 2 * len(rates)
+    for at, panel in enumerate(above):
+        ends = [line.get_ydata()[-1] for line in panel.get_lines()]
+        assert ends == [3.0 + at, 3.0 + at + len(rates)]
+    assert {"original", "pairwise"} <= set(found)
