@@ -234,14 +234,13 @@ def single_writer(directory: Path) -> Iterator[None]:
     path = directory / "lock"
     with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
-        file = open(path, "ab+", buffering=0)  # noqa: SIM115 (closed below, with nothing left to write)
+        file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed below, with nothing left to write)
     with file:
         with writing(path):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                file.seek(0)
-                holder = _holder(file.read())
+                holder = holder_of(read_json_or_empty(path))
                 raise InputOutputError(f"{directory}: in use by {holder}; wait for it or stop it") from None
             lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
             file.truncate(0)
@@ -249,14 +248,10 @@ def single_writer(directory: Path) -> Iterator[None]:
         yield
 
 
-def _holder(text: bytes) -> str:
-    """Who holds a lock, by the content of its file; another process may be writing it at this moment."""
-    try:
-        lease = json.loads(text)
-        job = f", Slurm job {lease['slurm_job']}" if lease["slurm_job"] else ""
-        return f"process {lease['process']} on {lease['host']}{job}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
+def holder_of(lease: dict[str, Any]) -> str:
+    """Who holds a lock, by the content of its file, in words."""
+    job = f", Slurm job {lease['slurm_job']}" if lease.get("slurm_job") else ""
+    return f"process {lease.get('process')} on {lease.get('host')}{job}"
 
 
 def extracted_again(file: Path) -> str:

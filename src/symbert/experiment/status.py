@@ -13,7 +13,7 @@ from symbert.console import aligned, data_size
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import outputs_of, room_for
 from symbert.experiment.project import one_line, read_experiment
-from symbert.files import is_running, read_json_or_empty
+from symbert.files import holder_of, is_running, read_json_or_empty
 from symbert.operators import unfollowed_code
 from symbert.paths import Run
 
@@ -98,8 +98,7 @@ def holder(folder: Path) -> str | None:
         return None
     here = lease["host"] == platform.node()
     is_at_work = is_running(lease["process"]) if here else not is_old(folder / "lock", *folder.glob("*/*"))
-    job = f", Slurm job {lease['slurm_job']}" if lease.get("slurm_job") else ""
-    return f"process {lease['process']} on {lease['host']}{job}" if is_at_work else None
+    return holder_of(lease) if is_at_work else None
 
 
 def is_old(*paths: Path) -> bool:
