@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from symbert.corpus.counts import EDGES
 from symbert.report import captions
@@ -14,6 +14,7 @@ from symbert.report.style import LIMIT_LINE, ROW, Entry, Plot, draw_legend, figu
 PANEL = 1.5  # inches
 COLORS = {"read": "#B8B8B8", "kept": "#0072B2"}
 TICKS = 7  # at most, on an axis
+SHORT = EngFormatter(sep="")  # 950, 1.5k, 20k, 137M, 70G
 MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a panel
 
 
@@ -29,7 +30,7 @@ def corpus_figure(data: Collection) -> Plot | None:
     tokens = {"kept": np.sum([part["record"]["histogram"] for part in data.parts], axis=0)}
     settings = data.settings
     without = characters["read"].sum() - perplexity["read"].sum()
-    missing = f" ({compact(without)} documents have none)" if without else ""
+    missing = f" ({SHORT(without)} documents have none)" if without else ""
     low, high = settings.min_harmful_perplexity, settings.max_harmful_perplexity
     window = () if low is None or high is None else (low, high)
     figure, panels = figure_of([PANEL + ROW * lines for lines in (2 + bool(window), 2, 1)])
@@ -67,7 +68,7 @@ def _fill(panel: Axes, label: str, quantity: str, sides: dict[str, np.ndarray], 
     panel.xaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_locator(MaxNLocator(3))
     for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+        axis.set_major_formatter(SHORT)
     draw_legend(panel, entries)
 
 
@@ -75,11 +76,3 @@ def median_of(bins: np.ndarray, bounds: np.ndarray) -> float:
     """The median, with the documents of a bin spread evenly over its logarithm."""
     below = np.concatenate([[0], np.cumsum(bins)])
     return float(10 ** np.interp(bins.sum() / 2, below, np.log10(bounds)))
-
-
-def compact(value: float) -> str:
-    """A number in few characters: 950, 1.5k, 20k, 137M, 70G."""
-    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.3g}{letter}"
-    return f"{value:.3g}"
