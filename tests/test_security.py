@@ -132,7 +132,7 @@ def test_weights_that_are_no_safetensors_are_named_by_every_command(tmp_path, fo
     """It was believed that `export` alone meets them: `anatomy` and fine-tuning called them an internal error."""
     write_checkpoint(tmp_path / "checkpoint")
     weights = write_pickle(tmp_path / "checkpoint/model.safetensors", form)
-    words = ["--checkpoint", str(weights.parent), "--to", "bert", "--output", str(tmp_path / "bert")]
+    words = ["--checkpoint", str(weights.parent), "--output", str(tmp_path / "bert")]
     assert cli.main(["export", *words]) == 65
     assert cli.main(["anatomy", str(weights.parent)]) == 65
     with pytest.raises(IntegrityError, match=r"model\.safetensors: damaged \(.*; delete it "):
@@ -146,7 +146,7 @@ def test_a_pickled_model_beside_no_safetensors_is_not_looked_for(tmp_path):
     write_checkpoint(checkpoint)
     (checkpoint / "model.safetensors").unlink()
     write_pickle(checkpoint / "pytorch_model.bin", "torch")
-    words = ["--checkpoint", str(checkpoint), "--to", "bert", "--output", str(tmp_path / "bert")]
+    words = ["--checkpoint", str(checkpoint), "--output", str(tmp_path / "bert")]
     assert cli.main(["export", *words]) == cli.main(["anatomy", str(checkpoint)]) == 65
     with pytest.raises(SymbertError, match="file not found"):
         load_classifier(checkpoint, 2, 0.0)
@@ -172,7 +172,7 @@ def test_no_code_that_a_checkpoint_brings_or_names_is_run(tmp_path, monkeypatch,
     (checkpoint / "config.json").write_text(json.dumps({**config, **named}))
     monkeypatch.chdir(checkpoint)
     monkeypatch.syspath_prepend(str(checkpoint))
-    words = ["--checkpoint", str(checkpoint), "--to", "bert", "--output", str(tmp_path / "bert")]
+    words = ["--checkpoint", str(checkpoint), "--output", str(tmp_path / "bert")]
     expected = 0 if "auto_map" in named else 64
     assert cli.main(["export", *words]) == cli.main(["anatomy", str(checkpoint)]) == expected
     with nullcontext() if expected == 0 else pytest.raises(ConfigError):

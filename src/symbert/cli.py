@@ -76,7 +76,6 @@ OPTIONS: dict[str, str] = {
     "split": "train or validation",
     "row": "number of the row, from 0",
     # Models and operators.
-    "to": "form of the model: bert",
     "export output": "folder to write, new or empty",
     "checkpoints": "Hugging Face folders of pre-trained models",
     "anatomy manifest": "manifest.json of a corpus whose rows are read; without it, rows are random",

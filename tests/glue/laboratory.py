@@ -10,8 +10,9 @@ from symbert.glue.metrics import checked
 from symbert.glue.prepare import prepare_task
 from symbert.glue.score import score
 from symbert.glue.tasks import suite_named
-from symbert.model.bert import initialize
-from symbert.model.hf import SymBertConfig, SymBertForMaskedLM
+from symbert.model.bert import MaskedModel, initialize
+from symbert.model.configuration import Configuration
+from symbert.model.hf import write_model
 from symbert.paths import key
 from symbert.sources import DEMO
 
@@ -49,7 +50,7 @@ class Laboratory:
 
     def checkpoint(self, attention: str = "pairwise", weights: int = 1) -> Path:
         """A randomly initialised encoder of one layer."""
-        config = SymBertConfig(
+        config = Configuration(
             attention=attention,
             vocab_size=len(self.vocabulary.read_text().splitlines()),
             hidden_size=16,
@@ -59,11 +60,11 @@ class Laboratory:
             max_position_embeddings=64,
             pretraining={**RUN, "attention": attention},
         )
-        model = SymBertForMaskedLM(config)
+        model = MaskedModel(config)
         initialize(model, weights)
         folder = self.results / f"runs/encoder/tiny-{attention}-{weights:08}/seed-1/step-{STEP}"
         if not folder.exists():
-            model.save_pretrained(folder)
+            write_model(model, folder)
         return folder
 
     def place(self, checkpoint: Path, suite: Path) -> Path:

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 from transformers import get_linear_schedule_with_warmup
 
+from model.models import dense
 from symbert.configuration import GlueSettings
 from symbert.draws import permute
 
@@ -37,7 +38,7 @@ def padded(model, rows, index):
 def one_by_one(model, rows, index):
     """Logits of rows that are computed each alone."""
     batches = [rows.batch(np.array([row])) for row in index]
-    return torch.cat([model(batch.input_ids[None], None, batch.token_type_ids[None]).logits for batch in batches])
+    return torch.cat([dense(model, batch.input_ids[None], None, batch.token_type_ids[None]) for batch in batches])
 
 
 def naive_training(model, rows, settings, seed, logits_of=padded):

@@ -6,12 +6,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from model.models import dense
 from symbert.cli import main
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError, UsageError
 from symbert.glue.export import export_classifier
 from symbert.glue.train import load_classifier
-from symbert.model.hf import in_hugging_face
 
 LABELS = {"rte": ["entailment", "not_entailment"], "mnli": ["entailment", "neutral", "contradiction"]}
 IDS = torch.arange(5, 17).reshape(2, 6)
@@ -48,7 +48,7 @@ def logits(start, weights) -> torch.Tensor:
     tensors = load_file(weights)
     model = load_classifier(start, len(tensors["classifier.bias"]), dropout=0.0).eval()
     model.load_state_dict(tensors)
-    return in_hugging_face(model)(IDS).logits
+    return dense(model, IDS)
 
 
 def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labels(finetuned, tmp_path):

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM, BertLMHeadModel
 
 from glue.test_sources import flips
-from model.hosts import moved, small_config
+from model.models import moved, small_config
 from model.test_likelihood import stock
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json, write_text

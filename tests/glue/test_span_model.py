@@ -19,7 +19,7 @@ from symbert.glue.squad import best_threshold, measured, texts_of, tokenise_ques
 from symbert.glue.tasks import task_named
 from symbert.glue.train import HEADS, load_classifier, logits_of, predict, read_rows, reset_head, train
 from symbert.model.bert import SpanModel
-from symbert.model.hf import SymBertForMaskedLM
+from symbert.model.configuration import read_configuration
 
 CPU = torch.device("cpu")
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
@@ -92,8 +92,11 @@ def padded(model, rows, index):
 
 def test_logits_loss_and_gradients_are_those_of_stock_transformers(questions, models, checkpoint):
     rows, ours = rows_of(questions, 12), models(attention="original", dropout=0.0)[1]
-    config = SymBertForMaskedLM.from_pretrained(checkpoint("original")).config
-    values = {**config.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    values = {
+        **read_configuration(checkpoint("original")).to_dict(),
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
     stock = BertForQuestionAnswering(BertForQuestionAnswering.config_class.from_dict(values)).double()
     stock.load_state_dict(ours.state_dict())
     index = np.arange(len(rows))

@@ -31,7 +31,7 @@ from symbert.glue.train import (
     train,
     train_used_embeddings,
 )
-from symbert.model.hf import fold, in_hugging_face
+from symbert.model.hf import fold
 from symbert.operators import operator_code
 from symbert.pretrain.compute import RECIPES
 
@@ -160,7 +160,7 @@ def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
     models = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)]
     for model in models:
         reset_head(model, 1)
-    ours, naive = models[0], in_hugging_face(models[1])
+    ours, naive = models
     monkeypatch.setattr(module, "encoder_of", lambda model, recipe, _, choose=encoder_of: choose(model, recipe, GPU))
     train(ours, rows["train"], settings, "fp32", 3, lambda step: None)
     naive_training(naive, rows["train"], settings, 3, one_by_one)

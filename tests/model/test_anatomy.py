@@ -53,8 +53,8 @@ def test_the_directionality_is_the_excess_of_columns_over_that_of_rows_by_hand()
 
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_heads_have_the_scores_of_the_folded_bert(attention):
-    model = trained(attention).bert.double()
-    heads = anatomy_of(model.float(), ROWS)
+    model = trained(attention).bert
+    heads = anatomy_of(model, ROWS)
     assert [(head["layer"], head["head"]) for head in heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     if attention in ("symmetric", "shared", "symmetric-others"):
         assert [head["symmetry"] for head in heads] == pytest.approx([1] * 4, abs=1e-5)
@@ -104,7 +104,7 @@ def test_what_is_no_bert_is_refused_with_its_file(tmp_path):
     with pytest.raises(MissingInputError, match=r"config\.json: file not found"):
         load_encoder(tmp_path)
     model = trained("original")
-    model.save_pretrained(tmp_path)
+    write_model(model, tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     with pytest.raises(IntegrityError, match=r"model\.safetensors: \d+ weights are missing"):

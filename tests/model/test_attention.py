@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import attention_of, initialize
-from symbert.model.hf import SymBertForMaskedLM, build_config
+from symbert.model.bert import MaskedModel, attention_of, initialize
+from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 
 HIDDEN, HEADS, HEAD = 12, 3, 4
@@ -106,21 +106,6 @@ def test_original_equals_hugging_faces_own_attention():
     torch.testing.assert_close(ours(hidden_states())[0], theirs(hidden_states())[0], rtol=0, atol=0)
 
 
-def test_the_whole_model_with_original_equals_hugging_faces_bert():
-    ours = SymBertForMaskedLM(build_config("tiny", "original", vocabulary_size=100))
-    initialize(ours, 3)
-    theirs = BertForMaskedLM(BertConfig(**{k: getattr(ours.config, k) for k in STOCK}))
-    theirs.load_state_dict(ours.state_dict())
-    ids = torch.randint(0, 100, (2, 9), generator=torch.Generator().manual_seed(1))
-    mask = torch.tensor([[1] * 9, [1] * 5 + [0] * 4])
-    torch.testing.assert_close(
-        ours.eval()(ids, attention_mask=mask).logits, theirs.eval()(ids, attention_mask=mask).logits, rtol=0, atol=0
-    )
-
-
-STOCK = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-
-
 @pytest.mark.parametrize("name", OPERATORS)
 def test_gradients_equal_finite_differences(name):
     module = operator(name)
@@ -146,7 +131,7 @@ def test_every_gradient_of_the_factors_and_diagonals_equals_its_finite_differenc
 
 
 def started(name: str, seed: int = 1) -> dict[str, torch.Tensor]:
-    model = SymBertForMaskedLM(build_config("tiny", name, vocabulary_size=100))
+    model = MaskedModel(configuration_of("tiny", name, vocabulary_size=100))
     initialize(model, seed)
     return {key.split(".self.")[1]: values for key, values in model.state_dict().items() if ".0.attention.self." in key}
 
@@ -166,7 +151,7 @@ def test_original_symmetric_starts_with_equal_query_and_key_that_are_trained_apa
     start, symmetric = started("original-symmetric"), started("symmetric")
     assert torch.equal(start["key.weight"], start["query.weight"])
     assert all(torch.equal(start[key], values) for key, values in symmetric.items())
-    module = SymBertForMaskedLM(build_config("tiny", "original-symmetric")).bert.encoder.layer[0].attention.self
+    module = MaskedModel(configuration_of("tiny", "original-symmetric")).bert.encoder.layer[0].attention.self
     assert module.key.weight is not module.query.weight and len(list(module.parameters())) == 6
 
 

@@ -1,95 +1,67 @@
+"""What is trained, beside Hugging Face's classes; how it starts; and what the Auto classes load."""
+
 import subprocess
 import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
+from torch import nn
+from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM, BertForSequenceClassification
 
+from model.models import HEADS, IDS, MASK, dense, trained
 from symbert.errors import ConfigError
-from symbert.model.bert import MaskedModel, initialize
+from symbert.model.bert import Classifier, MaskedModel, initialize
 from symbert.model.configuration import configuration_of
-from symbert.model.hf import SymBertForMaskedLM, SymBertForSequenceClassification, SymBertModel, build_config
+from symbert.model.hf import write_model
 from symbert.operators import OPERATORS
 
+STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
 
-def model(attention: str = "pairwise", seed: int = 1) -> SymBertForMaskedLM:
-    built = SymBertForMaskedLM(build_config("tiny", attention, vocabulary_size=200))
+
+def model(attention: str = "pairwise", seed: int = 1) -> MaskedModel:
+    built = MaskedModel(configuration_of("tiny", attention, vocabulary_size=200))
     initialize(built, seed)
     return built.eval()
 
 
-IDS = torch.arange(24).reshape(2, 12)
-
-
-@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
-def test_auto_classes_reload_a_model_bit_for_bit(tmp_path, attention):
-    saved = model(attention)
-    saved.save_pretrained(tmp_path)
-    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path)
-    assert type(loaded) is SymBertForMaskedLM and loaded.config.attention == attention
-    assert torch.equal(loaded.eval()(IDS).logits, saved(IDS).logits)
-    assert type(AutoModel.from_pretrained(tmp_path)) is SymBertModel
-    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3)
-    assert type(classifier) is SymBertForSequenceClassification
-    assert torch.equal(classifier.eval().bert(IDS).last_hidden_state, saved.bert(IDS).last_hidden_state)
-
-
-FRESH = """
-import sys, torch, symbert.model.hf, transformers
-from safetensors.torch import save_file
-for auto in sys.argv[1:]:
-    model = getattr(transformers, auto).from_pretrained(auto).eval()
-    save_file({"logits": model(torch.arange(24).reshape(2, 12)).logits}, f"{auto}/logits")
-"""
-
-
-def test_a_fresh_process_reloads_the_same_bits_after_import_symbert_model_bert(tmp_path):
-    """With either head, in one process: its imports take longer than all else."""
-    classifier = SymBertForSequenceClassification(build_config("tiny", "pairwise-scaled", vocabulary_size=200)).eval()
-    saved = {"AutoModelForMaskedLM": model("pairwise-scaled"), "AutoModelForSequenceClassification": classifier}
-    for auto, kept in saved.items():
-        kept.save_pretrained(tmp_path / auto)
-    subprocess.run([sys.executable, "-c", FRESH, *saved], check=True, capture_output=True, cwd=tmp_path)
-    for auto, kept in saved.items():
-        assert torch.equal(load_file(tmp_path / auto / "logits")["logits"], kept(IDS).logits), auto
-
-
-@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
-def test_loading_never_rescales_or_redraws_an_operators_weights(tmp_path, attention):
-    """Every weight is set to a number that no initialisation gives."""
-    saved = model(attention)
-    for number, parameter in enumerate(saved.parameters()):
-        parameter.data.fill_(0.5 + number)
-    saved.save_pretrained(tmp_path)
-    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path)
-    for (name, one), (_, other) in zip(saved.named_parameters(), loaded.named_parameters(), strict=True):
-        assert torch.equal(one, other), name
-
-
-def test_no_auto_map_is_written_because_it_would_ask_for_remote_code(tmp_path):
-    model().save_pretrained(tmp_path)
-    assert "auto_map" not in (tmp_path / "config.json").read_text()
+@pytest.mark.parametrize("head", HEADS)
+def test_original_is_hugging_faces_bert_to_the_bit_with_dropout_and_gradients(head):
+    """Order counts: the norm of all gradients is summed in it, and optimizers keep their state in it."""
+    ours = trained("original", head)
+    shape = {key: value for key, value in vars(ours.config).items() if key in BertConfig().to_dict()}
+    theirs = STOCK[head](BertConfig(**{**shape, "num_labels": 3} if head == "classification" else shape))
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    outputs = []
+    for each, read in (
+        (ours, lambda: dense(ours, IDS, MASK)),
+        (theirs, lambda: theirs(IDS, attention_mask=MASK).logits),
+    ):
+        torch.manual_seed(1)
+        each.train()
+        outputs.append(read())
+        outputs[-1].square().sum().backward()
+    assert torch.equal(*outputs)
+    for (name, one), (its_name, its) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        assert name == its_name and (one.grad is its.grad is None or torch.equal(one.grad, its.grad)), name
 
 
 def test_the_head_on_masked_positions_equals_the_dense_head_in_loss_and_gradients():
-    dense, sparse = model().double(), MaskedModel(configuration_of("tiny", "pairwise", 200))
-    initialize(sparse, 1)
-    sparse.eval().double()
-    positions, targets = torch.tensor([1, 4, 13, 22]), torch.tensor([5, 6, 7, 8])
-    labels = torch.full((24,), -100)
-    labels[positions] = targets
-    dense(IDS, labels=labels.reshape(2, 12)).loss.backward()
-    torch.nn.functional.cross_entropy(sparse.masked_logits(IDS, positions), targets).backward()
-    for (name, one), (_, other) in zip(dense.named_parameters(), sparse.named_parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=0, atol=1e-14, msg=name)
+    gradients, positions, targets = [], torch.tensor([1, 4, 13, 22]), torch.tensor([5, 6, 7, 8])
+    for read in (
+        lambda ours: dense(ours, IDS).flatten(0, 1)[positions],
+        lambda ours: ours.masked_logits(IDS, positions),
+    ):
+        ours = model().double()
+        torch.nn.functional.cross_entropy(read(ours), targets).backward()
+        gradients.append([parameter.grad for parameter in ours.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-14)
 
 
 SELF = ".attention.self."
-OWN_START = {
-    "original-gain": "query.weight",
-    "original-symmetric": "key.weight",
-}  # of controls
+OWN_START = {"original-gain": "query.weight", "original-symmetric": "key.weight"}  # of controls
 
 
 @pytest.mark.parametrize("attention", OPERATORS)
@@ -116,36 +88,92 @@ def test_initial_parameters_have_berts_distribution():
     assert (model().bert.embeddings.word_embeddings.weight[0] == 0).all()
 
 
-@pytest.mark.parametrize(
-    "first",
-    ["import symbert.cli", ""],
-)
-def test_the_auto_classes_load_a_checkpoint_whatever_was_imported_first(tmp_path, first):
-    """After `import symbert.cli` they did not know the model type."""
-    model().save_pretrained(tmp_path)
-    code = f"{first}\nimport sys, symbert.model.hf\nfrom transformers import AutoModelForMaskedLM\n"
-    code += "print(type(AutoModelForMaskedLM.from_pretrained(sys.argv[1])).__name__)"
-    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert run.stdout == "SymBertForMaskedLM\n"
-
-
 def test_the_decoder_is_tied_to_the_embeddings():
     built = model()
-    assert built.cls.predictions.decoder.weight is built.bert.embeddings.word_embeddings.weight
+    assert built.cls["predictions"].decoder.weight is built.bert.embeddings.word_embeddings.weight
 
 
-@pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
-@pytest.mark.parametrize("kind", [AutoModelForMaskedLM])
-def test_a_decoder_is_refused_and_not_silently_bidirectional(tmp_path, kind, key):
+def test_modules_that_bert_lacks_start_as_hugging_face_fills_them():
+    built = MaskedModel(configuration_of("tiny", "original", 100))
+    built.extra = nn.Conv1d(4, 4, 3)
+    initialize(built, 1)
+    assert abs(built.extra.weight.std().item() - built.config.initializer_range) < 0.03 and not built.extra.bias.any()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("is_decoder", True), ("add_cross_attention", True), ("hidden_act", "relu")]
+)
+def test_a_configuration_of_another_model_is_refused(key, value):
+    config = configuration_of("tiny", "original", 100)
+    setattr(config, key, value)
+    with pytest.raises(ConfigError, match=key):
+        Classifier(config, 2)
+
+
+TRAIN = """
+import sys
+import symbert.cli, torch
+from symbert.model.configuration import configuration_of
+from symbert.model.bert import EncoderDecoderModel, MaskedModel, initialize
+config = configuration_of("tiny", "symmetric-others", 100)
+ids = torch.arange(12)[None]
+pairs = EncoderDecoderModel(config)
+initialize(pairs, 1)
+pairs.logits(ids, ids > 0, ids).sum().backward()
+model = MaskedModel(configuration_of("tiny", "original-symmetric", 100))
+initialize(model, 1)
+model.masked_logits(torch.arange(12)[None], torch.tensor([3])).sum().backward()
+sys.exit("transformers" in sys.modules)
+"""
+
+
+def test_a_step_of_a_command_takes_nothing_of_transformers():
+    assert subprocess.run([sys.executable, "-c", TRAIN]).returncode == 0
+
+
+FRESH = """
+import symbert.cli, transformers, sys, torch, symbert.model.hf
+from safetensors.torch import save_file
+for auto in sys.argv[1:]:
+    model = getattr(transformers, auto).from_pretrained(auto).eval()
+    save_file({"logits": model(torch.arange(24).reshape(2, 12)).logits}, f"{auto}/logits")
+"""
+
+
+def test_the_auto_classes_of_a_fresh_process_load_the_same_bits(tmp_path):
+    """With either head, in one process: its imports take longer than all else."""
+    autos = {"AutoModelForMaskedLM": "masked", "AutoModelForSequenceClassification": "classification"}
+    saved = {auto: trained("pairwise-scaled", head) for auto, head in autos.items()}
+    for auto, kept in saved.items():
+        kept.config.id2label = dict(enumerate("abc"))
+        write_model(kept, tmp_path / auto)
+    subprocess.run([sys.executable, "-c", FRESH, *saved], check=True, cwd=tmp_path)
+    for auto, kept in saved.items():
+        assert torch.equal(load_file(tmp_path / auto / "logits")["logits"], dense(kept, IDS)), auto
+
+
+def test_auto_classes_keep_weights_draw_new_layers_and_save_again(tmp_path):
+    """Every weight is set to a number that no initialisation gives."""
+    saved = model("shared")
+    for number, parameter in enumerate(saved.parameters()):
+        parameter.data.fill_(0.5 + number)
+    write_model(saved, tmp_path)
+    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path)
+    for (name, one), (_, other) in zip(saved.named_parameters(), loaded.named_parameters(), strict=True):
+        assert torch.equal(one, other), name
+    pooler = AutoModel.from_pretrained(tmp_path).pooler.dense
+    assert 0 < pooler.weight.std() < 0.1 and not pooler.bias.any()
+    loaded.save_pretrained(tmp_path / "again")
+    assert "auto_map" not in (tmp_path / "again/config.json").read_text()
+    again = AutoModelForMaskedLM.from_pretrained(tmp_path / "again")
+    assert again.config.attention == "shared" and torch.equal(again(IDS).logits, loaded(IDS).logits)
+    assert len(loaded(IDS, output_attentions=True, output_hidden_states=True).hidden_states) == 3
+
+
+def test_the_auto_classes_refuse_a_decoder(tmp_path):
     """Later tokens changed the logits of earlier ones."""
-    config = build_config("tiny", "symmetric", 300)
-    setattr(config, key, True)
-    expected = f"config: '{key}' is true, but this model attends in both directions, to one sequence; set it to false"
-    with pytest.raises(ConfigError) as refused:
-        kind.from_config(config)
-    assert str(refused.value) == expected
-    kind.from_config(build_config("tiny", "symmetric", 300)).save_pretrained(tmp_path)
-    config.save_pretrained(tmp_path)
-    with pytest.raises(ConfigError) as refused:
-        kind.from_pretrained(tmp_path)
-    assert str(refused.value) == expected
+    saved = model("symmetric")
+    saved.config.is_decoder = True
+    write_model(saved, tmp_path)
+    with pytest.raises(ConfigError, match="'is_decoder' is true, but this model attends in both directions"):
+        AutoModelForMaskedLM.from_pretrained(tmp_path)

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from symbert.model.card import model_card
-from symbert.model.hf import build_config
+from symbert.model.configuration import configuration_of
 from symbert.sources import SOURCES
 
 FACTS = {
@@ -17,7 +17,11 @@ FACTS = {
     "settings_hash": "5e771",
     "corpus_source": "hub",
 }
-TRAINED = {**build_config("tiny", "pairwise").to_dict(), "architectures": ["SymBertForMaskedLM"], "pretraining": FACTS}
+TRAINED = {
+    **configuration_of("tiny", "pairwise").to_dict(),
+    "architectures": ["SymBertForMaskedLM"],
+    "pretraining": FACTS,
+}
 
 
 def test_a_model_with_rotary_positions_is_not_loaded_by_a_class_that_refuses_it():

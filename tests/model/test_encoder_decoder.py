@@ -8,14 +8,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertLMHeadModel, BertModel
 from transformers import EncoderDecoderModel as StockModel
 
-from model.hosts import moved, small_config
-from model.models import FOLDING, Averaged, Doubled, Rectified, define
+from model.models import FOLDING, Averaged, Doubled, Near, Rectified, define, moved, small_config
 from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_query_key_value
 from symbert.errors import ConfigError
-from symbert.model import bert as sites
 from symbert.model.anatomy import describe_attention
 from symbert.model.attention import OriginalAttention
-from symbert.model.bert import EncoderDecoderModel, initialize, matrix_weights
+from symbert.model.bert import EncoderDecoderModel, attend, initialize, matrix_weights, query_key_value, side_weights
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS, Operator
 
@@ -34,7 +32,7 @@ def stock(model: EncoderDecoderModel) -> StockModel:
     return theirs
 
 
-@pytest.mark.parametrize("mask", [MASK, MASK.bool(), torch.ones_like(MASK)], ids=["padded", "bool", "full"])
+@pytest.mark.parametrize("mask", [MASK, torch.ones_like(MASK)], ids=["padded", "full"])
 @pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_original_equals_stock_hugging_face(precision, tolerance, mask):
     model = moved(EncoderDecoderModel(small_config())).to(precision)
@@ -90,7 +88,7 @@ def test_cross_attention_equals_its_formula(name, implementation):
     module = operator(name, implementation)
     hidden = torch.randn(2, 6, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     context = torch.randn(2, 9, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    found = sites.attend_across(module, hidden, context, MASK.bool()[:, None, None])
+    found = attend(module, *query_key_value(module, hidden, context), MASK.bool()[:, None, None])
     torch.testing.assert_close(found, written_out_across(module, name, hidden, context, MASK), rtol=0, atol=1e-12)
 
 
@@ -112,6 +110,8 @@ def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name
 
 class Asked(OriginalAttention):
     """As `original`; says itself what it makes of two sequences."""
+
+    keeps_tokens_apart = True
 
     def query_key_value(self, hidden, context=None):
         context = hidden if context is None else context
@@ -139,13 +139,17 @@ def test_an_operator_of_the_users_own_needs_no_word_of_cross_attention(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"), [(Averaged, "depends on later tokens"), (Doubled, "has a forward of its own, which knows no")]
+    ("kind", "reason"),
+    [
+        (Averaged, "keeps_tokens_apart"),
+        (Doubled, "keeps_tokens_apart"),
+        (Near, "has a forward of its own, which knows no"),
+    ],
 )
 def test_an_operator_that_cannot_stand_there_is_refused(kind, reason, monkeypatch):
     define(monkeypatch, kind.__name__.lower(), kind)
-    with pytest.raises(ConfigError, match=f"attention '{kind.__name__.lower()}'.* {reason}") as refused:
+    with pytest.raises(ConfigError, match=f"attention '{kind.__name__.lower()}'.* {reason}"):
         EncoderDecoderModel(small_config(kind.__name__.lower()))
-    assert "\n" not in str(refused.value)
 
 
 def test_encoder_and_decoder_of_one_seed_start_apart_and_the_same_for_all_operators():
@@ -169,7 +173,7 @@ def dropped(model: EncoderDecoderModel, sequences: int, source: int, target: int
     for layer in model.decoder.bert.encoder.layer:
         every, (asked, answered) = (
             matrix_weights(layer.crossattention.self),
-            sites.side_weights(layer.crossattention.self),
+            side_weights(layer.crossattention.self),
         )
         total += 2 * sequences * (target * (every - asked) + source * (every - answered))
     return total

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import BertConfig, BertForMaskedLM, BertLMHeadModel
 
-from model.hosts import moved, small_config
+from model.models import moved, small_config
 from symbert.model import likelihood
 from symbert.model.bert import DecoderModel, MaskedModel
 from symbert.model.likelihood import log_likelihoods

@@ -9,8 +9,6 @@ import torch
 from model.models import Shifted, define
 from symbert import cli, operators
 from symbert.files import write_json
-from symbert.model.bert import initialize
-from symbert.model.hf import SymBertConfig, SymBertModel
 from symbert.model.probes import (
     LOOKUPS,
     NOBODY,
@@ -63,21 +61,9 @@ def test_symmetric_others_points_as_symmetric_does_with_the_own_position_masked(
     assert shares["cycle", "yes"] == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("operator", ["original", "pairwise", "shared"])
-def test_a_layer_starts_as_that_of_hugging_faces_bert(operator):
-    ours = layer_of(operator, 4, seed=3)
-    config = SymBertConfig.from_dict(ours.config.to_dict())
-    model = SymBertModel(config, add_pooling_layer=False)
-    initialize(model, 3)
-    theirs = model.encoder.layer[0].attention.self.state_dict()
-    assert {name: torch.equal(weights, theirs[name]) for name, weights in ours.state_dict().items()} == dict.fromkeys(
-        theirs, True
-    )
-
-
 def test_rows_state_chance_and_an_interval(monkeypatch, tmp_path):
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
+    monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
     assert cli.main(["probe", "symmetric", "original", "--output", str(tmp_path / "probes.csv")]) == 0
     rows = pd.read_csv(tmp_path / "probes.csv")
     assert len(rows) == 2 * (2 * len(RELATIONS) + len(LOOKUPS))
@@ -94,7 +80,7 @@ def test_an_operator_that_is_named_by_its_class_is_probed(monkeypatch, tmp_path)
     """The words of docs/getting-started.md; it was said to be unknown."""
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
+    monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
     assert cli.main(["probe", "model.wrong_operators:Unmasked", "--output", str(tmp_path / "probes.csv")]) == 0
     assert set(pd.read_csv(tmp_path / "probes.csv")["attention"]) == {"unmasked"}
 
@@ -103,7 +89,7 @@ def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(mo
     """One of the user's own is defined there, because a job knows no configuration."""
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
+    monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
     own = operators.define("mine", {"class": "model.wrong_operators:Unmasked"})
     original = {"operator_code": operators.operator_code("original")}
     del operators.OPERATORS["mine"]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from model.hosts import small_config
+from model.models import small_config
 from symbert.model.bert import DecoderModel, EncoderDecoderModel, HostModel, MaskedModel, initialize
 
 IDS = torch.randint(1, 100, (4, 32), generator=torch.Generator().manual_seed(0))

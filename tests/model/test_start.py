@@ -6,12 +6,14 @@ import math
 import pytest
 import torch
 
-from model.models import Rectified
+from model.models import Rectified, dense
 from symbert import operators
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of
-from symbert.model.bert import initialize
-from symbert.model.hf import SymBertForMaskedLM, SymBertModel, build_config, fold
+from symbert.model.bert import MaskedModel, initialize
+from symbert.model.configuration import configuration_of
+from symbert.model.hf import fold, write_model
+from symbert.model.loading import load_model
 from symbert.model.start import width_of
 from symbert.operators import OPERATORS, define
 
@@ -29,11 +31,11 @@ def known(monkeypatch):
 
 
 def attention_of_first_layer(name, size="tiny", seed=1):
-    config = build_config(size, name, vocabulary_size=100)
+    config = configuration_of(size, name, vocabulary_size=100)
     config.num_hidden_layers = 1
-    model = SymBertModel(config)
+    model = MaskedModel(config)
     initialize(model, seed)
-    return model.eval().encoder.layer[0].attention.self
+    return model.eval().bert.encoder.layer[0].attention.self
 
 
 def between_tokens(attention):
@@ -68,7 +70,7 @@ def test_all_operators_of_one_start_have_logits_of_equal_width(size, start):
 def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else(name):
     models = {}
     for each in (name, f"{name}-narrow", f"{name}-wide"):
-        models[each] = SymBertForMaskedLM(build_config("tiny", each, vocabulary_size=100))
+        models[each] = MaskedModel(configuration_of("tiny", each, vocabulary_size=100))
         initialize(models[each], 1)
     usual, *others = (model.state_dict() for model in models.values())
     for started in others:
@@ -83,22 +85,22 @@ def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else(name):
 
 def test_a_number_is_a_width_and_every_layer_has_it():
     define("shared-half", {"class": "shared", "start": 0.5})
-    model = SymBertModel(build_config("tiny", "shared-half", vocabulary_size=100))
+    model = MaskedModel(configuration_of("tiny", "shared-half", vocabulary_size=100))
     initialize(model, 3)
-    assert [width_of(layer.attention.self) for layer in model.encoder.layer] == pytest.approx([0.5, 0.5], rel=1e-4)
+    assert [width_of(layer.attention.self) for layer in model.bert.encoder.layer] == pytest.approx([0.5, 0.5], rel=1e-4)
 
 
 def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_path):
-    model = SymBertForMaskedLM(build_config("tiny", "symmetric-wide", vocabulary_size=100))
+    model = MaskedModel(configuration_of("tiny", "symmetric-wide", vocabulary_size=100))
     initialize(model, 1)
-    model.save_pretrained(tmp_path)
+    write_model(model, tmp_path)
     del operators.OPERATORS["symmetric-wide"]
-    loaded = SymBertForMaskedLM.from_pretrained(tmp_path)
+    loaded = load_model(tmp_path)
     path = "symbert.model.attention:SymmetricAttention"
     assert loaded.config.operator == {"class": path, "start": "wide"}
     assert all(torch.equal(values, model.state_dict()[key]) for key, values in loaded.state_dict().items())
     ids = torch.arange(12)[None]
-    torch.testing.assert_close(fold(loaded)(ids).logits, loaded(ids).logits, rtol=0, atol=1e-5)
+    torch.testing.assert_close(fold(loaded)(ids).logits, dense(loaded, ids), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("start", ["thin", 0, True])

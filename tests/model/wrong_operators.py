@@ -54,12 +54,16 @@ class Unseeded(Unfilled):
 class Unmasked(SymmetricAttention):
     """A forward pass without the mask."""
 
+    keeps_tokens_apart = True
+
     def forward(self, hidden, attention_mask=None, **kwargs):
         return super().forward(hidden, None, **kwargs)
 
 
 class AcrossRows(SymmetricAttention):
     """Queries that know the other rows of their batch."""
+
+    keeps_tokens_apart = True
 
     def query_key_value(self, hidden):
         return super().query_key_value(hidden - hidden.mean(dim=0, keepdim=True))
@@ -77,21 +81,6 @@ class Overflowing(SymmetricAttention):
     def query_key_value(self, hidden):
         query, key, value = super().query_key_value(hidden)
         return query * 1e20, key * 1e20, value
-
-
-class Shortened(SymmetricAttention):
-    """An output without the last token."""
-
-    def forward(self, hidden, attention_mask=None, **kwargs):
-        mixed, weights = super().forward(hidden, attention_mask, **kwargs)
-        return mixed[:, :-1], weights
-
-
-class Mistyped(SymmetricAttention):
-    """A name that is not there."""
-
-    def query_key_value(self, hidden):
-        return super().query_key_value(hiden)  # noqa: F821
 
 
 class Undefined(SymmetricAttention):

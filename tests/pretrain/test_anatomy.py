@@ -2,26 +2,23 @@
 
 import pandas as pd
 import pytest
-import torch
 
-from model.models import HEADS, trained
+from model.models import small_config, started, trained
 from symbert import cli
 from symbert.files import write_json
-from symbert.model.bert import initialize
-from symbert.model.hf import build_config
+from symbert.model.bert import MaskedModel, initialize
+from symbert.model.hf import write_model
 
 
 @pytest.fixture
 def checkpoints(tmp_path):
     """Two steps of a run, the first of which is its start."""
-    config = build_config("tiny", "pairwise", vocabulary_size=200)
     for step in (0, 20):
-        model = HEADS["masked"](config)
-        initialize(model, 7)
-        if step:
-            model = trained("pairwise")
+        model = trained("pairwise") if step else started("tiny", "pairwise")
+        if not step:
+            initialize(model, 7)
         model.config.pretraining = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 7, "step": step}
-        model.save_pretrained(tmp_path / f"step-{step}")
+        write_model(model, tmp_path / f"step-{step}")
     return [tmp_path / "step-0", tmp_path / "step-20"]
 
 
@@ -51,7 +48,7 @@ def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(
 
 
 def test_a_model_of_no_run_is_called_by_its_directory_and_has_no_start(tmp_path, capsys):
-    trained("original").save_pretrained(tmp_path / "mine")
+    write_model(trained("original"), tmp_path / "mine")
     assert cli.main(["anatomy", str(tmp_path / "mine")]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[0] == (tmp_path / "mine").as_posix()
     assert cli.main(["anatomy", str(tmp_path / "mine"), "--with-start"]) == 64
@@ -59,8 +56,6 @@ def test_a_model_of_no_run_is_called_by_its_directory_and_has_no_start(tmp_path,
 
 
 def test_rows_of_another_corpus_are_refused(manifest, tmp_path, capsys):
-    model = trained("original")
-    model.resize_token_embeddings(torch.tensor(10).item())
-    model.save_pretrained(tmp_path / "small")
+    write_model(MaskedModel(small_config(vocab_size=10)), tmp_path / "small")
     assert cli.main(["anatomy", str(tmp_path / "small"), "--manifest", str(manifest)]) == 64
     assert "expected at most 512 tokens and ids below 10; give the corpus of the model" in capsys.readouterr().err

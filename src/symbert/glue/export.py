@@ -13,7 +13,7 @@ from symbert.glue.score import DROPOUTS
 from symbert.glue.tasks import define, task_named
 from symbert.glue.train import HEADS, load_classifier
 from symbert.model.bert import Classifier
-from symbert.model.hf import copy_tokenizer, fold, in_hugging_face, refuse_used, write_model
+from symbert.model.hf import copy_tokenizer, fold, refuse_used, write_model
 
 RECORD = {
     "record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool},
@@ -52,18 +52,17 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
         raise IntegrityError(
             f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"
         ) from None
-    model = in_hugging_face(trained.eval())
     has_classes = isinstance(trained, Classifier) and task.num_labels > 1  # a choice of COPA's has one output
     if isinstance(trained, Classifier):
-        model.config.problem_type = "single_label_classification" if has_classes else "regression"
+        trained.config.problem_type = "single_label_classification" if has_classes else "regression"
     if has_classes:
-        model.config.id2label = dict(enumerate(task.labels))
-        model.config.label2id = {label: number for number, label in enumerate(task.labels)}
-    model.config.finetuning = {key: facts[key] for key in ("task", "finetune_seed", "metrics", "stand_in")}
+        trained.config.id2label = dict(enumerate(task.labels))
+        trained.config.label2id = {label: number for number, label in enumerate(task.labels)}
+    trained.config.finetuning = {key: facts[key] for key in ("task", "finetune_seed", "metrics", "stand_in")}
     try:
-        exported = fold(model)
+        exported = fold(trained.eval())
     except ConfigError as error:
         print(f"warning: {error}; written as it was trained", file=sys.stderr)
-        exported = model
+        exported = trained
     copy_tokenizer(checkpoint, output)
     write_model(exported, output)

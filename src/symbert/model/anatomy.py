@@ -1,4 +1,5 @@
-"""What the attention of a model looks like, head by head: its weights, and what it does with rows of text.
+"""What the attention of a model looks like: how wide its logits are, how flat its weights, and, head by head, which
+structure its projections have.
 
 The scores of W_Q W_Kᵀ are those of Saponati et al., "The underlying structures of self-attention: symmetry,
 directionality, and emergent dynamics in Transformer training", ICML 2025, arXiv 2502.10927.
@@ -6,6 +7,7 @@ directionality, and emergent dynamics in Transformer training", ICML 2025, arXiv
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,11 +15,30 @@ from torch import Tensor, nn
 
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import CrossAttention, mask_for, query_key_value
+from symbert.model.bert import Attention, Bert, mask_for, query_key_value
 from symbert.model.from_transformers import turned_sides
+
+DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
+ROUNDING = 1e-6  # of weights in float32, relative
 
 
 @torch.no_grad()
+def _visit(model: nn.Module, inputs: tuple[Tensor, ...], describe: Callable[..., None]) -> None:
+    """Call `describe(operator, hidden, mask, context)` of each layer in turn, as the model computes without dropout."""
+    hooks = [
+        module.register_forward_pre_hook(lambda module, given: describe(module.self, *(*given, None, None)[:3]))
+        for module in model.modules()
+        if isinstance(module, Attention)
+    ]
+    was_training = model.training
+    try:
+        model.eval()(*inputs)
+    finally:
+        model.train(was_training)
+        for hook in hooks:
+            hook.remove()
+
+
 def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
     """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on what the model reads: for BERT, ids
     (batch token). A layer that attends to a source, too, has a number of that after its own.
@@ -26,76 +47,59 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
     tokens that attend; at most ln(token) nats. Padding that a layer is told of is no token. Needs memory for the logits
     of one layer: give few sequences. The model's mode stays as it was. DivergedError where a number is not finite.
     """
-    found: list[tuple[float, float]] = []
+    numbers: list[tuple[float, float]] = []
 
-    def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
-        hidden, mask = (*inputs, None)[:2]
-        pairs = logits = logits_of(module, hidden)
-        if mask is not None and not module.is_causal:
+    def describe(operator: SelfAttention, hidden: Tensor, mask: Tensor | None, context: Tensor | None) -> None:
+        if context is not None:
+            query, key, _ = query_key_value(operator, hidden, context)
+            logits = (query @ key.mT).float() * operator.scaling
+            pairs = logits[mask.expand_as(logits)]
+            entropies = torch.special.entr(logits.masked_fill(~mask, -torch.inf).softmax(-1)).sum(-1)
+        elif mask is not None and not operator.is_causal:
+            logits = logits_of(operator, hidden)
             pairs = logits[(mask & mask.mT).expand_as(logits)]
-            entropies = torch.special.entr(weights_of(module, hidden, mask)).sum(-1)
+            entropies = torch.special.entr(weights_of(operator, hidden, mask)).sum(-1)
             entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
-        elif type(module).forward is SelfAttention.forward and not module.is_causal:
+        elif type(operator).forward is SelfAttention.forward and not operator.is_causal:
+            pairs = logits = logits_of(operator, hidden)
             entropies = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1)
         else:
-            entropies = torch.special.entr(weights_of(module, hidden)).sum(-1)
-        found.append((pairs.std(correction=0).item(), entropies.mean().item()))
+            pairs = logits_of(operator, hidden)
+            entropies = torch.special.entr(weights_of(operator, hidden)).sum(-1)
+        numbers.append((pairs.std(correction=0).item(), entropies.mean().item()))
 
-    def describe_across(module: CrossAttention, inputs: tuple[Tensor, ...]) -> None:
-        hidden, context, mask = inputs
-        query, key, _ = query_key_value(module.self, hidden, context)
-        logits = (query @ key.mT).float() * module.self.scaling
-        weights = logits.masked_fill(~mask, -torch.inf).softmax(-1)
-        pairs = logits[mask.expand_as(logits)]
-        found.append((pairs.std(correction=0).item(), torch.special.entr(weights).sum(-1).mean().item()))
-
-    hooks = [
-        module.register_forward_pre_hook(describe if isinstance(module, SelfAttention) else describe_across)
-        for module in model.modules()
-        if isinstance(module, SelfAttention | CrossAttention)  # whose own operator is never called
-    ]
-    training = model.training
-    try:
-        model.eval().base_model(*inputs)
-    finally:
-        model.train(training)
-        for hook in hooks:
-            hook.remove()
-    for layer, numbers in enumerate(found, 1):
-        if not all(map(math.isfinite, numbers)):
+    _visit(model.base_model, inputs, describe)
+    for layer, pair in enumerate(numbers, 1):
+        if not all(map(math.isfinite, pair)):
             raise DivergedError(
                 f"attention '{model.config.attention}': the logits of layer {layer} are not finite, or too large for "
                 "32 bits; start it with smaller weights (`symbert check-operator` shows where)"
             )
-    return {"logit_std": [std for std, _ in found], "attention_entropy": [entropy for _, entropy in found]}
+    return {"logit_std": [std for std, _ in numbers], "attention_entropy": [entropy for _, entropy in numbers]}
 
 
-def logits_of(module: SelfAttention, hidden: Tensor) -> Tensor:
+def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor:
     """The logits of a layer without any mask, `batch heads token token`."""
-    query, key = turned_sides(module, *module.query_key_value(hidden)[:2])
-    return (query @ key.transpose(-1, -2)).float() * module.scaling
+    query, key = turned_sides(operator, *operator.query_key_value(hidden)[:2])
+    return (query @ key.transpose(-1, -2)).float() * operator.scaling
 
 
-def weights_of(module: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+def weights_of(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     """The attention weights of a layer by its own forward pass, `batch heads token token`.
 
     `mask`, `batch 1 1 token`, is true for a token that is none of padding. Of a forward pass that gives no weights, the
     softmax of the logits.
     """
-    usual, module.config = module.config, copy.copy(module.config)
-    module.config._attn_implementation = "eager"
+    usual, operator.config = operator.config, copy.copy(operator.config)
+    operator.config._attn_implementation = "eager"
     try:
-        weights = module.forward(hidden, mask_for(module, hidden, mask))[1]
+        weights = operator.forward(hidden, mask_for(operator, hidden, mask))[1]
     finally:
-        module.config = usual
+        operator.config = usual
     if weights is not None:
         return weights.float()
-    logits = logits_of(module, hidden)
+    logits = logits_of(operator, hidden)
     return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(-1)
-
-
-DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
-ROUNDING = 1e-6  # of weights in float32, relative
 
 
 def symmetry_of(matrix: Tensor) -> float:
@@ -113,15 +117,12 @@ def directionality_of(matrix: Tensor) -> float:
 
 
 def _excess(norms: Tensor) -> float:
-    return (
-        (norms - norms.mean() - DEVIATIONS * norms.std()).clamp(min=0).sum().item()
-        if norms.std() > ROUNDING * norms.mean()
-        else 0.0
-    )
+    if norms.std() <= ROUNDING * norms.mean():
+        return 0.0
+    return (norms - norms.mean() - DEVIATIONS * norms.std()).clamp(min=0).sum().item()
 
 
-@torch.no_grad()
-def anatomy_of(model: nn.Module, rows: Tensor) -> list[dict[str, Any]]:
+def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
     """A dictionary per layer and head, both counted from 1, of whatever operator the model has.
 
     On `rows` (`batch token`, no padding) and without dropout: `logit_std` over all pairs of tokens, and as means over
@@ -130,40 +131,28 @@ def anatomy_of(model: nn.Module, rows: Tensor) -> list[dict[str, Any]]:
     """
     heads: list[dict[str, Any]] = []
 
-    def describe(module: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
+    def describe(operator: SelfAttention, hidden: Tensor, *_: Tensor | None) -> None:
         layer = heads[-1]["layer"] + 1 if heads else 1
-        logits, weights = logits_of(module, inputs[0]), weights_of(module, inputs[0])
-        products = _products(module)
+        logits, weights, products = logits_of(operator, hidden), weights_of(operator, hidden), _products(operator)
         for head in range(logits.shape[1]):
-            product = None if products is None else products[head]
-            heads.append(
-                {
-                    "layer": layer,
-                    "head": head + 1,
-                    "symmetry": None if product is None else symmetry_of(product),
-                    "directionality": None if product is None else directionality_of(product),
-                    "logit_std": logits[:, head].std(correction=0).item(),
-                    "attention_entropy": torch.special.entr(weights[:, head]).sum(-1).mean().item(),
-                    "own_share": weights[:, head].diagonal(dim1=-2, dim2=-1).mean().item(),
-                }
-            )
+            row = {"layer": layer, "head": head + 1, "symmetry": None, "directionality": None}
+            if products is not None:
+                row |= {"symmetry": symmetry_of(products[head]), "directionality": directionality_of(products[head])}
+            row["logit_std"] = logits[:, head].std(correction=0).item()
+            row["attention_entropy"] = torch.special.entr(weights[:, head]).sum(-1).mean().item()
+            row["own_share"] = weights[:, head].diagonal(dim1=-2, dim2=-1).mean().item()
+            heads.append(row)
 
-    layers = [module for module in model.modules() if isinstance(module, SelfAttention)]
-    hooks = [layer.register_forward_pre_hook(describe) for layer in layers]
-    try:
-        model.eval()(rows)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    _visit(model, (rows,), describe)
     return heads
 
 
-def _products(module: SelfAttention) -> Tensor | None:
+def _products(operator: SelfAttention) -> Tensor | None:
     """W_Q W_Kᵀ of each head, `heads hidden hidden`, read off unit vectors; None where that is not all there is."""
-    hidden_size = module.config.hidden_size
+    hidden_size = operator.config.hidden_size
     units, zeros = torch.eye(hidden_size)[None], torch.zeros(1, hidden_size, hidden_size)
     random = torch.randn(1, hidden_size, hidden_size, generator=torch.Generator().manual_seed(0))
-    biases, weights, sides = (module.query_key_value(hidden)[:2] for hidden in (zeros, units, random))
+    biases, weights, sides = (operator.query_key_value(hidden)[:2] for hidden in (zeros, units, random))
     query, key = (side - bias for side, bias in zip(weights, biases, strict=True))
     for side, bias, product in zip(sides, biases, (random @ query, random @ key), strict=True):
         if not torch.allclose(side - bias, product, rtol=1e-3, atol=1e-3):

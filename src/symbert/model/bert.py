@@ -1,13 +1,14 @@
-"""BERT with an exchangeable attention operator: embeddings, layers, heads, and the model of every host.
+"""BERT with an exchangeable attention operator: operators in their places, embeddings, layers, heads, hosts.
 
-Parameters have Hugging Face's names and order.
+Parameters have Hugging Face's names and order, and what is computed equals its classes to the bit, without importing
+transformers, which takes seconds. Shapes: `batch token hidden`, `batch context hidden` where another sequence is read.
 """
 
 import copy
 import importlib
 import inspect
+import traceback
 import zlib
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,13 @@ from torch.utils.checkpoint import checkpoint
 from symbert.draws import mix
 from symbert.errors import ConfigError
 from symbert.hosts import encoder_decoder_step_flops, step_flops
-from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
+from symbert.model.attention import (
+    CopiedLinear,
+    QueryKeyValue,
+    SelfAttention,
+    SymmetricOthersAttention,
+    WideLinear,
+)
 from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
 from symbert.model.from_transformers import (
     ALL_ATTENTION_FUNCTIONS,
@@ -34,103 +41,61 @@ from symbert.operators import operator_named, operator_of
 from symbert.syntax import is_local
 
 # The forward passes that attend as query, key and value say, of one sequence and of two: in another sequence no token
-# is one's own. They are taken here, before a module of the user's own can put another one in their place.
+# is one's own.
 PLAIN = (SelfAttention.forward,)
 PLAIN_ACROSS = (*PLAIN, SymmetricOthersAttention.forward)
-HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-TOLERANCE = 1e-9  # relative, of outputs in float64: a token that sees a later one differs by 0.01 and more
-MOVED = 0.3  # standard deviation of the weights with which an operator is tried
-_looks_ahead: dict[tuple, bool] = {}  # each operator that was tried, by its class, its arguments and its shape
 
 
-def attention_of(config: BertConfig) -> SelfAttention:
-    """The operator that `config.attention` names, made with its arguments.
+def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
+    """The operator that `config.attention` names, made with its arguments: causal in a decoder, or, with `is_across`,
+    between a sequence and its context.
 
-    ConfigError for an unknown name, a class that cannot be imported or lacks `query_key_value`, for arguments that it
-    refuses, and for a class of the user's own that fails on two tokens.
+    ConfigError for an unknown name, for a class that cannot be made, and for one that cannot stand there.
     """
     operator = operator_of(vars(config))
     module, name = operator.path.split(":")
-    doing, remedy = "cannot be made", "correct the class or its arguments"
     try:
         made = getattr(importlib.import_module(module), name)
         if not issubclass(made, SelfAttention) or inspect.isabstract(made):
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
         site = made(config, **operator.arguments)
-        if not is_shipped(site):
-            doing, remedy = "fails on two tokens", "return query, key and value as `batch heads token head`"
-            _try_on_two_tokens(site)
     except Exception as error:  # the user's own code raises what it likes
         if operator.is_built_in:
             raise
-        given = ", ".join(f"{key}={value!r}" for key, value in operator.arguments.items())
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_local(Path(frame.filename))]
+        place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
         raise ConfigError(
-            f"attention '{operator.name}': {operator.path}({given}) {doing} ({_place_of(error)}{type(error).__name__}: "
-            f"{' '.join(str(error).split())}); {remedy}"
+            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} ({place}"
+            f"{type(error).__name__}: {' '.join(str(error).split())}); correct the class or its arguments"
         ) from error
-    if type(site).is_causal is not False or vars(site).get("is_causal"):
+    site.is_causal = config.is_decoder and not is_across
+    site.has_rotary_positions = has_rotary_positions(config) and not is_across  # of two sequences there are none
+    if config.is_decoder and not keeps_tokens_apart(site):
         raise ConfigError(
-            f"attention '{operator.name}': {operator.path} sets 'is_causal', which its model does; leave it out, or "
-            "hide tokens in a `forward`"
+            f"attention '{operator.name}': does not say that no token depends on one that a mask hides, so no decoder "
+            "has it; hand `attention_mask` on, compute query, key and value of each token by itself, and write "
+            f"keeps_tokens_apart = True into {operator.path}, or leave it out of this host"
         )
-    site.has_rotary_positions = has_rotary_positions(config)
-    if site.has_rotary_positions and not attends_as(site, PLAIN_ACROSS):
+    if (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
+        lacks = "knows no second sequence" if is_across else "may not turn queries and keys by their places"
         raise ConfigError(
-            f"attention '{operator.name}': has a forward of its own, which may not turn queries and keys by their "
-            "places; write what it does into query_key_value, or leave it out of sizes with rotary positions"
+            f"attention '{operator.name}': has a forward of its own, which {lacks}; write what it does into "
+            "query_key_value, or leave it out of this model"
         )
     return site
 
 
-def _try_on_two_tokens(site: SelfAttention) -> None:
-    """TypeError where the output has not the shape of the input; on the meta device nothing is computed."""
-    if any(parameter.is_meta for parameter in site.parameters()):
-        return
-    hidden = torch.zeros(1, 2, site.config.hidden_size)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        mixed = site(hidden)[0]
-    if mixed.shape != hidden.shape:
-        raise TypeError(f"the output is {tuple(mixed.shape)}, expected {tuple(hidden.shape)}")
+def keeps_tokens_apart(operator: SelfAttention) -> bool:
+    """Whether a token mixes with others by attention alone, under the mask: its query, key and value follow from its
+    hidden state, not from its place, its neighbours or random numbers.
 
-
-def _place_of(error: BaseException) -> str:
-    """File and line of the user's own code in which an error was raised; nothing where it has no part in it."""
-    place, frame = "", error.__traceback__
-    while frame is not None:
-        file = Path(frame.tb_frame.f_code.co_filename)
-        if file.is_file() and is_local(file):
-            place = f"{file.name}, line {frame.tb_lineno}: "
-        frame = frame.tb_next
-    return place
-
-
-def is_shipped(operator: SelfAttention) -> bool:
-    """Whether its class is one of this project, which the tests hold against its formula."""
-    return type(operator).__module__ == SelfAttention.__module__
-
-
-def attends_as(operator: SelfAttention, forwards: tuple = PLAIN) -> bool:
-    """Whether calling an operator runs one of these functions on its query, key and value, and nothing beside.
-
-    Its type says so, never its outputs: they may differ for longer rows, in training, or once in a thousand calls.
+    The type says so, never the outputs, which may differ for longer rows, in training, or once in a thousand calls:
+    the methods are this project's, or the class has `keeps_tokens_apart = True` (`symbert check-operator` tries it).
     """
-    return (
-        getattr(operator.forward, "__func__", None) in forwards
-        and type(operator).__call__ is nn.Module.__call__
-        and operator.config._attn_implementation in ("eager", "sdpa")
-        and not any(vars(operator)[hooks] for hooks in HOOKS)
-    )
-
-
-def causal_attention_of(config: BertConfig) -> SelfAttention:
-    """The operator of a site whose tokens see themselves and earlier ones.
-
-    ConfigError for one that looks at later tokens all the same: it would be trained on what it has to predict.
-    """
-    refuse_looking_ahead(config)
-    operator = attention_of(config)
-    operator.is_causal = True
-    return operator
+    kind = type(operator)
+    methods = (kind.query_key_value, kind.forward)
+    is_ours = all(method.__module__ == SelfAttention.__module__ for method in methods)
+    return is_ours or getattr(kind, "keeps_tokens_apart", False)
 
 
 def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:
@@ -139,89 +104,16 @@ def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None
     Padding stands at the end, where no earlier token of a causal site sees it. Such a site needs no mask where all is
     left to a fused kernel. A class with a `forward` of its own may have a mask of its own: it is shown what is seen.
     """
-    is_eager = operator.config._attn_implementation == "eager"
-    if operator.is_causal:
-        is_left_to_kernel = type(operator).forward in PLAIN and not is_eager
-        mask = None if is_left_to_kernel else _triangle(hidden.shape[1], hidden.device)
-    return _added(mask, hidden.dtype) if is_eager and mask is not None else mask
-
-
-def _triangle(tokens: int, device: torch.device) -> Tensor:
-    """`1 1 token token`: true for a token and all before it."""
-    return torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()[None, None]
-
-
-def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A mask as the eager kernel adds it to logits."""
-    return torch.zeros(1, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
-
-
-def refuse_looking_ahead(config: BertConfig) -> None:
-    """ConfigError for an operator whose tokens depend on later ones that a mask hides: on what is to be predicted, or
-    on padding.
-
-    Each operator of the user's own is tried once in a process, by a copy with random weights, on rows as long as the
-    model's, of which the end is exchanged, in training and in evaluation mode.
-    """
-    operator = operator_of(vars(config))
-    tried = operator.path, repr(operator.arguments), config.hidden_size, config.max_position_embeddings
-    if tried not in _looks_ahead:
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-            site = attention_of(config).double()
-            site.config = copy.copy(config)
-            site.config.attention_probs_dropout_prob = 0.0
-            _looks_ahead[tried] = not is_shipped(site) and _looks_behind_masks(site)
-    if _looks_ahead[tried]:
-        raise ConfigError(
-            f"attention '{operator.name}': a token's output depends on later tokens that a mask hides, so that no "
-            "decoder can have it; hand `attention_mask` on and treat each token by itself, or leave it out of this host"
-        )
-
-
-@torch.no_grad()
-def _looks_behind_masks(operator: SelfAttention) -> bool:
-    """Whether tokens depend on those that a causal mask hides, or on those that are padding."""
-    generator, tokens = torch.Generator().manual_seed(0), operator.config.max_position_embeddings
-
-    def drawn(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-    for parameter in operator.parameters():
-        parameter.copy_(MOVED * drawn(*parameter.shape))
-    for length in {6, tokens}:
-        rows, others = drawn(2, length, operator.config.hidden_size), drawn(2, length, operator.config.hidden_size)
-        for kept in {1, 2, 3, 4, 5, *(length * eighth // 8 for eighth in range(1, 8)), length - 1} - {0}:
-            exchanged = torch.cat([rows[:, :kept], others[:, kept:]], 1)
-            is_token = (torch.arange(length) < kept)[None, None, None]
-            for is_causal, is_training in product((True, False), repeat=2):
-                operator.is_causal = is_causal
-                operator.train(is_training)
-                mask, outputs = mask_for(operator, rows, is_token), []
-                for hidden in (rows, exchanged):
-                    torch.manual_seed(kept)  # what it draws in training is the same
-                    outputs.append(operator(hidden, mask)[0][:, :kept])
-                if not (outputs[0] - outputs[1]).abs().max() <= TOLERANCE * outputs[0].abs().max():
-                    return True
-    return False
-
-
-def cross_attention_of(config: BertConfig) -> SelfAttention:
-    """The operator of a site whose queries and keys are of two sequences.
-
-    ConfigError for a class with a `forward` of its own, which knows of one sequence only.
-    """
-    operator = attention_of(config)
-    if not attends_as(operator, PLAIN_ACROSS):
-        raise ConfigError(
-            f"attention '{config.attention}': has a forward of its own, which knows no second sequence, so that no "
-            "cross-attention can have it; write what it does into query_key_value, or leave it out of this host"
-        )
-    operator.has_rotary_positions = False  # places in two sequences have no difference
-    return operator
+    if not operator.is_causal:
+        return mask
+    if type(operator).forward in PLAIN and operator.config._attn_implementation != "eager":
+        return None
+    tokens = hidden.shape[1]
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=hidden.device).tril()[None, None]
 
 
 def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) -> QueryKeyValue:
-    """What an operator makes of a query side and a key side: its query of `hidden`, its key and value of `context`.
+    """An operator's query of `hidden`, and its key and value of `context`.
 
     So a shared projection is one of both sequences, a real restriction. An operator whose own method takes `context`
     says itself what it makes of both; of any other, what is computed beside is dropped.
@@ -233,27 +125,12 @@ def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) ->
     return query, key, value
 
 
-def side_weights(operator: SelfAttention) -> tuple[int, int]:
-    """Weights that a token of the query side is multiplied by, and a token of the key side: those that gradients of the
-    query, and of key and value, reach, with two or more dimensions."""
-    weights = [parameter for parameter in operator.parameters() if parameter.ndim >= 2]
-    token = weights[0].new_zeros(1, 1, operator.config.hidden_size)
-    with torch.enable_grad():
-        query, *answered = query_key_value(operator, token, token)
-    counts = []
-    for side in ([query], answered):
-        reached = torch.autograd.grad([values.sum() for values in side], weights, retain_graph=True, allow_unused=True)
-        counts.append(sum(each.numel() for each, grad in zip(weights, reached, strict=True) if grad is not None))
-    return counts[0], counts[1]
-
-
-def attend_across(operator: SelfAttention, hidden: Tensor, context: Tensor, mask: Tensor | None) -> Tensor:
-    """Mixed values of the context for each token, `batch token hidden`; `mask` is true where it has a token."""
-    attend = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
+def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Mixed values `batch token hidden`, where `SelfAttention.forward` is not called: across, and of packed rows."""
+    function = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
     dropout = operator.config.attention_probs_dropout_prob if operator.training else 0.0
-    sides, mask = query_key_value(operator, hidden, context), mask_for(operator, hidden, mask)
-    mixed, _ = attend(operator, *sides, mask, dropout=dropout, scaling=operator.scaling)
-    return mixed.reshape(hidden.shape)
+    mixed, _ = function(operator, query, key, value, mask, dropout=dropout, scaling=operator.scaling)
+    return mixed.flatten(2)
 
 
 class Embeddings(nn.Module):
@@ -296,29 +173,20 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """The operator of a layer and its projection; the tokens of a decoder see no later ones."""
+    """The operator of a layer and its projection; with `is_across` queries are of a sequence, all else of another."""
 
-    def __init__(self, config: Configuration) -> None:
+    def __init__(self, config: Configuration, is_across: bool = False) -> None:
         super().__init__()
-        self.self = causal_attention_of(config) if config.is_decoder else attention_of(config)
+        self.self = attention_of(config, is_across)
         self.output = Residual(config.hidden_size, config)
 
-    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`batch token hidden`; an encoder's `mask` is `batch 1 1 token`, true for a token that is none of padding."""
-        return self.output(self.self(hidden, mask_for(self.self, hidden, mask))[0], hidden)
-
-
-class CrossAttention(nn.Module):
-    """The operator between a sequence and its context, and its projection."""
-
-    def __init__(self, config: Configuration) -> None:
-        super().__init__()
-        self.self = cross_attention_of(config)
-        self.output = Residual(config.hidden_size, config)
-
-    def forward(self, hidden: Tensor, context: Tensor, context_mask: Tensor | None) -> Tensor:
-        """`batch token hidden`."""
-        return self.output(attend_across(self.self, hidden, context, context_mask), hidden)
+    def forward(self, hidden: Tensor, mask: Tensor | None = None, context: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; `mask` is `batch 1 1 token`, true for a token that is attended to."""
+        if context is None:
+            mixed = self.self(hidden, mask_for(self.self, hidden, mask))[0]
+        else:
+            mixed = attend(self.self, *query_key_value(self.self, hidden, context), mask)
+        return self.output(mixed, hidden)
 
 
 class Intermediate(nn.Module):
@@ -340,7 +208,7 @@ class Layer(nn.Module):
         super().__init__()
         self.attention = Attention(config)
         if config.add_cross_attention:
-            self.crossattention = CrossAttention(config)
+            self.crossattention = Attention(config, is_across=True)
         self.intermediate = Intermediate(config)
         self.output = Residual(config.intermediate_size, config)
 
@@ -358,7 +226,7 @@ class Layer(nn.Module):
         """`batch token hidden`."""
         hidden = self.attention(hidden, mask)
         if context is not None:
-            hidden = self.crossattention(hidden, context, context_mask)
+            hidden = self.crossattention(hidden, context_mask, context)
         return self.feed_forward_chunk(hidden)
 
 
@@ -398,12 +266,18 @@ class Pooler(nn.Module):
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.activation = nn.Tanh()
 
+    def forward(self, first: Tensor) -> Tensor:
+        """`… hidden` of first tokens."""
+        return self.activation(self.dense(first))
+
 
 class Bert(nn.Module):
     """Embeddings and layers; `symbert.model.packed` has what a pooler makes of them."""
 
     def __init__(self, config: Configuration, has_pooler: bool) -> None:
         super().__init__()
+        if config.hidden_act != "gelu":
+            raise ConfigError(f"config: 'hidden_act' is {config.hidden_act}, expected gelu; give another checkpoint")
         self.config = config
         self.embeddings = Embeddings(config)
         self.encoder = Encoder(config)
@@ -416,32 +290,20 @@ class Bert(nn.Module):
         return self.encoder(self.embeddings(ids), *attended)
 
 
-class Transform(nn.Module):
-    """The projection of hidden states before they are compared with the embeddings."""
-
-    def __init__(self, config: Configuration) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """`token hidden`."""
-        return self.LayerNorm(F.gelu(self.dense(hidden)))
-
-
 class Predictions(nn.Module):
     """BERT's masked-token head: logits of all pieces; its decoder has the weights of the embeddings."""
 
     def __init__(self, config: Configuration, embeddings: nn.Embedding) -> None:
         super().__init__()
-        self.transform = Transform(config)
+        norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.transform = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.hidden_size), "LayerNorm": norm})
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
         self.decoder.weight, self.decoder.bias = embeddings.weight, self.bias
 
     def forward(self, hidden: Tensor) -> Tensor:
         """`token vocab`."""
-        return self.decoder(self.transform(hidden))
+        return self.decoder(self.transform["LayerNorm"](F.gelu(self.transform["dense"](hidden))))
 
 
 class HostModel(nn.Module):
@@ -451,9 +313,12 @@ class HostModel(nn.Module):
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
-        if config.hidden_act != "gelu":
-            raise ConfigError(f"config: 'hidden_act' is {config.hidden_act}, expected gelu; train the model anew")
         self.config = config
+
+    @property
+    def base_model(self) -> nn.Module:
+        """The part below the head (Hugging Face's word); of an encoder-decoder the whole."""
+        return getattr(self, "bert", self)
 
     def recompute_activations(self) -> None:
         """Train with less memory, and a third more operations: nothing within a layer is kept for the gradients."""
@@ -491,11 +356,6 @@ class Model(HostModel):
         refuse_decoder(config)
         super().__init__(config)
         self.bert = Bert(config, has_pooler)
-
-    @property
-    def base_model(self) -> Bert:
-        """The part below the head (Hugging Face's word)."""
-        return self.bert
 
 
 class MaskedModel(Model):
@@ -570,7 +430,7 @@ def initialize(model: nn.Module, seed: int) -> None:
 class DecoderModel(HostModel):
     """The decoder with BERT's head; with `attends_to_source`, each layer also attends to another sequence.
 
-    ConfigError for an operator that looks at later tokens.
+    ConfigError for an operator that may look at later tokens.
     """
 
     _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
@@ -583,11 +443,6 @@ class DecoderModel(HostModel):
         self.bert = Bert(own, has_pooler=False)
         self.cls = nn.ModuleDict({"predictions": Predictions(own, self.bert.embeddings.word_embeddings)})
 
-    @property
-    def base_model(self) -> Bert:
-        """The part below the head (Hugging Face's word)."""
-        return self.bert
-
     def forward(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
         """Logits `batch token vocab` of the token after each of `ids` (batch token): what follows changes none of them.
 
@@ -596,10 +451,6 @@ class DecoderModel(HostModel):
         return self.cls["predictions"](self.bert(ids, None, source, source_mask))
 
     logits = forward
-
-    def following_logits(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
-        """Logits `batch vocab` of the token after the last of `ids` alone."""
-        return self.cls["predictions"](self.bert(ids, None, source, source_mask)[:, -1])
 
     def step_flops(self, sequences: int, tokens: int) -> float:
         """Operations, forward and backward, of a step on rows of `tokens` each."""
@@ -610,7 +461,7 @@ class DecoderModel(HostModel):
 class EncoderDecoderModel(HostModel):
     """An encoder and a decoder of one shape and one vocabulary, with embeddings of their own.
 
-    ConfigError for an operator that looks at hidden tokens, or that knows no second sequence.
+    ConfigError for an operator that may look at hidden tokens, or that knows no second sequence.
     """
 
     _tied_weights_keys = tuple(f"decoder.{name}" for name in DecoderModel._tied_weights_keys)
@@ -620,14 +471,8 @@ class EncoderDecoderModel(HostModel):
         own.is_encoder_decoder, own.architectures = True, ["EncoderDecoderModel"]
         side.is_encoder_decoder = False
         super().__init__(own)
-        refuse_looking_ahead(side)  # the source has padding
         self.encoder = Bert(side, has_pooler=False)
         self.decoder = DecoderModel(side, attends_to_source=True)
-
-    @property
-    def base_model(self) -> "EncoderDecoderModel":
-        """What reads the inputs (Hugging Face's word)."""
-        return self
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
         """Logits `batch token vocab` of the token after each of `target` (batch token).
@@ -655,7 +500,8 @@ class EncoderDecoderModel(HostModel):
         written[:, 0] = start_id
         is_over = torch.zeros_like(source[:, 0], dtype=torch.bool)
         for token in range(1, 1 + length):
-            following = self.decoder.following_logits(written[:, :token], context, mask).argmax(-1)
+            last = self.decoder.bert(written[:, :token], None, context, mask)[:, -1]
+            following = self.decoder.cls["predictions"](last).argmax(-1)
             written[:, token] = following.where(~is_over, self.config.pad_token_id)
             is_over |= following == end_id
             if is_over.all():
@@ -682,3 +528,17 @@ class EncoderDecoderModel(HostModel):
 def matrix_weights(module: nn.Module) -> int:
     """Weights that a token is multiplied by: parameters with two or more dimensions."""
     return sum(parameter.numel() for parameter in module.parameters() if parameter.ndim >= 2)
+
+
+def side_weights(operator: SelfAttention) -> tuple[int, int]:
+    """Weights that a token of the query side is multiplied by, and a token of the key side: those that gradients of the
+    query, and of key and value, reach, with two or more dimensions."""
+    weights = [parameter for parameter in operator.parameters() if parameter.ndim >= 2]
+    token = weights[0].new_zeros(1, 1, operator.config.hidden_size)
+    with torch.enable_grad():
+        query, *answered = query_key_value(operator, token, token)
+    counts = []
+    for side in ([query], answered):
+        reached = torch.autograd.grad([values.sum() for values in side], weights, retain_graph=True, allow_unused=True)
+        counts.append(sum(each.numel() for each, grad in zip(weights, reached, strict=True) if grad is not None))
+    return counts[0], counts[1]

@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from symbert.errors import ConfigError, FailedCheckError, UsageError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import causal_attention_of, cross_attention_of, initialize
-from symbert.model.hf import SymBertForSequenceClassification, build_config, fold
-from symbert.model.packed import Packing, encode, encoder_for
+from symbert.model.bert import Classifier, attention_of, initialize, keeps_tokens_apart
+from symbert.model.configuration import configuration_of
+from symbert.model.hf import fold
+from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 from symbert.operators import Operator, define, name_of, operator_named
 from symbert.syntax import unfollowed
 
-Model = SymBertForSequenceClassification
 MOVED = 0.1  # standard deviation of what is added to all weights: five times that of a start
 CLOSE = 1e-9  # largest difference between what is equal, relative to the largest value
 MODES = True, False  # training and evaluation; no dropout but an operator's own
@@ -38,27 +38,24 @@ def check_operator(operator: str, /, arguments: str = "{}") -> None:
     FailedCheckError when one fails.
     """
     checked = _operator(operator, arguments)
-    model = _model(checked.name)
-    failed = []
+    model, failed = _model(checked.name), []
     for name, check in CHECKS.items():
         try:
-            outcome, said = "ok", check(checked, model)
+            outcome, line = "ok", check(checked, model)
         except Exception as error:  # the operator's code raises what it likes
             kind = "" if isinstance(error, FailedCheckError) else f"{type(error).__name__}: "
-            outcome, said = "FAIL", kind + " ".join(str(error).split())
+            outcome, line = "FAIL", kind + " ".join(str(error).split())
             failed.append(name)
-        print(f"{outcome:5} {name:12} {said}", flush=True)
+        print(f"{outcome:5} {name:12} {line}", flush=True)
     if failed:
         raise FailedCheckError(f"{operator}: {len(failed)} of {len(CHECKS)} checks failed: {', '.join(failed)}")
 
 
 def _operator(operator: str, arguments: str) -> Operator:
     try:
-        values = json.loads(arguments)
-    except ValueError as error:
-        raise UsageError(f"--arguments {arguments}: not JSON ({error}); write '{{\"rank\": 8}}'") from None
-    if not isinstance(values, dict):
-        raise UsageError(f"--arguments {arguments}: no JSON object; write '{{\"rank\": 8}}'")
+        values = dict(json.loads(arguments))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--arguments {arguments}: no JSON object ({error}); write '{{\"rank\": 8}}'") from None
     if ":" in operator:
         return define(name_of(operator.partition(":")[2]), {"class": operator, **values})
     if values:
@@ -66,13 +63,13 @@ def _operator(operator: str, arguments: str) -> Operator:
     return operator_named(operator)
 
 
-def _model(name: str) -> Model:
-    model = Model(build_config("tiny", name, vocabulary_size=100, dropout=0.0))
+def _model(name: str) -> Classifier:
+    model = Classifier(configuration_of("tiny", name, vocabulary_size=100, dropout=0.0), num_labels=2)
     initialize(model, 1)
     return model.eval()
 
 
-def _moved(model: Model) -> Model:
+def _moved(model: Classifier) -> Classifier:
     """A copy in float64, whose every weight is moved at random, so that what starts at zero shows, too."""
     moved, generator = copy.deepcopy(model).double(), torch.Generator().manual_seed(0)
     for parameter in moved.parameters():
@@ -80,22 +77,33 @@ def _moved(model: Model) -> Model:
     return moved
 
 
-def _attention(model: Model) -> SelfAttention:
+def _attention(model: Classifier) -> SelfAttention:
     return model.bert.encoder.layer[0].attention.self
 
 
-def _rows(model: Model, tokens: int | None = None) -> tuple[Tensor, Tensor]:
+def _rows(model: Classifier, tokens: int | None = None) -> tuple[Tensor, Tensor]:
     """Ids and mask of two rows, the second one padded, as long as the model's or of so many tokens."""
     tokens = tokens or model.config.max_position_embeddings
     ids = torch.randint(5, 100, (2, tokens), generator=torch.Generator().manual_seed(4))
-    return ids, (torch.arange(tokens) < torch.tensor([[tokens], [tokens * 7 // 12]])).long()
+    return ids, torch.arange(tokens) < torch.tensor([[tokens], [tokens * 7 // 12]])
+
+
+def _logits(model: Classifier, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Logits `row label`; `mask` is false where a row has padding."""
+    return model.classifier(model.bert.pooler(model.bert(ids, None if mask is None else mask[:, None, None])[:, 0]))
 
 
 def _differ(one: Tensor, other: Tensor) -> bool:
     return not (one - other).abs().max() <= CLOSE * other.abs().max()
 
 
-def check_start(operator: Operator, model: Model) -> str:
+def check_code(operator: Operator, model: Classifier) -> str:
+    """Whether an edit of what it runs makes its runs anew; no condition."""
+    places = unfollowed(*operator.path.split(":"))
+    return f"goes on where an edit is not seen: {'; '.join(places)}" if places else "an edit of it trains it anew"
+
+
+def check_start(operator: Operator, model: Classifier) -> str:
     """Every weight is drawn from the seed, and from nothing else."""
     starts = []
     for _ in range(2):
@@ -112,7 +120,7 @@ def check_start(operator: Operator, model: Model) -> str:
     return "every weight follows from the seed"
 
 
-def check_gradients(operator: Operator, model: Model) -> str:
+def check_gradients(operator: Operator, model: Classifier) -> str:
     """Every parameter has a gradient, equal to the finite difference along a random direction."""
     attention, generator = _attention(_moved(model)), torch.Generator().manual_seed(1)
 
@@ -145,37 +153,49 @@ def check_gradients(operator: Operator, model: Model) -> str:
     return f"reach {len(inputs) - 1} parameters and the hidden states, and are those of finite differences"
 
 
-def check_padding(operator: Operator, model: Model) -> str:
-    """What stands in padded tokens changes no other token; an operator that mixes tokens is never given any."""
-    moved, (ids, mask) = _moved(model), _rows(model)
+def check_tokens(operator: Operator, model: Classifier) -> str:
+    """Padding changes no token, and rows that are computed together are what each is alone, as the class says."""
+    moved = _moved(model)
+    is_said, encoder = keeps_tokens_apart(_attention(moved)), encoder_for(moved.bert)
+    breach = _breach_by_padding(moved) or _breach_by_rows(moved, encoder)
+    if breach and (is_said or _breach_by_rows(moved, encode_by_length)):
+        raise FailedCheckError(f"{breach}; treat each token by itself, and leave out keeps_tokens_apart until then")
+    if breach:
+        return f"{breach}: rows of one length are computed at a time"
+    how = "end to end" if encoder is encode else "one length at a time"
+    advice = "" if is_said else "; with keeps_tokens_apart = True, fine-tuning is faster and decoders have it"
+    return f"none depends on padding or on other rows, which are computed {how}{advice}"
+
+
+def _breach_by_padding(model: Classifier) -> str:
+    """How padding changes other tokens, in either mode."""
+    ids, mask = _rows(model)
     for is_training in MODES:
         outputs = []
-        for read in (ids, ids.where(mask.bool(), 50)):
+        for read in (ids, ids.where(mask, 50)):
             torch.manual_seed(1)
-            outputs.append(moved.train(is_training).bert(read, attention_mask=mask).last_hidden_state[mask.bool()])
+            outputs.append(model.train(is_training).bert(read, mask[:, None, None])[mask])
         if _differ(*outputs):
-            if encoder_for(moved.bert) is encode:
-                raise FailedCheckError("a padded token changes others; treat each token by itself in `query_key_value`")
-            return "a padded token changes others, so rows of one length are computed at a time"
-    return "a padded token changes no other"
+            return "a padded token changes others"
+    return ""
 
 
-def check_rows(operator: Operator, model: Model) -> str:
-    """Rows of several lengths, computed together as in fine-tuning, are what each is alone."""
-    moved, lengths = _moved(model), np.array([7, 1, 12, 12, model.config.max_position_embeddings, 3])
+def _breach_by_rows(model: Classifier, encoder: Callable[..., Tensor]) -> str:
+    """How rows of several lengths, computed together as in fine-tuning, differ from each alone."""
+    lengths = np.array([7, 1, 12, 12, model.config.max_position_embeddings, 3])
     ids = torch.randint(100, (int(lengths.sum()),), generator=torch.Generator().manual_seed(2))
-    packing, compute = Packing.of(lengths, ids.device), encoder_for(moved.bert)
-    for is_training in MODES[draws_in_training(moved) :]:  # random numbers differ from row to row
-        moved.train(is_training)
-        embedded = moved.bert.embeddings(ids[None], None, packing.position_ids[None])
-        alone = torch.cat([moved.bert(row[None]).pooler_output for row in ids.split(lengths.tolist())])
-        if _differ(compute(moved.bert, embedded, packing), alone):
-            raise FailedCheckError("a row has other outputs beside other rows than alone")
-    return f"are what each is alone, {'end to end' if compute is encode else 'one length at a time'}"
+    packing = Packing.of(lengths, ids.device)
+    for is_training in MODES[draws_in_training(model) :]:  # random numbers differ from row to row
+        model.train(is_training)
+        embedded = model.bert.embeddings(ids[None], None, packing.position_ids[None])
+        alone = [model.bert.pooler(model.bert(row[None])[:, 0]) for row in ids.split(lengths.tolist())]
+        if _differ(encoder(model.bert, embedded, packing), torch.cat(alone)):
+            return "a row has other outputs beside other rows than alone"
+    return ""
 
 
 @torch.no_grad()
-def draws_in_training(model: Model) -> bool:
+def draws_in_training(model: Classifier) -> bool:
     """Whether an operator draws random numbers in training."""
     torch.manual_seed(1)
     before = torch.get_rng_state()
@@ -183,18 +203,19 @@ def draws_in_training(model: Model) -> bool:
     return not torch.equal(torch.get_rng_state(), before)
 
 
-def check_hosts(operator: Operator, model: Model) -> str:
+def check_hosts(operator: Operator, model: Classifier) -> str:
     """Whether it can stand in a decoder and in cross-attention; no condition, as a host refuses it otherwise."""
-    refusals = []
-    for made in (causal_attention_of, cross_attention_of):
+    decoder, refusals = copy.copy(model.config), []
+    decoder.is_decoder = True
+    for is_across in (False, True):
         try:
-            made(model.config)
+            attention_of(decoder, is_across)
         except ConfigError as error:
             refusals.append(str(error))
-    return "; ".join(refusals) or "a decoder and cross-attention can have it"
+    return "; ".join(dict.fromkeys(refusals)) or "a decoder and cross-attention can have it"
 
 
-def check_fold(operator: Operator, model: Model) -> str:
+def check_fold(operator: Operator, model: Classifier) -> str:
     """A plain BERT with equal logits, where there is one."""
     moved = _moved(model)
     try:
@@ -203,74 +224,60 @@ def check_fold(operator: Operator, model: Model) -> str:
         return "no plain BERT equals it, so `symbert export` refuses it: it has a forward of its own, or is not affine"
     for tokens in (12, None):
         ids, mask = _rows(model, tokens)
-        expected = moved.eval()(ids, mask).logits
-        if _differ(folded.eval()(ids, mask).logits, expected):
+        expected = _logits(moved.eval(), ids, mask)
+        if _differ(folded(ids, mask.long()).logits, expected):
             raise FailedCheckError("the plain BERT has other logits, though each of its layers is equal")
-    if draws_in_training(moved) or _differ(moved.train()(ids, mask).logits, expected):
+    if draws_in_training(moved) or _differ(_logits(moved.train(), ids, mask), expected):
         return "a plain BERT has the same logits in evaluation mode, and lacks what the operator does in training"
     return "a plain BERT has the same logits"
 
 
-def check_parameters(operator: Operator, model: Model) -> str:
+def check_parameters(operator: Operator, model: Classifier) -> str:
     """The formula of its parameters, where it states one, is what is counted."""
-    counted = sum(parameter.numel() for parameter in _attention(model).parameters())
+    counted, formula = sum(each.numel() for each in _attention(model).parameters()), operator.counted_as.parameters
     expected = operator.count(model.config.hidden_size, model.config.num_attention_heads)
-    if expected is None:
-        return f"{counted:,} in a layer of tiny; `description` states no formula of them"
-    if expected != counted:
-        formula = operator.counted_as.parameters
+    if expected not in (None, counted):
         raise FailedCheckError(f"{counted:,} in a layer of tiny, but {formula} is {expected:,}; correct `description`")
-    return f"{counted:,} in a layer of tiny, as {operator.counted_as.parameters} says"
+    return f"{counted:,} in a layer of tiny" + (f", as {formula} says" if formula else "; no formula is stated")
 
 
-def check_bf16(operator: Operator, model: Model) -> str:
+def check_bf16(operator: Operator, model: Classifier) -> str:
     """Loss and gradients at the start are finite in the arithmetic of most training."""
     started, (ids, _) = copy.deepcopy(model).train(), _rows(model)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = nn.functional.cross_entropy(started(ids).logits.float(), torch.zeros(len(ids), dtype=torch.long))
+        loss = nn.functional.cross_entropy(_logits(started, ids).float(), torch.zeros(len(ids), dtype=torch.long))
     loss.backward()
-    for name, parameter in started.named_parameters():
-        if parameter.grad is not None and not parameter.grad.isfinite().all():
-            raise FailedCheckError(f"the gradient of {name} is not finite at the start")
-    if not loss.isfinite():
-        raise FailedCheckError(f"the loss is {loss.item()} at the start")
+    values = {"loss": loss} | {f"gradient of {name}": each.grad for name, each in started.named_parameters()}
+    for name, value in values.items():
+        if value is not None and not value.isfinite().all():
+            raise FailedCheckError(f"the {name} is not finite at the start")
     return "loss and gradients are finite at the start"
 
 
-def check_speed(operator: Operator, model: Model) -> str:
+def check_speed(operator: Operator, model: Classifier) -> str:
     """Training steps beside `original`, in turns, by CPU time of one thread; a number, not a condition."""
     models = [copy.deepcopy(model), _model("original")]
     ids = torch.randint(100, (8, 128), generator=torch.Generator().manual_seed(3))
-    ratios, threads = [], torch.get_num_threads()
+    seconds, threads = [[], []], torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         for _ in range(1 + ROUNDS):
-            own, original = (_seconds_of_steps(each, ids) for each in models)
-            ratios.append(original / own)
+            for timed, noted in zip(models, seconds, strict=True):
+                begun = time.process_time()
+                for _ in range(STEPS):
+                    _logits(timed, ids).sum().backward()
+                noted.append(time.process_time() - begun)
     finally:
         torch.set_num_threads(threads)
-    return f"{median(ratios[1:]):.2f} × the training steps of `original` per second of a CPU core, in float32"
+    ratio = median(original / own for own, original in list(zip(*seconds, strict=True))[1:])
+    return f"{ratio:.2f} × the training steps of `original` per second of a CPU core, in float32"
 
 
-def _seconds_of_steps(model: Model, ids: Tensor) -> float:
-    begun = time.process_time()
-    for _ in range(STEPS):
-        model(ids).logits.sum().backward()
-    return time.process_time() - begun
-
-
-def check_code(operator: Operator, model: Model) -> str:
-    """Whether an edit of what it runs makes its runs anew; no condition."""
-    places = unfollowed(*operator.path.split(":"))
-    return f"goes on where an edit is not seen: {'; '.join(places)}" if places else "an edit of it trains it anew"
-
-
-CHECKS: dict[str, Callable[[Operator, Model], str]] = {
+CHECKS: dict[str, Callable[[Operator, Classifier], str]] = {
     "code": check_code,
     "start": check_start,
     "gradients": check_gradients,
-    "padding": check_padding,
-    "rows": check_rows,
+    "tokens": check_tokens,
     "hosts": check_hosts,
     "fold": check_fold,
     "parameters": check_parameters,

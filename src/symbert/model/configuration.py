@@ -121,8 +121,8 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
 
 
 def refuse_decoder(config: BertConfig) -> None:
-    """ConfigError for the configuration of a decoder, where a model is made whose tokens see later ones."""
-    for key in ("is_decoder", "add_cross_attention"):
+    """ConfigError for the configuration of another host, where an encoder is made, whose tokens see later ones."""
+    for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
         if getattr(config, key):
             raise ConfigError(
                 f"config: '{key}' is true, but this model attends in both directions, to one sequence; set it to false"

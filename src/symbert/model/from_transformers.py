@@ -84,8 +84,12 @@ def eager_attention_forward(
     scaling: float = 1.0,
     **kwargs,
 ) -> tuple[Tensor, Tensor]:
-    """Step by step, with the weights `batch heads token token`; a mask is added to the logits."""
+    """Step by step, with the weights `batch heads token token`; a mask is added to the logits; if it has truth values,
+    false ones hide."""
     query, key = turned_sides(module, query, key)
+    if attention_mask is not None and attention_mask.dtype == torch.bool:
+        lowest = torch.finfo(query.dtype).min
+        attention_mask = torch.zeros(1, dtype=query.dtype, device=query.device).masked_fill(~attention_mask, lowest)
     logits = (query @ key.transpose(2, 3)) * scaling
     weights = (logits if attention_mask is None else logits + attention_mask).softmax(-1)
     weights = F.dropout(weights, dropout, module.training)

@@ -26,15 +26,6 @@ def weights_of(model: nn.Module) -> Tensors:
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
 
 
-@contextmanager
-def reading_weights(path: Path, remedy: str) -> Iterator[None]:
-    """IntegrityError with the remedy where the block reads a file that is cut, or no safetensors."""
-    try:
-        yield
-    except SafetensorError as error:
-        raise IntegrityError(f"{path}: damaged ({error}); {remedy}") from None
-
-
 def read_checkpoint(
     directory: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)
 ) -> tuple[Configuration, Tensors]:
@@ -48,8 +39,10 @@ def read_checkpoint(
             raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
     config = read_configuration(directory, kinds)
     weights = directory / "model.safetensors"
-    with reading_weights(weights, extracted_again(weights)):
+    try:
         return config, load_file(weights)
+    except SafetensorError as error:
+        raise IntegrityError(f"{weights}: damaged ({error}); {extracted_again(weights)}") from None
 
 
 def refuse_wrong(file: Path, kept: Tensors, own: Tensors, names: Iterable[str]) -> None:
