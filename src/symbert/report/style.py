@@ -28,7 +28,7 @@ from symbert.report.formats import caption_and_explanation, latex_note, latex_te
 from symbert.report.order import attentions
 from symbert.report.statistics import CONFIDENCE, FEWEST, Exits, survival_curve
 
-WIDTH, PAGE_WIDTH = 3.5, 7.0  # inches: of a column of a paper, and of its two columns
+WIDTH = 3.5  # inches: of a column of a paper
 PANEL, ROW = 2.7, 0.17  # inches: height of a panel with its labels, of a legend's row
 HANDLE, CHARACTER = 0.55, 0.064  # inches: in a legend, of a line with the space around it, of a character of a name
 NAME_CHARACTERS = 18  # of an operator in a legend

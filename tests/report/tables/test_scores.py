@@ -65,7 +65,7 @@ def test_table_3_has_mean_and_sample_deviation_of_the_nine_columns(demo_records,
     assert majority["glue_score (stand-in)"] == "50.00" and majority["std"] == ""
 
 
-@pytest.mark.parametrize("changes", [{"glue_source": "mirror"}, {"recipe": "fast"}, {"glue": {"epochs": 3}}])
+@pytest.mark.parametrize("changes", [{"glue_source": "mirror"}, {"glue": {"epochs": 3}}])
 def test_the_papers_numbers_stand_beside_ours_only_where_models_and_data_are_the_papers(record, tabulate, changes):
     records = [record("base", "pairwise", 200_000, task, 1) for task in TASKS]
     rows, _ = tabulate(records, **PAPER)
@@ -163,15 +163,9 @@ def test_missing_scores_are_refused_and_of_imported_ones_dashes_with_what_is_mis
     assert "rte of tiny-original (2 of 3), cola of tiny-pairwise (0 of 3)" in text
 
 
-def test_a_score_of_other_settings_refuses_the_table(demo_records, tabulate, outputs):
-    with pytest.raises(DataError, match="stale: tiny-original/.* has settings aaaa, expected bbbb"):
-        tabulate(demo_records, settings_hash="bbbb")
-    assert not any(path.exists() for path in outputs)
-
-
 @pytest.mark.parametrize(
     ("tasks", "score"),
-    [(["wnli"], ""), (["rte", "wnli"], "60.00"), (["rte", "cola"], "60.00"), (["rte", "irony"], "60.00")],
+    [(["wnli"], ""), (["rte", "wnli"], "60.00"), (["rte", "irony"], "60.00")],
 )
 def test_a_sweep_without_mnli_or_with_tasks_that_do_not_count_has_its_table(tabulate, tasks, score, monkeypatch):
     monkeypatch.setitem(OWN, "irony", replace(GLUE["wnli"], name="irony", scores={"validation": "irony"}))
@@ -261,21 +255,19 @@ def test_each_seed_has_a_row_and_their_mean_and_deviation_follow(tabulate_seeds,
 
 
 def test_models_without_pre_training_stand_beside_theirs(tabulate_seeds, seed_records):
-    rows, text = tabulate_seeds(seed_records(steps=(0, 1800), seeds=(1,)))
+    rows, _ = tabulate_seeds(seed_records(steps=(0, 1800), seeds=(1,)))
     found = [(row["model"], row["rte"]) for row in rows]
     assert found == [("tiny-original, no pre-training", "41.10"), ("tiny-original", "51.10")]
-    assert "collapsed" not in text.lower()
 
 
 def test_pre_training_seeds_have_rows_of_their_own_and_then_their_mean(tabulate_seeds, seed_records):
-    rows, text = tabulate_seeds(seed_records(pretrain_seeds=(1, 2, 3)))
+    rows, _ = tabulate_seeds(seed_records(pretrain_seeds=(1, 2, 3)))
     keys = [(row["pretrain_seed"], row["finetune_seed"]) for row in rows]
     own = [(str(seed), name) for seed in (1, 2, 3) for name in ("1", "2", "mean", "std")]
     assert keys == [*own, ("mean", ""), ("std", "")]
     means = [50.15 + seed**2 for seed in (1, 2, 3)]
     assert [row["rte"] for row in rows[2:12:4]] == [f"{mean:.2f}" for mean in means]
     assert [row["rte"] for row in rows[-2:]] == [f"{statistics.mean(means):.2f}", f"{statistics.stdev(means):.2f}"]
-    assert "in the column of pre-training seeds, over the means of these" in text
 
 
 GLUE_TASKS, SUPERGLUE_TASKS = [name for name in GLUE if name != "wnli"], list(SUITES["superglue"].tasks)
@@ -330,8 +322,6 @@ def test_every_seed_and_the_differences_have_tables_whose_mean_is_tested(supergl
     first, *others = read_shown(outputs[0])
     assert (first["score"], float(first["difference"])) == ("superglue_score", pytest.approx(10))
     assert float(first["p"]) == pytest.approx(0.1) and not any(row["p"] for row in others)
-    text = outputs[1].read_text()
-    assert "Only the SuperGLUE score is tested" in text and " GLUE score" not in text
 
 
 def test_a_table_of_glue_has_no_column_of_superglue(superglue, record, write_scores, outputs):
