@@ -94,10 +94,29 @@ KEY = """\
   label_smoothing: 0.0         # share of the target that is spread over all word pieces
 """
 
+BUILT_IN = '''\
+class TwiceAttention(OriginalAttention):
+    """2 Q(x) K(y)ᵀ: the logits of `original`, doubled."""
+
+    description = Description(control_of="original")
+
+    def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
+        query, key, value = super().query_key_value(hidden)
+        return 2 * query, key, value
+
+
+'''
+
+GLUE_TASK = """\
+    Task("diagnostic", columns=("premise", "hypothesis"), labels=("entailment", "other"), metrics=("matthews",)),
+"""
+
 # What each addition writes: a file, the text in it before which it is written, and the text itself.
 # An operator, a size and a task are configuration, which is no edit of the project.
 EDITS: dict[str, list[tuple[str, str, str]]] = {
     "operator": [],
+    "built-in operator": [("src/symbert/model/attention.py", "class SymmetricAttention", BUILT_IN)],
+    "task of GLUE": [("src/symbert/glue/tasks.py", '    Task(\n        "wnli"', GLUE_TASK)],
     "size": [],
     "task": [],
     "source": [
@@ -125,7 +144,10 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/pretrain/train.py", ")\n            self._refuse_divergence", ", math.exp(loss)"),
     ],
 }
-PLACES = {"operator": 0, "size": 0, "task": 0, "source": 1, "filter": 1, "table": 1, "figure": 1, "key": 2, "metric": 1}
+PLACES = {  # files by addition
+    **{"operator": 0, "built-in operator": 1, "size": 0, "task": 0, "task of GLUE": 1, "source": 1, "filter": 1},
+    **{"table": 1, "figure": 1, "key": 2, "metric": 1},
+}
 
 
 @dataclass(frozen=True)
@@ -195,6 +217,17 @@ def test_the_new_operator_and_size_have_runs(extended):
     for attention in ("original", "shifted"):
         assert re.search(rf"runs/encoder/slim-{attention}-[0-9a-f]{{8}}/seed-1/done.json", said)
     assert re.search(r"^pretrain +2$", said, re.M), "no other size and operator"
+
+
+def test_the_built_in_operator_is_known_and_right(extended):
+    said = extended.run("-m", "symbert", "check-operator", "twice")
+    assert "every weight follows from the seed" in said and "failed" not in said
+
+
+def test_the_task_of_glue_belongs_to_its_suite(extended):
+    program = "from symbert.glue.tasks import suite_named, task_named; "
+    program += "print(task_named('diagnostic').columns, suite_named('diagnostic').name)"
+    assert extended.run("-c", program) == "('premise', 'hypothesis') glue\n"
 
 
 TEXT_OF_FIGURES = """
