@@ -13,6 +13,7 @@ import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -29,14 +30,9 @@ from symbert.sources import verified
 Listing = Literal["domains", "urls"]
 
 MOST_MEMBERS = 10_000
-LONGEST_NAME = 1 << 16  # bytes
 MOST_BYTES = 4 << 30
 LARGEST_RATIO = 200  # of expanded to compressed bytes
 _ALLOWANCE = 1 << 20  # bytes that a small archive may expand to, whatever the ratio
-_BRINGING_NAMES = (
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-)
 _LISTING = re.compile(r"blacklists/([\w.-]+)/(domains|urls)")
 _ALIAS = re.compile(r"blacklists/([\w.-]+)")
 # What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
@@ -92,38 +88,24 @@ class Listings:
     def entries(self) -> Iterator[tuple[str, Listing, str]]:
         """Directory, kind and text of every line that is UTF-8 and not blank.
 
-        Raises DataError for device files, hard links, absolute names, `..`, links that leave the folder,
-        duplicates and anything too large, and for an archive whose content gzip's checksum does not confirm, which is
-        known when all of it was read; the message names archive and, where it is one, the member.
+        Raises DataError for device files, hard links, absolute names, `..`, links that leave the folder, duplicates and
+        anything too large, and for an archive whose content gzip's checksum does not confirm; the message names archive
+        and, where it is one, the member.
         """
-        if not self._archive.is_file():
-            raise MissingInputError(f"{self._archive}: file not found; download it")
         try:
-            with (
-                gzip.open(self._archive) as content,
-                tarfile.open(fileobj=_Capped(content, self._archive), mode="r|", tarinfo=_Header) as stream,
-            ):
+            _check_content(self._archive)
+            with tarfile.open(self._archive, "r|gz") as stream:
                 for member in _checked(stream, self._archive):
-                    yield from self._read(stream, member)
-                # `tarfile` ends at a header that is damaged; gzip checks the whole when it is read to its end.
-                while block := stream.fileobj.read(tarfile.RECORDSIZE):
-                    if block.strip(b"\0"):
-                        raise tarfile.ReadError("something follows its last member")
+                    if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
+                        self._links[alias[1]] = member.linkname.removesuffix("/")
+                    elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
+                        self.directories[listing[1]] = None
+                        for line in stream.extractfile(member):
+                            with suppress(UnicodeDecodeError):
+                                if text := line.decode().strip():
+                                    yield listing[1], listing[2], text
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"{self._archive}: damaged archive ({error}); download it again") from None
-
-    def _read(self, stream: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[tuple[str, Listing, str]]:
-        if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
-            self._links[alias[1]] = member.linkname.removesuffix("/")
-        elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
-            self.directories[listing[1]] = None
-            for line in stream.extractfile(member):
-                try:
-                    text = line.decode().strip()
-                except UnicodeDecodeError:
-                    continue
-                if text:
-                    yield listing[1], listing[2], text
 
     def aliases(self) -> dict[str, str]:
         """Symlinked name → directory, through links to links; those that lead nowhere are left out."""
@@ -133,34 +115,14 @@ class Listings:
         return {name: directory for name, directory in resolved.items() if directory in self.directories}
 
 
-class _Capped:
-    """The expanded bytes of an archive, as many as one of its size may have."""
-
-    def __init__(self, content: gzip.GzipFile, archive: Path) -> None:
-        self._content, self._archive = content, archive
-        self._allowed = min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
-        self._size = 0
-
-    def read(self, size: int) -> bytes:
-        """The next bytes; DataError when they are too many in all."""
-        block = self._content.read(size)
-        self._size += len(block)
-        if self._size > self._allowed:
-            raise DataError(
-                f"{self._archive}: expands to more than {self._allowed:,} bytes; get the archive from its publisher"
-            )
-        return block
-
-
-class _Header(tarfile.TarInfo):
-    """A member's header. What only brings a long name is read into memory at once, and therefore has to be short."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
-        header = super().frombuf(buf, encoding, errors)
-        if not 0 <= header.size <= (LONGEST_NAME if header.type in _BRINGING_NAMES else MOST_BYTES):
-            raise tarfile.ReadError(f"a header that announces {header.size:,} bytes")
-        return header
+def _check_content(archive: Path) -> None:
+    """DataError when an archive expands too far; reading it to its end has gzip check it, which `tarfile` does not."""
+    size, allowed = 0, min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
+    with gzip.open(archive) as content:
+        while block := content.read(_ALLOWANCE):
+            size += len(block)
+            if size > allowed:
+                raise DataError(f"{archive}: expands to more than {allowed:,} bytes; get it from its publisher")
 
 
 def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo]:
