@@ -81,7 +81,7 @@ def main() -> int:
         say("\n".join(["# Figures of a GPU", "", *(f"* {line}" for line in conditions(device))]))
         manifest = write_corpus(Path(folder) / "rows", ROWS, TOKENS, VOCABULARY)
         chosen = arms(device, options.sizes, options.operators, options.recipes, options.precisions)
-        differing = check_pretraining(chosen, manifest, device, Path(folder), say, options.speed)
+        differing = check_pretraining(chosen, manifest, device, say, options.speed)
         say(f"\n{differing} rows differ, failed or have **products**." if differing else "\nNothing differs.")
         if differing:
             say(REPORT)
@@ -139,9 +139,7 @@ def arms(
     ]
 
 
-def check_pretraining(
-    chosen: Sequence[Arm], manifest: Path, device: torch.device, folder: Path, say: Say, speed: bool = True
-) -> int:
+def check_pretraining(chosen: Sequence[Arm], manifest: Path, device: torch.device, say: Say, speed: bool = True) -> int:
     """Say a row for each; returns how many differ from the CPU or fail."""
     expected: dict[Arm, Steps] = {}
     differing = 0
@@ -151,9 +149,9 @@ def check_pretraining(
         gc.collect()
         try:
             if arm.reference not in expected:
-                expected[arm.reference] = compared_steps(arm.reference, manifest, torch.device("cpu"), folder)
-            difference = compare(compared_steps(arm, manifest, device, folder), expected[arm.reference])
-            measured = measure(arm, manifest, device, folder) if speed else NOT_MEASURED
+                expected[arm.reference] = compared_steps(arm.reference, manifest, torch.device("cpu"))
+            difference = compare(compared_steps(arm, manifest, device), expected[arm.reference])
+            measured = measure(arm, manifest, device) if speed else NOT_MEASURED
             differing += not difference.is_allowed(arm.precision) or UNFUSED in measured
             say(row(arm, difference, measured))
         except Exception as error:  # whatever it is: the other rows say how far it goes
@@ -172,13 +170,13 @@ def row(arm: Arm, difference: Difference, measured: str) -> str:
     return f"| {arm} | {difference.loss:.1e} | {difference.norm:.1e} | {verdict} {measured}"
 
 
-def measure(arm: Arm, manifest: Path, device: torch.device, folder: Path) -> str:
+def measure(arm: Arm, manifest: Path, device: torch.device) -> str:
     """The last cells of a line: how fast, in how much memory, by which kernel.
 
     A GPU has a fused kernel for each of our shapes: UNFUSED is a fault there, a CPU has none with dropout.
     """
     try:
-        speed = measure_speed(arm, manifest, device, peak_of(device, arm.precision), folder)
+        speed = measure_speed(arm, manifest, device, peak_of(device, arm.precision))
     except MemoryExhaustedError:
         return "| out of memory | – | – | – |"
     kernel = UNFUSED if speed.kernel == PRODUCTS and device.type == "cuda" else speed.kernel

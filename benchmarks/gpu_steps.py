@@ -13,9 +13,9 @@ import torch
 from benchmarks.protocol import CUDA, settings_of
 from symbert.paths import Run
 from symbert.pretrain.compute import AUTOCAST
-from symbert.pretrain.pace import Pace, model_flops
+from symbert.pretrain.distributed import World
+from symbert.pretrain.pace import Pace
 from symbert.pretrain.train import StepResult, Trainer
-from symbert.pretrain.world import World
 
 Steps = list[StepResult]
 
@@ -97,9 +97,9 @@ class Speed:
     kernel: str  # of attention
 
 
-def compared_steps(arm: Arm, manifest: Path, device: torch.device, folder: Path) -> Steps:
+def compared_steps(arm: Arm, manifest: Path, device: torch.device) -> Steps:
     """The first steps of a training without dropout, on a device."""
-    trainer = trainer_of(arm, manifest, device, folder, SEQUENCES, learning_rate=LEARNING_RATE, dropout=0.0)
+    trainer = trainer_of(arm, manifest, device, SEQUENCES, learning_rate=LEARNING_RATE, dropout=0.0)
     return [trainer.step(number) for number in range(STEPS)]
 
 
@@ -122,15 +122,14 @@ def _share(ours: float, theirs: float) -> float:
     return difference if math.isfinite(difference) else math.inf
 
 
-def measure_speed(arm: Arm, manifest: Path, device: torch.device, peak: float, folder: Path) -> Speed:
+def measure_speed(arm: Arm, manifest: Path, device: torch.device, peak: float) -> Speed:
     """Some steps with the paper's dropout, once others have warmed the device up; `peak` is in FLOP/s."""
     sequences = TIMED_SEQUENCES[arm.size]
-    trainer = trainer_of(arm, manifest, device, folder, sequences)
+    trainer = trainer_of(arm, manifest, device, sequences)
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    masked = sequences * TOKENS * trainer.settings.mask_probability
-    pace = Pace(sequences * TOKENS, model_flops(trainer.model, sequences, TOKENS, masked), peak, device)
+    pace = Pace(sequences * TOKENS, trainer.task.flops(trainer.model), peak, device)
     for number in range(UNTIMED):
         trainer.step(number)
     for number in range(UNTIMED, UNTIMED + TIMED):
@@ -172,11 +171,9 @@ def kernels_among(names: Sequence[str]) -> str:
     return ", ".join(found) or PRODUCTS
 
 
-def trainer_of(
-    arm: Arm, manifest: Path, device: torch.device, folder: Path, sequences: int, **changes: float
-) -> Trainer:
+def trainer_of(arm: Arm, manifest: Path, device: torch.device, sequences: int, **changes: float) -> Trainer:
     """A trainer of the paper's settings but for these changes, all sequences at a time."""
     settings = settings_of(batch_size=sequences, recipe=arm.recipe, precision=arm.precision, warmup_steps=0)
     settings = msgspec.structs.replace(settings, **changes)
     world = World(rank=0, size=1, device=device)
-    return Trainer(Run(arm.size, arm.attention, 1), settings, manifest, folder / "state", world)
+    return Trainer(Run(arm.size, arm.attention, 1), settings, manifest, world)

@@ -34,7 +34,7 @@ def builders(task: Task, protocol: Protocol, folder: Path) -> Builders:
     """Who trains in a round of one size; what they write lies in `folder`."""
     peers = {name: partial(Authors, task, name == COMPILED, folder / "authors") for name in protocol.peers}
     pairs = [(attention, recipe) for recipe in protocol.recipes for attention in OPERATORS]
-    ours = {", ".join(pair): partial(Ours, task, *pair, folder / "-".join(pair)) for pair in pairs}
+    ours = {", ".join(pair): partial(Ours, task, *pair) for pair in pairs}
     return {**peers, **ours}
 
 
@@ -159,7 +159,7 @@ def measure(sizes: Sequence[str], rounds: int, folder: Path) -> str:
     tasks = {size: task_of(size, protocol, manifest) for size in sizes}
     # First: the compiled peer allows the whole process to multiply fp32 in TF32.
     for task in tasks.values():
-        lines.append(compare_losses(task, OPERATORS, protocol.recipes, folder / "twins"))
+        lines.append(compare_losses(task, OPERATORS, protocol.recipes))
         progress(lines[-1])
     found = [Seconds() for _ in range(rounds)]
     for size, task in tasks.items():

@@ -18,7 +18,6 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from symbert.configuration import PretrainSettings
 from symbert.paths import Run
-from symbert.pretrain.pace import model_flops
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
 
@@ -39,11 +38,11 @@ class Task:
 class Ours:
     """One operator in this project's trainer."""
 
-    def __init__(self, task: Task, attention: str, recipe: str, state: Path) -> None:
+    def __init__(self, task: Task, attention: str, recipe: str) -> None:
         settings = replace(task.settings, recipe=recipe)
         self.task, self.completed = task, 0
         self.trainer = Trainer(
-            Run(task.size, attention, 1), settings, task.manifest, state, micro_batch_size=task.micro_batch_size
+            Run(task.size, attention, 1), settings, task.manifest, micro_batch_size=task.micro_batch_size
         )
 
     def seconds(self, steps: int) -> float:
@@ -58,9 +57,7 @@ class Ours:
 
     def flops(self) -> float:
         """Floating-point operations that a step needs, with the head on masked tokens alone."""
-        sequences, tokens = self.task.settings.batch_size, self.task.tokens
-        masked = sequences * tokens * self.task.settings.mask_probability
-        return model_flops(self.trainer.model, sequences, tokens, masked)
+        return self.trainer.task.flops(self.trainer.model)
 
 
 class Authors:

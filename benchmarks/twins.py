@@ -1,7 +1,5 @@
 """Whether this project and the stock model compute the same: one loss, from equal weights on an equal batch."""
 
-from pathlib import Path
-
 import torch
 from msgspec.structs import replace
 from transformers import BertForMaskedLM
@@ -9,17 +7,17 @@ from transformers import BertForMaskedLM
 from benchmarks.trainers import Task, stock_model
 from symbert.model.hf import fold
 from symbert.paths import Run
-from symbert.pretrain.objective import IGNORED
+from symbert.pretrain.tasks import IGNORED
 from symbert.pretrain.train import Trainer
 
 SEQUENCES = 4
 TOLERANCE = 1e-5  # of the loss, in fp32
 
 
-def compare_losses(task: Task, operators: tuple[str, ...], recipes: tuple[str, ...], folder: Path) -> str:
+def compare_losses(task: Task, operators: tuple[str, ...], recipes: tuple[str, ...]) -> str:
     """What agrees, in words, and how well; SystemExit when a loss differs. Compiled recipes: the original alone."""
     pairs = [(attention, recipes[0]) for attention in operators] + [("original", recipe) for recipe in recipes[1:]]
-    losses = {pair: losses_of(task, *pair, folder) for pair in pairs}
+    losses = {pair: losses_of(task, *pair) for pair in pairs}
     for (attention, recipe), (ours, stock) in losses.items():
         if not abs(ours - stock) <= TOLERANCE * stock:
             raise SystemExit(
@@ -33,12 +31,12 @@ def compare_losses(task: Task, operators: tuple[str, ...], recipes: tuple[str, .
     )
 
 
-def losses_of(task: Task, attention: str, recipe: str, folder: Path) -> tuple[float, float]:
+def losses_of(task: Task, attention: str, recipe: str) -> tuple[float, float]:
     """Our trainer's loss in its first step, and the stock model's on that batch, labelled densely."""
     changes = {"batch_size": SEQUENCES, "dropout": 0.0, "precision": "fp32", "recipe": recipe}
-    trainer = Trainer(Run(task.size, attention, 1), replace(task.settings, **changes), task.manifest, folder)
+    trainer = Trainer(Run(task.size, attention, 1), replace(task.settings, **changes), task.manifest)
     stock = stock_twin(trainer, task).to(trainer.device).eval()
-    batch = trainer.objective.training_batch(0).to(trainer.device)
+    batch = trainer.task.training_batch(0).to(trainer.device)
     labels = torch.full_like(batch.input_ids, IGNORED).flatten()
     labels[batch.positions] = batch.targets
     with torch.no_grad():

@@ -141,7 +141,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "metric": [
         ("src/symbert/pretrain/train.py", "\n\nclass Trainer:", "    perplexity: float\n"),
-        ("src/symbert/pretrain/train.py", ")\n            self._refuse_divergence", ", math.exp(loss)"),
+        ("src/symbert/pretrain/train.py", ")\n        self._refuse_divergence", ", math.exp(loss)"),
     ],
 }
 PLACES = {  # files by addition

@@ -29,7 +29,7 @@ OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
     **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
-    "import symbert.pretrain.session": TRAINING,  # in its command
+    "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
     "from symbert.model.parameters import counts_of; counts_of('small', ['pairwise'])": TRAINING,
     **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},

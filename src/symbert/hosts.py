@@ -1,6 +1,6 @@
 """The hosts by name: the kinds of model that operators are compared in. Imports no torch.
 
-To add one, write its model and its objective (`symbert.pretrain.objective`), and an entry here.
+To add one, write its model and its task (`symbert.pretrain.tasks`), and an entry here.
 
 Operations are those of BERT by formula: what a training counts for its MFU, and a plan beforehand.
 
@@ -87,10 +87,10 @@ class Rows:
 class Host:
     """What is known of a kind of model beforehand."""
 
-    task: str  # what it is trained on, and measured by, as a sentence of captions
-    objective: str  # module:class of that
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
-    rows: Literal["corpus", "pairs"]  # that are packed for it: of the corpus, or of the parallel text
+    task: str  # module:class of what it learns
+    data: Literal["corpus", "pairs"]  # packed for it: rows of the corpus, or of the parallel text
+    sentence: str  # its task and its measures, for captions
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
@@ -102,7 +102,7 @@ class Host:
     @property
     def reads_corpus(self) -> bool:
         """Whether it is trained on rows of the corpus."""
-        return self.rows == "corpus"
+        return self.data == "corpus"
 
 
 def _masked_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
@@ -123,10 +123,10 @@ def _translations(shape: Shape, rows: Rows, sequences: float) -> float:
 
 HOSTS: dict[str, Host] = {
     "encoder": Host(
-        "Encoders predict masked tokens of the corpus.",
-        "symbert.pretrain.masked_tokens:MaskedTokens",
         "symbert.model.bert:MaskedModel",
-        rows="corpus",
+        "symbert.pretrain.tasks:MaskedTokens",
+        "corpus",
+        "Encoders predict masked tokens of the corpus.",
         measure=None,
         sites=1,
         parameters=Shape.parameters,
@@ -135,10 +135,10 @@ HOSTS: dict[str, Host] = {
         has_likelihoods=True,
     ),
     "decoder": Host(
-        "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
-        "symbert.pretrain.next_tokens:NextTokens",
         "symbert.model.bert:DecoderModel",
-        rows="corpus",
+        "symbert.pretrain.tasks:NextToken",
+        "corpus",
+        "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         measure="perplexity",
         sites=1,
         parameters=Shape.parameters,
@@ -147,11 +147,11 @@ HOSTS: dict[str, Host] = {
         has_likelihoods=True,
     ),
     "encoder-decoder": Host(
+        "symbert.model.bert:EncoderDecoderModel",
+        "symbert.pretrain.tasks:ParallelText",
+        "pairs",
         "Encoder-decoders translate lines of text; chrF and BLEU, from 0 to 100, are of the held-out lines as greedy "
         "decoding writes them.",
-        "symbert.pretrain.translation:Translation",
-        "symbert.model.bert:EncoderDecoderModel",
-        rows="pairs",
         measure="chrf",
         further_measures=("bleu",),
         sites=3,

@@ -34,10 +34,10 @@ def steps_of(*pairs):
     return [StepResult(loss, norm, 0.1) for loss, norm in pairs]
 
 
-def test_what_is_equal_is_the_same_and_has_its_speed(manifest, tmp_path, short):
+def test_what_is_equal_is_the_same_and_has_its_speed(manifest, short):
     said = []
     chosen = [Arm("tiny", "pairwise", "faithful", precision) for precision in ("fp32", "bf16")]
-    assert check_pretraining(chosen, manifest, CPU, tmp_path, said.append) == 0
+    assert check_pretraining(chosen, manifest, CPU, said.append) == 0
     head, first, second = said
     assert HEAD in head
     assert first.startswith("| tiny | pairwise | faithful | fp32 | 0.0e+00 | 0.0e+00 | same | ")
@@ -47,7 +47,7 @@ def test_what_is_equal_is_the_same_and_has_its_speed(manifest, tmp_path, short):
     assert cells[6] == "same" and float(cells[7].replace(",", "")) > 0 and cells[10] in ("flash", "products")
 
 
-def test_a_loss_that_is_slightly_wrong_is_flagged(manifest, tmp_path, short, monkeypatch):
+def test_a_loss_that_is_slightly_wrong_is_flagged(manifest, short, monkeypatch):
     """Of the device alone: its second loss is 0.2 % too large."""
     real = gpu_check.compared_steps
 
@@ -59,15 +59,15 @@ def test_a_loss_that_is_slightly_wrong_is_flagged(manifest, tmp_path, short, mon
     monkeypatch.setattr(gpu_check, "compared_steps", wrong_in_bf16)
     said = []
     chosen = [Arm("tiny", "original", "faithful", precision) for precision in ("fp32", "bf16")]
-    assert check_pretraining(chosen, manifest, CPU, tmp_path, said.append, speed=False) == 1
+    assert check_pretraining(chosen, manifest, CPU, said.append, speed=False) == 1
     assert said[1].endswith("| 0.0e+00 | 0.0e+00 | same | – | – | – | – |")
     assert said[2].endswith("| 2.0e-03 | 0.0e+00 | **differs** | – | – | – | – |")
 
 
-def test_what_fails_is_a_row_and_the_others_follow(manifest, tmp_path, short, capsys):
+def test_what_fails_is_a_row_and_the_others_follow(manifest, short, capsys):
     said = []
     chosen = [Arm("tiny", "original", "faithful", precision) for precision in ("fp16", "fp32")]
-    assert check_pretraining(chosen, manifest, CPU, tmp_path, said.append, speed=False) == 1
+    assert check_pretraining(chosen, manifest, CPU, said.append, speed=False) == 1
     assert "**failed**: ConfigError: config: 'precision' is fp16, which needs a GPU" in said[1]
     assert "same" in said[2] and "Traceback" in capsys.readouterr().err
 
@@ -90,7 +90,7 @@ def test_a_gpu_without_a_kernel_of_attention_is_flagged_though_its_losses_are_th
     monkeypatch.setattr(gpu_check, "peak_of", lambda *_: 1.0)
     monkeypatch.setattr(gpu_check, "measure_speed", lambda *_: gpu_steps.Speed(1000.0, 0.2, 26_310.0, next(kernels)))
     said, chosen = [], [Arm("base", "pairwise", "fast", precision) for precision in ("bf16", "fp16")]
-    assert check_pretraining(chosen, tmp_path, torch.device("cuda"), tmp_path, said.append) == 1
+    assert check_pretraining(chosen, tmp_path, torch.device("cuda"), said.append) == 1
     assert said[1].endswith("| same | 1,000 | 20 % | 26,310 | **products** |")
     assert said[2].endswith("| same | 1,000 | 20 % | 26,310 | cuDNN |")
 

@@ -13,7 +13,7 @@ from benchmarks.packed import write_corpus
 from benchmarks.protocol import CPU, OPERATORS, task_of
 from benchmarks.trainers import ListedRows, stock_model
 from benchmarks.twins import compare_losses, losses_of
-from symbert.pretrain.data import PackedRows
+from symbert.pretrain.tasks import PackedRows
 
 TINY = dataclasses.replace(CPU, batch_size={"tiny": 4}, micro_batch_size={"tiny": 2}, tokens=32, steps={"tiny": 1})
 AUTHORS = """
@@ -61,17 +61,17 @@ def test_both_read_the_same_rows(folder):
     assert ListedRows(folder / "manifest.json")[5]["input_ids"] == ours.tolist()
 
 
-def test_all_operators_lose_what_the_stock_model_loses_with_their_weights(folder, task):
-    said = compare_losses(task, OPERATORS, TINY.recipes, folder)
+def test_all_operators_lose_what_the_stock_model_loses_with_their_weights(task):
+    said = compare_losses(task, OPERATORS, TINY.recipes)
     assert "the loss of each operator equals that of the stock model" in said
 
 
-def test_another_loss_than_the_stock_model_s_stops_the_benchmark(folder, task, monkeypatch):
+def test_another_loss_than_the_stock_model_s_stops_the_benchmark(task, monkeypatch):
     monkeypatch.setattr(twins, "stock_twin", lambda trainer, task: stock_model("tiny", 500, 0.0))
-    ours, stock = losses_of(task, "original", "faithful", folder)
+    ours, stock = losses_of(task, "original", "faithful")
     assert abs(ours - stock) > 1e-4
     with pytest.raises(SystemExit, match="tiny, original, faithful: the contestants do not compute the same"):
-        compare_losses(task, ("original",), TINY.recipes, folder)
+        compare_losses(task, ("original",), TINY.recipes)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from symbert.corpus import texts
 from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, copying, source, write_text
 from symbert.files import write_json
-from symbert.pretrain.data import PackedRows, verify_manifest, verify_shards
+from symbert.pretrain.tasks import PackedRows, verify_manifest, verify_shards
 
 TEXT = "def f(x):\n    return x\n" * 200
 

@@ -27,7 +27,7 @@ from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
-from symbert.pretrain.storage import CHECKSUM
+from symbert.pretrain.run import CHECKSUM
 from symbert.sizes import SIZES
 from symbert.sources import DEMO
 

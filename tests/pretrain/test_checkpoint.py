@@ -23,7 +23,7 @@ from symbert.model.configuration import configuration_of
 from symbert.pretrain import checkpoint
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.compute import build_optimizer
-from symbert.pretrain.storage import KEEP, kept_weights
+from symbert.pretrain.run import KEEP, kept_weights
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_an_optimizer_state_of_another_model_is_not_loaded(tmp_path):
     store, (model, optimizer) = CheckpointStore(tmp_path), tiny(1.0)
     save(store, (model, optimizer), 10)
     partial = torch.optim.AdamW([model.weight])
-    with pytest.raises(IntegrityError, match=r"no intact checkpoint.*optimizer.safetensors: not of .* parameter bias"):
+    with pytest.raises(IntegrityError, match=r"no intact checkpoint.*optimizer.safetensors: not of .* tensor bias"):
         store.load_newest(model, partial)
 
 
@@ -317,6 +317,7 @@ from pathlib import Path
 import torch
 from symbert.errors import SymbertError
 from symbert.pretrain.checkpoint import CheckpointStore, Position
+from symbert.pretrain.compute import adamw
 
 class Model(torch.nn.Linear):
     _tied_weights_keys = {}

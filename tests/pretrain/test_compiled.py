@@ -33,7 +33,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared", "symmetric-others"])
-def test_a_model_that_is_given_no_mask_is_compiled_without_one(attention, manifest, brief, tmp_path, monkeypatch):
+def test_a_model_that_is_given_no_mask_is_compiled_without_one(attention, manifest, brief, monkeypatch):
     """An H100 took 0.76 of the speed of `faithful`, and 9 GB more: attention had become products and a softmax.
 
     Without a mask transformers' BERT makes none; while it was compiled, it made one of ones, whose last stride was 0.
@@ -43,7 +43,7 @@ def test_a_model_that_is_given_no_mask_is_compiled_without_one(attention, manife
     recorder = Recorder()
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=recorder))
     settings = brief(recipe="fast", precision="bf16", dropout=0.0)
-    trainer = Trainer(Run("tiny", attention, 1), settings, manifest, tmp_path)
+    trainer = Trainer(Run("tiny", attention, 1), settings, manifest)
     trainer.step(0)
 
     layers = trainer.model.config.num_hidden_layers

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
-from symbert.pretrain.data import PackedRows, verify_manifest, verify_shards
+from symbert.pretrain.tasks import PackedRows, verify_manifest, verify_shards
 
 
 def flip_a_bit(path) -> None:

@@ -12,7 +12,7 @@ from symbert.model.card import model_card
 from symbert.model.hf import export
 from symbert.model.loading import load_model
 from symbert.pretrain.extract import extract
-from symbert.pretrain.storage import CHECKSUM, extracted_sha256
+from symbert.pretrain.run import CHECKSUM, extracted_sha256
 from symbert.pretrain.train import Trainer
 
 
@@ -67,7 +67,7 @@ def started(manifest, brief, tmp_path):
     def start(attention):
         folder = tmp_path / attention
         run = write_run(folder, manifest, brief(), attention)
-        trainer = Trainer(run, brief(), manifest, folder / "state")
+        trainer = Trainer(run, brief(), manifest)
         write_json(folder / "state/config.json", trainer.model.config.to_dict())
         packed = read_json(manifest)
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}

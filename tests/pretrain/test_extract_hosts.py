@@ -57,7 +57,7 @@ def extracted(manifest_read_by, brief, tmp_path):
     def make(host, attention="pairwise", step=20):
         folder, manifest = tmp_path / "run", manifest_read_by(host)
         run = write_run(folder, manifest, brief(), attention, host=host)
-        trainer = Trainer(run, brief(), manifest, folder / "state")
+        trainer = Trainer(run, brief(), manifest)
         if step:
             widened(trainer.model, 0.1)
             CheckpointStore(folder / "state").keep_weights(trainer.model, step)
@@ -214,7 +214,7 @@ def test_a_checkpoint_without_weights_or_of_an_impossible_shape_names_the_file(e
 
 def test_an_encoders_checkpoint_is_loaded_without_transformers_too(manifest, brief, tmp_path):
     run = write_run(tmp_path / "run", manifest, brief(), "shared")
-    trainer = Trainer(run, brief(), manifest, tmp_path / "run/state")
+    trainer = Trainer(run, brief(), manifest)
     CheckpointStore(tmp_path / "run/state").keep_weights(trainer.model, 20)
     write_facts(tmp_path / "run", trainer, manifest, {})
     extract(tmp_path / "run", 20)

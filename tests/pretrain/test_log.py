@@ -1,10 +1,13 @@
+import json
 import struct
 
 import pytest
 
 from documented import own_files
+from pretrain.corpora import options
+from symbert.cli import main
 from symbert.errors import IntegrityError
-from symbert.pretrain.log import MetricsLog
+from symbert.pretrain.checkpoint import MetricsLog
 
 
 def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
@@ -51,20 +54,35 @@ def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkey
     assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation()["loss"] == 5.0
 
 
-def test_the_documented_recipe_gives_tensorboard_all_numbers_of_a_log(tmp_path, root, monkeypatch):
+def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path, root, manifest, monkeypatch, brief):
     from tensorboardX.proto.event_pb2 import Event
 
-    (recipe,) = [code for name, code in own_files(root, "docs/pretraining.md").items() if name == "events.py"]
-    log = MetricsLog(tmp_path / "metrics.jsonl", 0)
-    log.write(split="initial", step=0, logit_std=[0.5, 0.25])
-    log.write(split="train", step=10, loss=4.5, gradient_norm=None)
-    log.flush()
-    monkeypatch.setattr("sys.argv", ["events.py", str(log.path), str(tmp_path / "events")])
-    exec(recipe, {})
-    (path,) = (tmp_path / "events").iterdir()
+    (code,) = [code for name, code in own_files(root, "docs/pretraining.md").items() if name == "my_tracker.py"]
+    (tmp_path / "my_tracker.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYMBERT_TRACKER", "my_tracker:tensorboard")
+    run, at_exit = tmp_path / "run", []
+    monkeypatch.setattr("atexit.register", at_exit.append)
+    assert main(options(manifest, brief(steps=10), run)) == 0
+    at_exit.pop()()
+    (path,) = (tmp_path / f"events/{tmp_path.name}-run").iterdir()
     data, scalars = path.read_bytes(), []
     while data:
         (length,) = struct.unpack("<Q", data[:8])  # and its checksum, the event, and that of the event
         event, data = Event.FromString(data[12 : 12 + length]), data[16 + length :]
-        scalars += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
-    assert scalars == [(0, "initial/logit_std/0", 0.5), (0, "initial/logit_std/1", 0.25), (10, "train/loss", 4.5)]
+        scalars += [(event.step, value.tag, pytest.approx(value.simple_value)) for value in event.summary.value]
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    assert scalars == [
+        (line["step"], f"{line['split']}/{name}/{place}", number)
+        for line in lines
+        for name, value in line.items()
+        if name not in ("split", "step")
+        for place, number in enumerate(value if isinstance(value, list) else [value])
+    ]
+
+
+def test_a_tracker_that_is_not_there_is_named(tmp_path, manifest, monkeypatch, brief, capsys):
+    monkeypatch.setenv("SYMBERT_TRACKER", "nowhere:tensorboard")
+    assert main(options(manifest, brief(), tmp_path / "run")) == 64
+    assert "SYMBERT_TRACKER is nowhere:tensorboard" in capsys.readouterr().err

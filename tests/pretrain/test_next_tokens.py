@@ -13,23 +13,23 @@ from symbert.cli import main
 from symbert.errors import DivergedError
 from symbert.files import read_json
 from symbert.paths import Run
-from symbert.pretrain.data import PackedRows
+from symbert.pretrain.tasks import PackedRows
 from symbert.pretrain.train import Trainer
 
 
 @pytest.fixture
-def build(manifest, brief, tmp_path):
+def build(manifest, brief):
     """A trainer of a tiny decoder."""
 
     def make(attention: str = "original", host: str = "decoder", **changes) -> Trainer:
         settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(Run("tiny", attention, 1, host), settings, manifest, tmp_path)
+        return Trainer(Run("tiny", attention, 1, host), settings, manifest)
 
     return make
 
 
 def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed(build, manifest):
-    decoder, encoder = build().objective, build(host="encoder").objective
+    decoder, encoder = build().task, build(host="encoder").task
     rows = PackedRows(manifest, "train")[encoder.order(3)[1]]
     batch = decoder.training_batch(3)
     assert (batch.ids.numpy() == rows[:, :-1]).all() and (batch.targets.numpy() == rows[:, 1:]).all()
@@ -37,16 +37,14 @@ def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed(build, manifest):
 
 def test_validation_has_every_held_out_row_once_however_it_is_cut(build, manifest):
     rows = PackedRows(manifest, "validation")[np.arange(8)]
-    for size in (3, 8):
-        targets = torch.cat([batch.targets for batch in build().objective.validation_batches(size)])
-        assert (targets.numpy() == rows[:, 1:]).all()
-    (half,) = build().objective.validation_batches(8, (4, 8))
-    assert (half.targets.numpy() == rows[4:, 1:]).all()
+    task = build().task
+    assert (task.validation_batch(np.arange(8)).targets.numpy() == rows[:, 1:]).all()
+    assert (task.validation_batch(np.arange(4, 8)).targets.numpy() == rows[4:, 1:]).all()
 
 
 def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
     trainer = build(warmup_steps=0)
-    batch, losses = trainer.objective.training_batch(0), []
+    batch, losses = trainer.task.training_batch(0), []
     with torch.no_grad():
         for ids, targets in zip(batch.ids, batch.targets, strict=True):
             for token, target in enumerate(targets):

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import Layers
-from symbert.operators import OPERATORS
 from symbert.paths import Run
-from symbert.pretrain.objective import IGNORED, Batch, Loss, objective_of, sequences_of
-from symbert.pretrain.storage import parameters_of
+from symbert.pretrain.run import parameters_of
+from symbert.pretrain.tasks import IGNORED, Batch, Loss, sequences_of
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
 
@@ -58,34 +57,34 @@ def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brie
     packed = json.loads(manifest.read_text())
     mean = packed.get("mean_tokens", {"source": 16, "target": 0})
     rows = Rows(packed["vocabulary_size"], mean["source"], settings.mask_probability, mean["target"])
-    for attention in OPERATORS:
+    for attention in ("original", "pairwise", "shared"):
         run = Run("tiny", attention, 1, host)
-        objective = objective_of(run, settings, manifest)
-        model = objective.build_model(0.0)
+        trainer = Trainer(run, settings, manifest)
+        model = trainer.model
         assert parameters_of(run, rows.vocabulary_size) == sum(parameter.numel() for parameter in model.parameters()), (
             attention
         )
         if attention == "original":
             planned = HOSTS[host].step_flops(SIZES["tiny"], rows, settings.batch_size)
-            assert planned == pytest.approx(objective.flops(model), rel=1e-12)
+            assert planned == pytest.approx(trainer.task.flops(model), rel=1e-12)
 
 
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "encoder-decoder"])  # whose rows differ in length
-def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest_read_by, brief, tmp_path, host):
-    trainer = Trainer(Run("tiny", "original", 1, host), brief(), manifest_read_by(host), tmp_path)
+def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest_read_by, brief, host):
+    trainer = Trainer(Run("tiny", "original", 1, host), brief(), manifest_read_by(host))
     read = []
     for module in trainer.model.modules():
         if isinstance(module, Layers):
             module.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].shape[1]))
     trainer.step(0)
-    assert trainer.objective.tokens == sum(read)
+    assert trainer.task.tokens == sum(read)
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_every_host_trains_and_resumes_with_the_same_batches(manifest_read_by, brief, tmp_path, host):
+def test_every_host_trains_and_resumes_with_the_same_batches(manifest_read_by, brief, host):
     """Three steps, and the third alone with the weights of the second."""
     settings, manifest = brief(dropout=0.1), manifest_read_by(host)
-    one, other = (Trainer(Run("tiny", "pairwise", 1, host), settings, manifest, tmp_path) for _ in range(2))
+    one, other = (Trainer(Run("tiny", "pairwise", 1, host), settings, manifest) for _ in range(2))
     for step in range(2):
         one.step(step)
     other.model.load_state_dict(one.model.state_dict())

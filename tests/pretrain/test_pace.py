@@ -5,39 +5,32 @@ import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from symbert.model.bert import MaskedModel
+from symbert.hosts import step_flops
+from symbert.model.bert import MaskedModel, matrix_weights
 from symbert.model.configuration import configuration_of
-from symbert.pretrain.pace import Pace, known_peak, memory_mb, model_flops
+from symbert.pretrain import pace as pace_module
+from symbert.pretrain.pace import Pace, known_peak, memory_mb
 
 CPU = torch.device("cpu")
-
-
-class Clock:
-    """A clock that goes on when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Paced:
     """A pace of 1,000 tokens and 6 GFLOP a step on a device of 60 GFLOP/s, and steps of chosen seconds."""
 
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self.pace = Pace(1000, 6e9, 60e9, CPU, self.clock)
+    def __init__(self, monkeypatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(pace_module.time, "perf_counter", lambda: self.now)
+        self.pace = Pace(1000, 6e9, 60e9, CPU)
 
     def steps(self, *seconds: float) -> Pace:
         for span in seconds:
-            self.clock.now += span
+            self.now += span
             self.pace.step()
         return self.pace
 
 
-def test_the_summary_has_seconds_rate_and_use_of_the_device():
-    summary = Paced().steps(50, 0.5, 0.2, 0.4).summary()
+def test_the_summary_has_seconds_rate_and_use_of_the_device(monkeypatch):
+    summary = Paced(monkeypatch).steps(50, 0.5, 0.2, 0.4).summary()
     assert summary.pop("memory_mb") == pytest.approx(memory_mb(CPU), rel=0.2)
     assert summary == {
         "step_seconds": pytest.approx(0.4),
@@ -50,25 +43,30 @@ def test_the_summary_has_seconds_rate_and_use_of_the_device():
 
 
 @pytest.mark.parametrize("spans", [(), (5.0,)])
-def test_the_first_step_of_a_session_is_not_timed(spans):
-    pace = Paced().steps(*spans)
+def test_the_first_step_of_a_session_is_not_timed(spans, monkeypatch):
+    pace = Paced(monkeypatch).steps(*spans)
     summary = pace.summary()
     assert summary["step_seconds"] is summary["tokens_per_second"] is summary["mfu"] is None
     assert summary["steps_timed"] == 0
     assert re.fullmatch(r"[\d,]+ MB", pace.note())
 
 
-def test_what_is_done_between_steps_is_not_timed_after_a_restart():
-    paced = Paced()
+def test_what_is_done_between_steps_is_not_timed_after_a_restart(monkeypatch):
+    paced = Paced(monkeypatch)
     paced.pace.restart()  # before the first step: nothing to restart
     paced.steps(1, 0.5)
-    paced.clock.now += 100
+    paced.now += 100
     paced.pace.restart()
     assert list(paced.steps(0.5).seconds) == [0.5, 0.5]
 
 
 SEQUENCES, TOKENS, MASKED = 3, 20, 11
 CPU = torch.device("cpu")
+
+
+def model_flops(model: MaskedModel, sequences: int, tokens: int, masked: float) -> float:
+    weights = matrix_weights(model.bert.encoder)
+    return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)
 
 
 def counted(model: MaskedModel) -> int:

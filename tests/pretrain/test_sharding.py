@@ -23,12 +23,11 @@ from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
 from symbert.model.bert import MaskedModel
 from symbert.paths import Run
-from symbert.pretrain import world
+from symbert.pretrain import distributed
 from symbert.pretrain.checkpoint import CheckpointStore, Position
 from symbert.pretrain.compute import Updater, build_optimizer
-from symbert.pretrain.sharding import part_of, shard
+from symbert.pretrain.distributed import World, distribute, join_world, part_of
 from symbert.pretrain.train import Trainer
-from symbert.pretrain.world import World, join_world
 
 FORK = multiprocessing.get_context("fork")
 CPU = torch.device("cpu")
@@ -74,7 +73,7 @@ def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
     torch.set_num_threads(1)
     # A fork ends without cleaning up: Gloo's threads need the interpreter's lock, for longer than SETTLING where others
     # keep the machine busy, and whoever deletes their group holds it.
-    world.SETTLING, dist.destroy_process_group = 0.0, lambda: None
+    distributed.SETTLING, dist.destroy_process_group = 0.0, lambda: None
     try:
         end.send(function())
     except Exception as error:
@@ -84,7 +83,7 @@ def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
 
 
 @pytest.fixture
-def learn(manifest, brief, tmp_path):
+def learn(manifest, brief):
     """A function that takes some steps and evaluates, as one of the processes; with dropout only where it is asked."""
 
     def make(host: str = "encoder", attention: str = "pairwise", micro_batch_size=None, recomputes=False, **changes):
@@ -94,7 +93,7 @@ def learn(manifest, brief, tmp_path):
         def take_steps() -> dict[str, list[float]]:
             with join_world() as world:
                 run = Run("tiny", attention, 1, host)
-                trainer = Trainer(run, settings, rows, tmp_path, world, micro_batch_size, shard_parameters=True)
+                trainer = Trainer(run, settings, rows, world, micro_batch_size, shard_parameters=True)
                 if recomputes:
                     trainer.model.recompute_activations()
                 start = trainer.evaluate()
@@ -180,10 +179,10 @@ def test_when_one_of_four_is_killed_the_others_end_with_65_and_all_go_on_to_the_
     """Weights were kept and a checkpoint saved at step 4; the process dies before the exchange of another step."""
     step = Trainer.step
 
-    def fatal_step(trainer: Trainer, number: int):
+    def fatal_step(trainer: Trainer, number: int, *flags):
         if number == 6 and trainer.world.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        return step(trainer, number)
+        return step(trainer, number, *flags)
 
     arguments = options(manifest, brief(**LENGTH), tmp_path / "killed")
     with monkeypatch.context() as patched:
@@ -224,7 +223,7 @@ def test_the_scaler_of_fp16_skips_a_step_in_all_processes_where_a_part_of_one_gr
         with join_world() as world:
             model = torch.nn.Linear(4, 4, bias=False)
             torch.nn.init.ones_(model.weight)
-            shard(model, world)
+            distribute(model, world, shard_parameters=True, compiled=False)
             updater = Updater(model, build_optimizer(model, settings), 1.0, "fp16", CPU)
             for factor in (torch.inf if world.rank else 1.0, 1.0):
                 updater.backward(model(torch.ones(1, 4)).sum() * factor)
@@ -249,7 +248,7 @@ class Plain(torch.nn.Linear):
 def test_another_optimizers_numbers_come_back_in_parts_and_those_of_another_shape_are_refused(tmp_path):
     def resume() -> tuple[list[float], str]:
         with join_world() as world:
-            kept, again = (shard(Plain(2, 3), world) for _ in range(2))
+            kept, again = (distribute(Plain(2, 3), world, True, False) for _ in range(2))
             optimizer, other = (torch.optim.SGD(model.parameters(), 0.1, momentum=0.9) for model in (kept, again))
             kept(torch.ones(1, 2)).square().sum().backward()
             optimizer.step()
@@ -277,23 +276,21 @@ def test_another_optimizers_numbers_come_back_in_parts_and_those_of_another_shap
         ({"batch_size": 9}, "'pretrain.batch_size' is 9, no multiple of the 2 processes"),
     ],
 )
-def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(
-    manifest, brief, tmp_path, changes, said
-):
+def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(manifest, brief, changes, said):
     settings = brief(**changes)
     world = World(0, 2, CPU)
     with pytest.raises(ConfigError, match=said):
-        Trainer(Run("tiny", "pairwise", 1), settings, manifest, tmp_path, world, shard_parameters=True)
+        Trainer(Run("tiny", "pairwise", 1), settings, manifest, world, shard_parameters=True)
 
 
 def test_a_parameter_without_a_dimension_is_refused():
     model = torch.nn.Linear(2, 2)
     model.temperature = torch.nn.Parameter(torch.tensor(1.0))
     with pytest.raises(ConfigError, match="temperature is a number without a dimension"):
-        shard(model, World(0, 2, CPU))
+        distribute(model, World(0, 2, CPU), True, False)
 
 
-def test_one_process_has_all_and_loads_nothing_for_it(manifest, brief, tmp_path):
+def test_one_process_has_all_and_loads_nothing_for_it(manifest, brief):
     settings = brief()
-    trainer = Trainer(Run("tiny", "pairwise", 1), settings, manifest, tmp_path, shard_parameters=True)
+    trainer = Trainer(Run("tiny", "pairwise", 1), settings, manifest, shard_parameters=True)
     assert not trainer.is_sharded and type(trainer.model) is MaskedModel

@@ -101,11 +101,11 @@ def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_c
 
     compute = Trainer.step
 
-    def interrupted(trainer, step):
+    def interrupted(trainer, step, *flags):
         if step == 3:
             for name in received:
                 os.kill(os.getpid(), signal.Signals[name])
-        return compute(trainer, step)
+        return compute(trainer, step, *flags)
 
     monkeypatch.setattr(Trainer, "step", interrupted)
     manifest = write_corpus(tmp_path / "shards")

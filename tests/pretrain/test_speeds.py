@@ -4,7 +4,6 @@ import pytest
 
 from symbert.cli import main
 from symbert.configuration import values_of
-from symbert.errors import MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.paths import Run
 from symbert.pretrain import speeds
@@ -47,24 +46,24 @@ def test_operators_take_their_steps_in_turns_and_each_round_begins_with_another_
 
 
 def test_where_the_memory_is_too_small_for_all_operators_micro_batches_are_halved(measured, monkeypatch):
-    step = Trainer.step
+    compute = Trainer._loss_of
 
-    def fails(self, at):
-        if self.micro_batch_size > 2:
-            raise MemoryExhaustedError("too many")
-        return step(self, at)
+    def fails(self, batch):
+        if self.run.attention == "symmetric" and len(batch.input_ids) > 2:
+            raise RuntimeError("CUDA out of memory")
+        return compute(self, batch)
 
-    monkeypatch.setattr(Trainer, "step", fails)
-    assert measured(6)["micro_batch_size"] == 1
+    monkeypatch.setattr(Trainer, "_loss_of", fails)
+    assert measured(6)["micro_batch_size"] == 2
     assert measured()["micro_batch_size"] == 2
 
 
 def test_operators_that_do_not_fit_the_memory_side_by_side_cost_no_report(measured, monkeypatch, tmp_path):
     """A model that needs several GPUs ended the measurement as an internal error, and with it the page."""
 
-    def fails(self):
+    def fails(*given):
         raise RuntimeError("CUDA out of memory")
 
-    monkeypatch.setattr(Trainer, "_build_loss", fails)
+    monkeypatch.setattr("symbert.pretrain.train.distribute", fails)
     assert measured()["operators"] == {}
     assert read_speeds([tmp_path / "tiny.json"]).empty

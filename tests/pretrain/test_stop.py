@@ -10,7 +10,7 @@ import pytest
 PATIENCE = 60  # seconds after which a process that does not end is a failure
 WAIT = """
 import sys
-from symbert.pretrain.stop import StopRequest
+from symbert.pretrain.run import StopRequest
 stop = StopRequest()
 assert "torch" not in sys.modules and "numpy" not in sys.modules
 print("ready", flush=True)

@@ -1,9 +1,10 @@
 """One optimizer step: the same batch however it is cut, and refused before it can do harm."""
 
-import json
 import math
+from contextlib import nullcontext
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -13,20 +14,19 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.paths import Run
-from symbert.pretrain.compute import pick_device
-from symbert.pretrain.record import open_session
-from symbert.pretrain.session import Loop, StepCounter
-from symbert.pretrain.train import Trainer
-from symbert.pretrain.world import World
+from symbert.pretrain.compute import Updater, pick_device
+from symbert.pretrain.distributed import World
+from symbert.pretrain.run import Records
+from symbert.pretrain.train import Session, Trainer, memory_explained
 
 
 @pytest.fixture
-def build(manifest, brief, tmp_path):
+def build(manifest, brief):
     """A trainer of the tiny corpus, with changed settings; without dropout unless asked."""
 
     def make(attention: str = "pairwise", seed: int = 1, world=None, micro_batch_size=None, **changes) -> Trainer:
         settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(Run("tiny", attention, seed), settings, manifest, tmp_path, world, micro_batch_size)
+        return Trainer(Run("tiny", attention, seed), settings, manifest, world, micro_batch_size)
 
     return make
 
@@ -46,7 +46,7 @@ def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
     decayed = [p for p in stock.parameters() if p.ndim > 1]
     groups = [{"params": decayed}, {"params": [p for p in stock.parameters() if p.ndim <= 1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, eps=1e-12, weight_decay=0.01, fused=False)
-    batch = trainer.objective.training_batch(0)
+    batch = trainer.task.training_batch(0)
     labels = torch.full_like(batch.input_ids, -100)
     labels.view(-1)[batch.positions] = batch.targets
     loss = stock(batch.input_ids, labels=labels).loss
@@ -84,11 +84,11 @@ def test_micro_batches_change_neither_loss_nor_step(build, micro_batch_size):
 
 
 def test_all_operators_of_one_seed_read_the_same_batches_with_the_same_masks(build):
-    batches = [build(attention).objective.training_batch(5) for attention in ("original", "pairwise", "shared")]
+    batches = [build(attention).task.training_batch(5) for attention in ("original", "pairwise", "shared")]
     for batch in batches[1:]:
         assert torch.equal(batch.input_ids, batches[0].input_ids) and torch.equal(batch.positions, batches[0].positions)
     other = build(seed=2)
-    assert not torch.equal(other.objective.training_batch(5).input_ids, batches[0].input_ids)
+    assert not torch.equal(other.task.training_batch(5).input_ids, batches[0].input_ids)
 
 
 def test_dropout_is_a_function_of_seed_and_step_whatever_was_drawn_before(build):
@@ -110,29 +110,25 @@ def test_the_batch_made_ahead_is_that_of_the_next_step(build):
 
 def test_two_processes_gradients_are_those_of_one(build, monkeypatch):
     """Each rank's share of the loss and gradient, added up, is the whole's (what the exchange then does)."""
-    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
+    monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
     whole, shares = build(), [build(world=World(rank, 2, pick_device())) for rank in (0, 1)]
-    batch = whole.objective.training_batch(0)
-    loss = whole._accumulate_gradients(batch)
-    losses = [share._accumulate_gradients(batch) for share in shares]
+    batch = whole.task.training_batch(0)
+    loss = whole._accumulate_gradients(0, batch)
+    losses = [share._accumulate_gradients(0, batch) for share in shares]
     assert sum(losses).item() == pytest.approx(loss.item(), rel=1e-6)
     for name, parameter in whole.model.named_parameters():
         mean = sum(share.model.get_parameter(name).grad for share in shares) / 2
         torch.testing.assert_close(mean, parameter.grad, rtol=1e-4, atol=1e-7, msg=name)
 
 
-def test_a_loss_that_is_not_finite_stops_before_the_weights_change_and_says_what_was_read(build, tmp_path):
+def test_a_loss_that_is_not_finite_stops_before_the_weights_change(build):
     trainer = build()
     trainer.step(0)
     trainer.model.cls.predictions.bias.data[7] = math.nan
     before = weights(trainer).nan_to_num(123.0)
-    with pytest.raises(DivergedError, match=r"loss nan.*step 1; .*pretrain.learning_rate") as caught:
+    with pytest.raises(DivergedError, match=r"loss nan.*step 1; .*pretrain.learning_rate"):
         trainer.step(1)
-    assert str(caught.value).startswith(str(tmp_path / "divergence.json"))
     assert torch.equal(weights(trainer).nan_to_num(123.0), before)
-    dump = json.loads((tmp_path / "divergence.json").read_text())
-    assert dump["step"] == 1 and dump["loss"] == "nan" and len(dump["rows"]) == 8
-    assert float(dump["learning_rate"]) == pytest.approx(trainer.settings.learning_rate / 5)
 
 
 def test_an_infinite_gradient_stops_too(build, monkeypatch):
@@ -177,27 +173,73 @@ def test_a_batch_of_fewer_sequences_than_processes_is_refused(build):
         build(world=World(8, 9, pick_device()))
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
-        MemoryError(),
-    ],
-)
-def test_out_of_memory_names_the_key_that_helps(build, monkeypatch, error):
+REFUSALS = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
+    MemoryError(),
+]
+
+
+def refuse_more_than(sequences: int, error: Exception, monkeypatch) -> None:
+    """An allocator that has memory for so many sequences at a time: it refuses when gradients are already there."""
+    backward, compute = Updater.backward, Trainer._loss_of
+    sizes = []
+
+    def computed(trainer, batch):
+        sizes.append(len(batch.input_ids))
+        return compute(trainer, batch)
+
+    def refusing(updater, loss):
+        backward(updater, loss)
+        if sizes[-1] > sequences:
+            raise error
+
+    monkeypatch.setattr(Trainer, "_loss_of", computed)
+    monkeypatch.setattr(Updater, "backward", refusing)
+
+
+@pytest.mark.parametrize("error", REFUSALS)
+def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_one(build, monkeypatch, capsys, error):
+    small = build(dropout=0.1, micro_batch_size=2)
+    expected, validated = [small.step(step) for step in range(3)], small.evaluate()
+    halving = build(dropout=0.1)
+    refuse_more_than(2, error, monkeypatch)
+    steps = [halving.step(step) for step in range(3)]
+    assert halving.micro_batch_size == 2 and steps == expected and halving.evaluate() == validated
+    assert torch.equal(weights(halving), weights(small))
+    assert [line.rpartition(" with ")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "4 sequences at a time",
+        "2 sequences at a time",
+    ]
+
+
+def test_without_dropout_the_halved_micro_batch_gives_the_loss_of_the_whole(build, monkeypatch):
+    whole, halving = build(), build()
+    expected = whole.step(0)
+    refuse_more_than(4, REFUSALS[0], monkeypatch)
+    halved = halving.step(0)
+    assert halved.loss == pytest.approx(expected.loss, rel=1e-6)
+    assert halved.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
+
+
+@pytest.mark.parametrize("error", REFUSALS)
+def test_where_one_sequence_is_too_much_the_error_names_the_keys_that_help(build, monkeypatch, error):
     trainer = build()
-
-    def fail(*arguments):
-        raise error
-
-    monkeypatch.setattr(trainer, "_loss_of", fail)
-    with pytest.raises(
-        MemoryExhaustedError,
-        match="step 0: out of memory with 8 sequences.*'pretrain.micro_batch_size'.*recompute_activations",
-    ) as caught:
+    refuse_more_than(0, error, monkeypatch)
+    with (
+        pytest.raises(MemoryExhaustedError, match=r"'pretrain.micro_batch_size'.*recompute_activations") as caught,
+        memory_explained(trainer.run),
+    ):
         trainer.step(0)
     assert caught.value.exit_code == 65
+
+
+def test_another_error_is_no_lack_of_memory(build, monkeypatch):
+    trainer = build()
+    refuse_more_than(0, RuntimeError("shapes do not match"), monkeypatch)
+    with pytest.raises(RuntimeError, match="shapes"), memory_explained(trainer.run):
+        trainer.step(0)
+    assert trainer.micro_batch_size == 8
 
 
 @pytest.mark.parametrize("attention", ["original", "pairwise"])
@@ -237,7 +279,7 @@ def test_mixed_precision_keeps_weights_in_float32_and_comes_near(build):
 
 def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
     trainer = build(micro_batch_size=3)
-    (batch,) = trainer.objective.validation_batches(100)
+    batch = trainer.task.validation_batch(np.arange(8))
     trainer.model.eval()
     expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
     assert trainer.evaluate() == {"loss": pytest.approx(expected.item(), rel=1e-6)}
@@ -246,9 +288,9 @@ def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
 @pytest.mark.parametrize("size", [2, 3])
 def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the_batch(build, monkeypatch, size):
     """8 validation rows in batches of 8: 3 and 5 processes have shares of two lengths."""
-    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
+    monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
     alone = build()
-    (batch,) = alone.objective.validation_batches(100)
+    batch = alone.task.validation_batch(np.arange(8))
     expected, computed, told = alone.evaluate()["loss"], [], []
     compute = Trainer._loss_of
     monkeypatch.setattr(
@@ -278,8 +320,8 @@ def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
     trainer, told = build(), []
     trainer.updater.scaler = torch.amp.GradScaler("cpu", enabled=scaled)
     trainer.step(0)
-    read = World.read_total
-    monkeypatch.setattr(World, "read_total", lambda *given, **more: told.append(given) or read(*given, **more))
+    read = World.step_total
+    monkeypatch.setattr(World, "step_total", lambda *given, **more: told.append(given) or read(*given, **more))
     with _Reads() as reads:
         trainer.step(1)
     assert (len(told), reads.count) == (1, 0)
@@ -287,13 +329,16 @@ def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
 
 def test_a_step_of_several_processes_waits_for_them_once(build, monkeypatch, tmp_path):
     """It was believed that a step waits once where its loss and norm do: after it, all were asked whether to stop."""
-    monkeypatch.setattr("symbert.pretrain.train.DistributedDataParallel", _Exchanging)
+    monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
     waited_for = []
     monkeypatch.setattr(dist, "all_reduce", lambda values: waited_for.append(len(values)) or values.mul_(2))
-    open_session(tmp_path / "provenance.json", {})
     every = {"steps": 4, "evaluate_every": 4, "save_every": 2, "warmup_steps": 1}
     trainer = build(world=World(0, 2, pick_device()), **every)
-    Loop(trainer, stop=SimpleNamespace(signal=None), counter=StepCounter()).run()
+    records = Records(tmp_path / "state", leads=True)
+    records.open({})
+    session = Session(trainer, tmp_path, records, SimpleNamespace(signal=None))
+    session.resume()
+    session.run()
     assert waited_for == [1, 4, 4, 4, 4, 2], "where to resume, four steps, an evaluation"
 
 
@@ -303,6 +348,9 @@ class _Exchanging(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, **options: bool) -> None:
         super().__init__()
         self.module, self.options = module, options
+
+    def no_sync(self):
+        return nullcontext()
 
     def forward(self, **batch):
         return self.module(**batch)

@@ -15,11 +15,10 @@ from pretrain.parallel import pack, write_text
 from symbert.cli import main
 from symbert.errors import ConfigError, IntegrityError
 from symbert.paths import Run
-from symbert.pretrain.objective import IGNORED, objective_of
+from symbert.pretrain.distributed import World
 from symbert.pretrain.parallel_text import END, PADDING, START
+from symbert.pretrain.tasks import IGNORED, count_matches, scores_of, task_of
 from symbert.pretrain.train import Trainer
-from symbert.pretrain.translation import count_matches, scores_of
-from symbert.pretrain.world import World
 
 RUN = Run("tiny", "original", 1, "encoder-decoder")
 
@@ -32,12 +31,12 @@ def manifest(tmp_path_factory):
 
 
 @pytest.fixture
-def build(brief, tmp_path, manifest):
+def build(brief, manifest):
     """A trainer of a tiny model."""
 
     def make(micro_batch_size=None, **changes) -> Trainer:
         settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(RUN, settings, manifest, tmp_path, micro_batch_size=micro_batch_size)
+        return Trainer(RUN, settings, manifest, micro_batch_size=micro_batch_size)
 
     return make
 
@@ -47,7 +46,7 @@ def lines_of(manifest, key: str) -> list[str]:
 
 
 def test_a_batch_has_the_lines_of_its_pairs_and_no_more_columns_than_they_need(build, manifest):
-    objective = build().objective
+    objective = build().task
     batch, (_, rows) = objective.training_batch(3), objective.order(3)
     decoded = [[objective.pieces.decode(row) for row in ids.tolist()] for ids in (batch.source, batch.target)]
     for side, key in zip(decoded, ("source", "target"), strict=True):
@@ -61,7 +60,7 @@ def test_a_batch_has_the_lines_of_its_pairs_and_no_more_columns_than_they_need(b
 
 
 def test_the_training_pairs_of_an_epoch_are_all_of_them_once(build):
-    objective = build(batch_size=100).objective
+    objective = build(batch_size=100).task
     rows = np.concatenate([objective.order(step)[1] for step in range(4)])
     assert sorted(rows) == list(range(400)) and objective.training_count == 400
 
@@ -70,8 +69,8 @@ def test_batches_of_one_shape_have_the_same_loss(build):
     """As compiled models take them: padded to the longest rows that there may be."""
     trainer = build()
     trainer.model.double().eval()
-    batch = trainer.objective.training_batch(0)
-    padded = trainer.objective.of_one_shape(batch)
+    batch = trainer.task.training_batch(0)
+    padded = trainer.task.of_one_shape(batch)
     assert padded.source.shape == padded.target.shape == (8, 32)
     found, expected = (trainer.loss(**vars(one)) for one in (padded, batch))
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
@@ -80,7 +79,7 @@ def test_batches_of_one_shape_have_the_same_loss(build):
 def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
     """Theirs moves the labels by one token, and leaves out those of -100."""
     trainer = build()
-    model, batch = trainer.model.double().eval(), trainer.objective.training_batch(0)
+    model, batch = trainer.model.double().eval(), trainer.task.training_batch(0)
     plain = {key: value for key, value in vars(model.encoder.config).items() if key in BertConfig().to_dict()}
     decoder = BertLMHeadModel(BertConfig(**{**plain, "is_decoder": True, "add_cross_attention": True}))
     encoder = BertModel(BertConfig(**plain), add_pooling_layer=False)
@@ -93,7 +92,7 @@ def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
         decoder_input_ids=batch.target,
         decoder_attention_mask=is_token.long(),
     ).logits
-    found = trainer.objective.logits(model, batch.source, batch.source_mask, batch.target)
+    found = trainer.task.logits(model, batch.source, batch.source_mask, batch.target)
     torch.testing.assert_close(found[is_token], theirs[is_token], rtol=0, atol=1e-10)
     expected = F.cross_entropy(theirs.flatten(0, 1), batch.targets.flatten(), ignore_index=-100, reduction="sum")
     assert trainer.loss(**vars(batch)).item() == pytest.approx(expected.item(), rel=1e-6)
@@ -103,7 +102,7 @@ def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
 def test_translations_do_not_depend_on_the_rows_beside_them(build):
     """The longest source of a batch decides how much is computed, not how much of a row counts."""
     trainer = build()
-    objective, model = trainer.objective, trainer.model.double().eval()
+    objective, model = trainer.task, trainer.model.double().eval()
     batch = objective.validation_batch(np.arange(12))
     together = objective.translate(model, batch.source, batch.source_mask)
     alone = [
@@ -117,13 +116,13 @@ def test_no_more_is_written_than_three_times_the_source(build):
     trainer = build()
     model = trainer.model.eval()
     model.decoder.cls["predictions"].bias.data[END] = -1e9  # a model that never ends
-    batch = trainer.objective.validation_batch(np.arange(40))
+    batch = trainer.task.validation_batch(np.arange(40))
     sources = batch.source_mask.sum(1).tolist()
     asked = []
     model.generate = lambda source, mask, start, end, length: (
         asked.append(length) or type(model).generate(model, source, mask, start, end, length)
     )
-    trainer.objective.translate(model, batch.source, batch.source_mask)
+    trainer.task.translate(model, batch.source, batch.source_mask)
     assert asked == [min(3 * max(sources), 32)]
 
 
@@ -132,7 +131,7 @@ def test_scores_are_those_of_all_lines_however_many_are_computed_at_a_time(build
     assert list(measured) == ["loss", "chrf", "bleu"]
     trainer = build(micro_batch_size=7)
     assert trainer.evaluate() == pytest.approx(measured, rel=1e-5)
-    objective, model = trainer.objective, trainer.model.eval()
+    objective, model = trainer.task, trainer.model.eval()
     batch = objective.validation_batch(np.arange(40))
     written = objective.translate(model, batch.source, batch.source_mask)
     expected = scores_of(count_matches(written, lines_of(manifest, "validation_target")))
@@ -169,29 +168,26 @@ def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(bri
 def test_operations_are_those_of_the_text_without_padding(build, manifest):
     trainer = build(batch_size=4)
     mean = json.loads(manifest.read_text())["mean_tokens"]
-    assert trainer.objective.flops(trainer.model) == trainer.model.step_flops(4, mean["source"], mean["target"])
-    assert trainer.objective.tokens == mean["source"] + mean["target"]
+    assert trainer.task.flops(trainer.model) == trainer.model.step_flops(4, mean["source"], mean["target"])
+    assert trainer.task.tokens == mean["source"] + mean["target"]
 
 
-def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, tmp_path, manifest):
+def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, manifest):
     """Each process writes as long as its own lines need, and would wait for weights that no other sends."""
     settings, world = brief(), World(0, 2, torch.device("cpu"))
     with pytest.raises(ConfigError, match="'pretrain.shard_parameters' is true, but lines are translated"):
-        Trainer(RUN, settings, manifest, tmp_path, world, shard_parameters=True)
+        Trainer(RUN, settings, manifest, world, shard_parameters=True)
 
 
 def test_processes_add_up_what_they_count(build):
     """The share of each of three, one of which has a longer one, and of a fourth that has none."""
-    trainer = build(micro_batch_size=7)
-    whole = trainer._tally((0, 40))
-    shares = [trainer._tally(share) for share in ((0, 13), (13, 26), (26, 40), (40, 40))]
-    assert [sum(column) for column in zip(*shares, strict=True)] == whole and any(whole)
-
-
-def test_the_objective_needs_the_pieces_that_were_packed(build, manifest, tmp_path, brief):
-    settings = brief()
-    objective = objective_of(RUN, settings, manifest)
-    assert objective.build_model(0.0).config.vocab_size == len(objective.pieces.pieces)
+    trainer = build()
+    trainer.model.eval()
+    device = trainer.device
+    whole = trainer.task.tally(trainer.model, np.arange(40), device)
+    shares = [(0, 13), (13, 26), (26, 40), (40, 40)]
+    counted = [trainer.task.tally(trainer.model, np.arange(*share), device) for share in shares]
+    assert [sum(column) for column in zip(*counted, strict=True)] == whole and any(whole)
 
 
 def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manifest, tmp_path, brief):
@@ -201,4 +197,4 @@ def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manife
     *others, one, another = json.loads(vocabulary.read_text())
     vocabulary.write_text(json.dumps([*others, another, one]))
     with pytest.raises(IntegrityError, match=f"^{vocabulary}: sha256 expected .*; run snakemake -R pack .*pack_pairs"):
-        objective_of(RUN, brief(), copied)
+        task_of(RUN, brief(), copied)

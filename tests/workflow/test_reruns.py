@@ -346,7 +346,7 @@ def forget(copy: Checkout) -> None:
     shutil.rmtree(only(copy, ORIGINAL) / "state")
     for name in ("done.json", "metrics.jsonl", "timing.json"):
         (only(copy, ORIGINAL) / name).unlink()
-    slow_down(copy, "pretrain/session.py", "Loop._save", 0.3)
+    slow_down(copy, "pretrain/train.py", "Session._save", 0.3)
 
 
 def test_a_killed_trainer_and_a_killed_snakemake_go_on_to_the_same_bytes(copy, finished):

@@ -32,7 +32,7 @@ from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, PIECES
 from symbert.glue.tasks import SUITES, published_split, suite_named, task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops, head_flops
 from symbert.paths import RESULTS, ROWS, Run
-from symbert.pretrain.storage import FLOAT32, parameters_of, storage_of
+from symbert.pretrain.run import FLOAT32, parameters_of, storage_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import SOURCES, located
 

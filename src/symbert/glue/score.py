@@ -53,7 +53,7 @@ from symbert.pretrain.compute import (
     recorded_dropout,
     resolve_precision,
 )
-from symbert.pretrain.storage import extracted_sha256
+from symbert.pretrain.run import extracted_sha256
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
 SETTINGS = {"kind": str, "rows": str}

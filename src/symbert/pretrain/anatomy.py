@@ -14,7 +14,7 @@ from symbert.model.anatomy import anatomy_of
 from symbert.model.bert import Bert, MaskedModel, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_encoder
-from symbert.pretrain.data import PackedRows
+from symbert.pretrain.tasks import PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are looked at; tokens of a random one, and the seed of all of them
 MEASURES = ("symmetry", "directionality", "logit_std", "attention_entropy", "own_share")

@@ -1,13 +1,16 @@
-"""Checkpoints that a killed run continues from, and the weights that are kept for extraction.
+"""Files that a killed run continues from, and the weights that are kept for extraction.
 
+    state/metrics.jsonl                                                         holds nothing that depends on speed
     state/resume/step-00000300/{model,optimizer}.safetensors, checkpoint.json   the newest KEEP, to continue
     state/weights/step-00000300.safetensors and .json                           every `save_every` steps, for good
 
-The formats do not check their content, so checkpoint.json holds the sha256 of every file and of what was logged until
-then, and a directory appears under its final name only when all of it is on disk. One process writes; any number may
-load. Where the processes of a training have the tensors in parts, files have them whole: any number goes on with them.
+The formats do not check their content, so checkpoint.json holds the sha256 of every file and of the log until then, and
+a directory appears under its final name only when all of it is on disk. One process writes; any number may load. Files
+have whole tensors, so any number of processes goes on with them.
 """
 
+import hashlib
+import json
 import os
 import shutil
 import sys
@@ -27,6 +30,8 @@ from symbert.files import (
     free_space,
     hash_of,
     read_json,
+    read_json_lines,
+    reading,
     sha256_of,
     synchronise,
     verify_sha256,
@@ -34,11 +39,71 @@ from symbert.files import (
     writing,
 )
 from symbert.model.loading import Tensors, weights_of, write_tensors
-from symbert.pretrain.log import METRICS, verify_metrics
-from symbert.pretrain.sharding import gather, part_of
-from symbert.pretrain.storage import DAMAGED, DIVERGED, KEEP, name_of_step
+from symbert.pretrain.distributed import gather, part_of
+from symbert.pretrain.run import DAMAGED, KEEP, name_of_step
 
+METRICS = "metrics.jsonl"
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
+DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
+
+
+class MetricsLog:
+    """A line per logged step; cut back to `length` bytes, where the checkpoint was, when a run resumes."""
+
+    def __init__(self, path: Path, length: int) -> None:
+        self.path = path
+        with writing(path):
+            self.file = open(path, "ab")  # noqa: SIM115 (open as long as the run)
+            self.hash = _hash_beginning(path, length)
+            self.file.truncate(length)
+            self.file.seek(length)
+
+    def write(self, **values: Any) -> None:
+        """Append one line."""
+        line = (json.dumps(values, allow_nan=False) + "\n").encode()
+        with writing(self.path):
+            self.file.write(line)
+        self.hash.update(line)
+
+    def flush(self) -> int:
+        """Make all lines durable; returns the length in bytes."""
+        with writing(self.path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
+        return self.file.tell()
+
+    def last_validation(self) -> dict[str, float]:
+        """The measures of the last validation."""
+        verify_metrics(self.path, self.flush(), self.sha256)
+        lines = read_json_lines(self.path, "run the same command again")
+        *_, last = (line for line in lines if line["split"] == "validation")
+        return {name: value for name, value in last.items() if name not in ("split", "step")}
+
+    @property
+    def sha256(self) -> str:
+        """Of the whole file."""
+        return self.hash.hexdigest()
+
+
+def verify_metrics(path: Path, length: int, sha256: str) -> None:
+    """IntegrityError when a log is shorter than `length` bytes, or those have another SHA-256."""
+    computed = _hash_beginning(path, length).hexdigest()
+    if computed != sha256:
+        raise IntegrityError(
+            f"{path}: sha256 of its first {length} bytes {computed[:12]}…, expected {sha256[:12]}…: the file is damaged"
+        )
+
+
+def _hash_beginning(path: Path, length: int) -> "hashlib._Hash":
+    """The hash of the first `length` bytes of a log, to go on with."""
+    with reading(path), open(path, "rb") as file:
+        content = file.read(length)
+    if len(content) < length:
+        raise IntegrityError(
+            f"{path}: {len(content)} bytes, the checkpoint was at {length}: the file is damaged; "
+            f"delete {path.parent} to start the run over"
+        )
+    return hashlib.sha256(content)
 
 
 @dataclass(frozen=True)
@@ -46,8 +111,8 @@ class Position:
     """Where a run is: completed steps, the fp16 loss scale ({} if none), and length and SHA-256 of metrics.jsonl."""
 
     step: int
-    metrics_bytes: int
-    scaler: dict[str, Any]
+    metrics_bytes: int = 0
+    scaler: dict[str, Any] | None = None
     metrics_sha256: str | None = None  # None of a process that does not write
 
 
@@ -155,32 +220,12 @@ def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
     position = Position(**facts)
     if position.metrics_sha256 is not None:
         verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
-    weights = directory / "model.safetensors"
-    own = model.state_dict()
+    weights, own = directory / "model.safetensors", model.state_dict()
     tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}
     keys = model.load_state_dict(tensors, strict=False)
-    if others := sorted({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys)):
-        raise IntegrityError(f"{weights}: not of this model, by its tensor {others[0]}; made by another version?")
+    _refuse_others({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys), weights)
     _restore_states(model, optimizer, directory / "optimizer.safetensors")
     return position
-
-
-@contextmanager
-def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = None) -> Iterator[None]:
-    """Remove `temporary` when the block fails; when that is for want of room, say how much is needed."""
-    try:
-        yield
-    except BaseException as error:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        if not isinstance(error, OSError) or error.errno not in FULL:
-            raise
-        needed = sum(tensor.nbytes for group in tensors for tensor in group.values())
-        free, mount = free_space(path.parent)
-        raise InputOutputError(
-            f"{path}: needs {needed / MEGABYTE:,.1f} MB, {free / MEGABYTE:,.1f} MB free on {mount}; the checkpoints "
-            "before it are kept: free space there and run again"
-        ) from None
 
 
 def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
@@ -201,7 +246,29 @@ def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
         states.setdefault(name, {})[key] = part_of(tensor, parameters.get(name, tensor))
     names = {parameter: name for name, parameter in parameters.items()}
     ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
-    if others := sorted(states.keys() - set(ordered)):
-        raise IntegrityError(f"{path}: not of this model, by its parameter {others[0]}; made by another version?")
+    _refuse_others(states.keys() - set(ordered), path)
     by_number = {number: states[name] for number, name in enumerate(ordered) if name in states}
     optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _refuse_others(names: set[str], path: Path) -> None:
+    if names:
+        raise IntegrityError(f"{path}: not of this model, by its tensor {min(names)}; made by another version?")
+
+
+@contextmanager
+def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = None) -> Iterator[None]:
+    """Remove `temporary` when the block fails; when that is for want of room, say how much is needed."""
+    try:
+        yield
+    except BaseException as error:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        if not isinstance(error, OSError) or error.errno not in FULL:
+            raise
+        needed = sum(tensor.nbytes for group in tensors for tensor in group.values())
+        free, mount = free_space(path.parent)
+        raise InputOutputError(
+            f"{path}: needs {needed / MEGABYTE:,.1f} MB, {free / MEGABYTE:,.1f} MB free on {mount}; the checkpoints "
+            "before it are kept: free space there and run again"
+        ) from None

@@ -4,17 +4,12 @@ import resource
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from itertools import islice
 from statistics import median
 from typing import Any
 
 import torch
-from torch import nn
 
 from symbert.files import MEGABYTE
-from symbert.hosts import step_flops
-from symbert.model.bert import matrix_weights
 
 NOTED = 100  # newest steps that a note is about
 KEPT = 5000  # newest steps that the summary is about
@@ -35,39 +30,32 @@ class Pace:
     `step` after its loss was read.
     """
 
-    def __init__(
-        self,
-        tokens_per_step: float,
-        flops_per_step: float,
-        peak: float | None,
-        device: torch.device,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    def __init__(self, tokens_per_step: float, flops_per_step: float, peak: float | None, device: torch.device) -> None:
         self.tokens_per_step, self.flops_per_step, self.peak = tokens_per_step, flops_per_step, peak
-        self.device, self.clock = device, clock
+        self.device = device
         self.seconds: deque[float] = deque(maxlen=KEPT)
         self.steps_timed = 0
         self.mark: float | None = None  # when the step before ended
 
     def step(self) -> None:
         """A step has ended."""
-        now = self.clock()
+        now = time.perf_counter()
         if self.mark is not None:
             self.seconds.append(now - self.mark)
             self.steps_timed += 1
         self.mark = now
 
     def restart(self) -> None:
-        """What was done since the last step (an evaluation, a checkpoint) is no part of the next one."""
+        """The time since the last step (an evaluation, a checkpoint) is no part of the next one."""
         if self.mark is not None:
-            self.mark = self.clock()
+            self.mark = time.perf_counter()
 
     def note(self) -> str:
         """The newest steps in words: '91,000 tokens/s, MFU 38 %, 310 MB'; at first memory alone."""
         memory = f"{memory_mb(self.device):,.0f} MB"
         if not self.seconds:
             return memory
-        seconds = median(islice(reversed(self.seconds), NOTED))
+        seconds = median(list(self.seconds)[-NOTED:])
         share = f"{100 * self._mfu(seconds):.0f} %" if self.peak else "–"
         return f"{self.tokens_per_step / seconds:,.0f} tokens/s, MFU {share}, {memory}"
 
@@ -100,12 +88,3 @@ def memory_mb(device: torch.device) -> float:
         return torch.cuda.max_memory_allocated(device) / MEGABYTE
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE
-
-
-def model_flops(model: nn.Module, sequences: int, tokens: int, masked: float) -> float:
-    """Operations, forward and backward, of a step on `sequences` of `tokens` each, `masked` of all to predict.
-
-    `symbert.hosts` has the formula; the weights are those of the model's operator.
-    """
-    weights = matrix_weights(model.bert.encoder)
-    return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)

@@ -1,22 +1,63 @@
-"""The command that pre-trains one run (host × size × attention × seed).
+"""A run on the disk: its plan, its sessions, how it stands, the weights that it keeps; and the command that trains it.
 
 Everything a run needs to resume lies in `state` within its folder, which no rule declares as an output (Snakemake
-deletes outputs); the declared files are published when the last step is done.
+deletes outputs); the declared files are published when the last step is done. Imports no torch.
 """
 
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from symbert.configuration import PretrainSettings, recorded_settings, settings_from
-from symbert.errors import ConfigError
-from symbert.files import read_json
-from symbert.operators import planned_operator
+from symbert.console import data_size
+from symbert.errors import (
+    ConfigError,
+    DivergedError,
+    InputOutputError,
+    MissingInputError,
+    PreemptedError,
+    SymbertError,
+    explain,
+)
+from symbert.files import extracted_again, free_space, read_json, sha256_of, verify_sha256, write_json
+from symbert.hosts import HOSTS
+from symbert.operators import operator_named, planned_operator
 from symbert.paths import Run
-from symbert.pretrain.stop import StopRequest
-from symbert.sizes import BUILT_IN, define
+from symbert.sizes import BUILT_IN, SIZES, define
 
 PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
+DAMAGED = "the file is damaged"
+CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
+KEEP = 3  # checkpoints to resume from
+FLOAT32 = 4  # bytes
+MOMENTS = 2  # numbers that AdamW keeps of each weight; of an optimizer of the user's own as many are assumed
+# The facts of a session that may change the last bits.
+SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
+FAILURES = ("failed", "diverged")
+ORPHANED = "parent process ended"
+LIMIT = "SIGUSR1"  # the time limit is near: what `sbatch --signal` sends in the profile
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a run is computed, whatever its result: free to differ from session to session."""
+
+    threads: int
+    micro_batch_size: int | None = None  # sequences that one device computes at a time; None: its whole share
+    recompute_activations: bool = False
+    shard_parameters: bool = False
 
 
 def pretrain(
@@ -36,9 +77,39 @@ def pretrain(
     processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.
     """
     stop = StopRequest()  # before torch is imported, which takes seconds
-    from symbert.pretrain.session import SessionOptions, hold_session
+    from symbert.pretrain.train import train
 
-    hold_session(folder, SessionOptions(threads, micro_batch_size, recompute_activations, shard_parameters), stop)
+    train(folder, SessionOptions(threads, micro_batch_size, recompute_activations, shard_parameters), stop)
+
+
+class StopRequest:
+    """Remembers SIGTERM, SIGINT or SIGUSR1, so that a run can save at the next step boundary and exit with 75.
+
+    SIGUSR1 says that the time limit is near. Any other signal replaces it: cancellation overrides the time limit.
+    """
+
+    def __init__(self) -> None:
+        self._received: str | None = None
+        self._parent = os.getppid()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            signal.signal(number, self._remember)
+
+    @property
+    def signal(self) -> str | None:
+        """Why to stop, None to go on: the name of a signal, or that the parent process ended.
+
+        A killed workflow or `torchrun` leaves its children alive, and nobody asks for their results.
+        Whoever starts a run to outlive its parent ignores SIGHUP, as `nohup` does.
+        """
+        is_orphan = os.getppid() != self._parent and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+        return self._received or (ORPHANED if is_orphan else None)
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        if self._received in (None, LIMIT):
+            self._received = signal.Signals(number).name
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
 
 
 def read_run(folder: Path) -> tuple[Run, PretrainSettings, Path]:
@@ -50,10 +121,10 @@ def read_run(folder: Path) -> tuple[Run, PretrainSettings, Path]:
     planned = read_json(file, PLANNED, "run snakemake again")
     run = Run(planned["size"], planned["attention"], planned["pretrain_seed"], planned["host"])
     define_model(run.size, run.attention, planned["model"], file)
-    settings = {key: value for key, value in planned["training"].items() if key != "optimizer_code"}
-    chosen = settings_from(settings, PretrainSettings, str(file))
-    _refuse_changes(planned["training"], recorded_settings(chosen), file)
-    return run, chosen, Path(planned["manifest"])
+    values = {key: value for key, value in planned["training"].items() if key != "optimizer_code"}
+    settings = settings_from(values, PretrainSettings, str(file))
+    _refuse_changes(planned["training"], recorded_settings(settings), file)
+    return run, settings, Path(planned["manifest"])
 
 
 def define_model(size: str, attention: str, model: dict[str, Any], origin: Path) -> None:
@@ -67,8 +138,8 @@ def define_model(size: str, attention: str, model: dict[str, Any], origin: Path)
     _refuse_changes(model, Run(size, attention, 0).model, origin)
 
 
-def _refuse_changes(planned: dict[str, Any], found: dict[str, Any], origin: Path) -> None:
-    if differing := difference(planned, found):
+def _refuse_changes(planned: dict[str, Any], present: dict[str, Any], origin: Path) -> None:
+    if differing := difference(planned, present):
         raise ConfigError(
             f"{origin}: {differing} since it was planned; run snakemake again, which computes it in another folder"
         )
@@ -79,3 +150,158 @@ def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
     keys = sorted(existing.keys() | wanted.keys())
     pairs = [(key, existing.get(key, "absent"), wanted.get(key, "absent")) for key in keys]
     return ", ".join(f"{key}: {old} → {new}" for key, old, new in pairs if old != new)
+
+
+# --- sessions and status ----------------------------------------------------------------------------------------------
+
+
+class Records:
+    """provenance.json, on what each session was computed; status.json, how the run stands, for whoever cannot see its
+    exit code (`torchrun` hides it). Neither is an input of any rule."""
+
+    def __init__(self, state: Path, leads: bool) -> None:
+        self.provenance, self.status, self.leads = state / "provenance.json", state / "status.json", leads
+        self.step = 0  # completed ones
+
+    @property
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions so far, the first one first."""
+        return read_json(self.provenance, {"sessions": [dict]})["sessions"]
+
+    def open(self, facts: dict[str, Any]) -> None:
+        """Add a session; a line on stderr for each soft fact that differs from the session before."""
+        sessions = self.sessions if self.provenance.is_file() else []
+        before = sessions[-1] if sessions else facts
+        if changes := difference(_soft_facts(before), _soft_facts(facts)):
+            print(
+                f"warning: {self.provenance}: {changes} since the session before; the bits of the result may differ "
+                "from an uninterrupted run",
+                file=sys.stderr,
+            )
+        write_json(self.provenance, {"sessions": [*sessions, {**facts, "started": _now()}]})
+
+    def update(self, **measured: Any) -> None:
+        """Add the measurements so far to the newest session, and say that the run goes on."""
+        *before, newest = self.sessions
+        newest = {**newest, "step": self.step, **measured, "until": _now()}
+        write_json(self.provenance, {"sessions": [*before, newest]})
+        self._write("running")
+
+    @contextmanager
+    def status_written(self) -> Iterator[None]:
+        """Write how the session ended: state, step, exit code, reason, file.
+
+        Of several processes the leader writes, the others only why they failed; the first failure of a session stays,
+        because the rest fail in consequence.
+        """
+        if self.leads and self._state() in FAILURES:  # of an earlier session
+            self.status.unlink()
+        try:
+            yield
+        except BaseException as error:
+            kinds = {PreemptedError: "preempted", DivergedError: "diverged"}
+            state = next((state for kind, state in kinds.items() if isinstance(error, kind)), "failed")
+            if self.leads or state in FAILURES:
+                with suppress(OSError, SymbertError):  # a full disk may be the failure; the user shall see that one
+                    if self._state() not in FAILURES:
+                        self._write(state, *explain(error))
+            raise
+        if self.leads:
+            self._write("done", 0)
+
+    def _state(self) -> str | None:
+        return read_json(self.status, {"state": str})["state"] if self.status.is_file() else None
+
+    def _write(self, state: str, exit_code: int | None = None, reason: str | None = None) -> None:
+        named = (reason or "").partition(": ")[0]
+        file = named if named and Path(named).exists() else None
+        values = {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason, "file": file}
+        write_json(self.status, values)
+
+
+def _soft_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """The soft facts, the version of each package by itself."""
+    soft = {key: facts[key] for key in SOFT if key in facts}
+    versions = soft.pop("versions", {})
+    return soft | {f"versions.{package}": version for package, version in versions.items()}
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+# --- storage ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StorageNeed:
+    """The most that a run writes, in bytes: weights of each kept step, and checkpoints to resume from."""
+
+    weights: int  # of one kept step
+    kept: int  # steps
+
+    @property
+    def weights_bytes(self) -> int:
+        """All kept weights."""
+        return self.kept * self.weights
+
+    @property
+    def resume_bytes(self) -> int:
+        """All checkpoints to resume from (weights, and the optimizer's state), while one more than KEEP is written."""
+        return (KEEP + 1) * (1 + MOMENTS) * self.weights
+
+
+def storage_of(parameters: int, settings: PretrainSettings) -> StorageNeed:
+    """The need of a run of a model with so many parameters: all in float32, whatever the precision of training."""
+    return StorageNeed(FLOAT32 * parameters, math.ceil(settings.steps / settings.save_every))
+
+
+def parameters_of(run: Run, vocabulary_size: int) -> int:
+    """Parameters of a run's model by formula; as with `original` where its operator states no formula."""
+    shape, host = SIZES[run.size], HOSTS[run.host]
+    counts = [
+        operator_named(name).count(shape.hidden_size, shape.num_attention_heads) for name in (run.attention, "original")
+    ]
+    saved = 0 if counts[0] is None else counts[1] - counts[0]
+    return host.parameters(shape, vocabulary_size) - host.sites * shape.num_hidden_layers * saved
+
+
+def refuse_full(storage: StorageNeed, state: Path) -> None:
+    """InputOutputError when the run still has to write more bytes than its disk has free.
+
+    Existing weights are not written twice, and a new checkpoint replaces an old one.
+    """
+    kept, resumable = (
+        sum(file.stat().st_size for file in state.glob(files))
+        for files in ("weights/step-*.safetensors", "resume/step-*/*")
+    )
+    needed = max(storage.weights_bytes - kept, 0) + max(storage.resume_bytes - resumable, 0)
+    free, mount = free_space(state)
+    if needed > free:
+        raise InputOutputError(
+            f"{state}: needs {data_size(needed)}, {data_size(free)} free on {mount}; free space there and run again"
+        )
+
+
+def name_of_step(step: int) -> str:
+    """The name of a checkpoint or of kept weights, which sorts by step."""
+    return f"step-{step:08d}"
+
+
+def kept_weights(state: Path, step: int) -> Path:
+    """The verified weights file of a step; MissingInputError names the nearest kept steps."""
+    path = state / "weights" / f"{name_of_step(step)}.safetensors"
+    if not path.is_file():
+        kept = sorted(int(file.stem.removeprefix("step-")) for file in (state / "weights").glob("*.safetensors"))
+        near = ", ".join(str(number) for number in sorted(kept, key=lambda number: abs(number - step))[:3]) or "none"
+        raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
+    verify_sha256(path, read_json(path.with_suffix(".json"), {"sha256": str}, DAMAGED)["sha256"], DAMAGED)
+    return path
+
+
+def extracted_sha256(checkpoint: Path) -> str:
+    """The SHA-256 of a checkpoint's weights; IntegrityError when they were damaged since they were extracted here."""
+    weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
+    if noted.is_file():
+        verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
+    return sha256_of(weights)

@@ -1,7 +1,7 @@
 """The command that measures how fast operators train: side by side, in one process, on one device.
 
-Trainings are hours apart, and share machines with other jobs: what each of them says of its speed is not comparable.
-Here every round takes one optimizer step of each operator, and operators are compared within a round.
+Trainings are hours apart, and share machines with other jobs, so their own speeds are not comparable. Here every round
+takes one optimizer step of each operator, and operators are compared within a round.
 """
 
 import sys
@@ -31,8 +31,7 @@ SETTINGS = {
 
 
 def measure_speeds(output: Path, /, threads: int) -> None:
-    """Measure the seconds of optimizer steps of operators of one size, taken in turns; the settings beside `output` say
-    which.
+    """Measure the seconds of optimizer steps of operators of one size, taken in turns, by the settings beside `output`.
 
     Batches are those of the trainings, in one process, in micro-batches as large as the memory takes beside the models
     of all operators, at most the configured one. `output` (JSON) has per operator the seconds of a step in each round,
@@ -44,29 +43,22 @@ def measure_speeds(output: Path, /, threads: int) -> None:
     torch.set_num_threads(threads)
     file = output.parent / "settings.json"
     settings = read_json(file, SETTINGS, "run snakemake again")
-    size, attention, manifest = settings["size"], list(settings["models"]), Path(settings["manifest"])
+    size, manifest = settings["size"], Path(settings["manifest"])
     for name, model in settings["models"].items():
         define_model(size, name, model, file)
     chosen = settings_from(settings["training"], PretrainSettings, str(file))
-    sequences = min(settings["micro_batch_size"] or chosen.batch_size, chosen.batch_size)
-    while True:
-        trainers: list[Trainer] = []  # of the attempt before, whose memory this one needs
-        try:
-            with memory_explained("measure-speeds", sequences):
-                for name in attention:
-                    run = Run(size, name, SEED)
-                    trainers.append(Trainer(run, chosen, manifest, output.parent, micro_batch_size=sequences))
-            # The compiler keeps a graph for each operator: by itself at most eight.
-            with compiler_explained(), compiler.patch(recompile_limit=8 + len(attention)):
-                rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)][UNTIMED:]
-            break
-        except MemoryExhaustedError:
-            if sequences == 1:
-                words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
-                print(f"warning: {size}: {words}", file=sys.stderr)
-                write_json(output, {"size": size, "operators": {}})
-                return
-            sequences //= 2
+    try:
+        # The compiler keeps a graph for each operator: by itself at most eight.
+        with memory_explained("measure-speeds"), compiler_explained(), compiler.patch(recompile_limit=64):
+            sequences = settings["micro_batch_size"]
+            runs = [Run(size, name, SEED) for name in settings["models"]]
+            trainers = [Trainer(run, chosen, manifest, micro_batch_size=sequences) for run in runs]
+            rounds = _rounds(trainers)
+    except MemoryExhaustedError:
+        words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
+        print(f"warning: {size}: {words}", file=sys.stderr)
+        write_json(output, {"size": size, "operators": {}})
+        return
     first = trainers[0]
     machine = facts_of_machine(first.device)
     measured = {
@@ -75,18 +67,26 @@ def measure_speeds(output: Path, /, threads: int) -> None:
         "precision": first.precision,
         "recipe": chosen.recipe,
         "threads": threads,
-        "micro_batch_size": sequences,
+        "micro_batch_size": first.micro_batch_size,
         "peak_flops": known_peak(machine["device"], first.precision),
-        "tokens_per_step": chosen.batch_size * first.objective.tokens,
+        "tokens_per_step": chosen.batch_size * first.task.tokens,
         "operators": {
-            trainer.run.attention: {
-                "step_seconds": list(seconds),
-                "flops_per_step": trainer.objective.flops(trainer.model),
-            }
+            trainer.run.attention: {"step_seconds": list(seconds), "flops_per_step": trainer.task.flops(trainer.model)}
             for trainer, seconds in zip(trainers, zip(*rounds, strict=True), strict=True)
         },
     }
     write_json(output, measured)
+
+
+def _rounds(trainers: list[Trainer]) -> list[list[float]]:
+    """The seconds of a step of each trainer in each round, with micro-batches that fit for all."""
+    while True:
+        least = min(trainer.micro_batch_size for trainer in trainers)
+        for trainer in trainers:
+            trainer.micro_batch_size = least
+        rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)]
+        if all(trainer.micro_batch_size == least for trainer in trainers):
+            return rounds[UNTIMED:]
 
 
 def _seconds(trainers: list[Trainer], number: int) -> list[float]:

@@ -151,7 +151,7 @@ def tasks_of_hosts(settings: ReportSettings, hosts: Iterable[str]) -> str:
     """What models of these hosts are trained on, and whether that is a stand-in."""
     hosts = list(dict.fromkeys(hosts))
     is_stand_in = settings.stand_in_text and any(not HOSTS[host].reads_corpus for host in hosts)
-    return " ".join([*(HOSTS[host].task for host in hosts), *([STAND_IN_TEXT] if is_stand_in else [])])
+    return " ".join([*(HOSTS[host].sentence for host in hosts), *([STAND_IN_TEXT] if is_stand_in else [])])
 
 
 def host_model(host: str, size: str, attention: str) -> str:

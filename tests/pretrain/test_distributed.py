@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,16 +19,22 @@ from hypothesis import strategies as st
 from pretrain.corpora import options, wait_for
 from symbert.errors import InputOutputError
 from symbert.files import read_json, sha256_of
-from symbert.pretrain.world import World, peers_explained
+from symbert.pretrain.distributed import World, peers_explained
 
 
 @given(st.integers(0, 1000), st.integers(1, 17))
 def test_shares_are_everything_once_and_differ_by_one_at_most(count, size):
     shares = [World(rank, size, torch.device("cpu")).share(count) for rank in range(size)]
-    assert shares[0][0] == 0 and shares[-1][1] == count
-    assert all(before[1] == after[0] for before, after in pairwise(shares))
-    lengths = [last - first for first, last in shares]
+    assert [row for share in shares for row in share] == list(range(count))
+    lengths = list(map(len, shares))
     assert max(lengths) - min(lengths) <= 1
+
+
+@given(st.integers(1, 60), st.integers(1, 7), st.integers(1, 20))
+def test_every_process_has_as_many_batches_and_together_they_are_everything_once(count, size, batch_size):
+    batches = [World(rank, size, torch.device("cpu")).batches(count, batch_size) for rank in range(size)]
+    assert len(set(map(len, batches))) == 1 and max(len(batch) for rank in batches for batch in rank) <= batch_size
+    assert [row for rank in batches for batch in rank for row in batch] == list(range(count))
 
 
 def torchrun(arguments: list[str], processes: int = 2) -> subprocess.Popen:
@@ -51,64 +56,6 @@ def started(arguments: list[str], run: Path, processes: int = 2) -> subprocess.P
     process = torchrun(arguments, processes)
     wait_for(run / "state/weights/step-00000010.json", process)
     return process
-
-
-JOIN = """
-import os, signal, sys
-from datetime import timedelta
-import torch
-from symbert.errors import explain
-from symbert.pretrain import world
-world.pick_device = lambda *given: torch.device(sys.argv[1])
-end = lambda *given, **options: os.kill(os.getpid(), signal.SIGKILL)
-if sys.argv[2] and os.environ["RANK"] != "1":
-    world.PATIENCE = timedelta(seconds=6)
-elif sys.argv[2] == "devices":
-    world._refuse_other_devices = end
-elif sys.argv[2] == "group":
-    world.dist.init_process_group = end
-try:
-    with world.join_world() as joined:
-        print(joined.total(1.0))
-except Exception as error:
-    print(*explain(error))
-"""
-
-
-def joined(*devices: str, killed_before: str = "") -> list[str]:
-    """What processes say that pick these devices and then join, as those of a torchrun, which holds their store.
-
-    The one of number 1 may be killed before they tell each other their devices, or form their group.
-    """
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    counts = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(len(devices)))
-    started = []
-    for rank, device in enumerate(devices):
-        own = {**place, **counts, "TORCHELASTIC_RUN_ID": "x", "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        words = [sys.executable, "-c", JOIN, device, killed_before]
-        started.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **own}))
-    try:
-        return [process.communicate(timeout=120)[0].strip() for process in started]
-    finally:
-        for process in started:
-            process.kill()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("step", ["devices", "group"])
-def test_the_survivors_of_a_process_killed_while_they_join_end_with_65_too(step):
-    """Only where gradients and sums are exchanged was it told; before that it was a bug (70)."""
-    told = joined("cpu", "cpu", "cpu", killed_before=step)
-    assert told[1] == ""
-    for rank in (0, 2):
-        assert told[rank].startswith(f"65 process {rank}: another process of this run ended (wait timeout after 6000ms")
-
-
-def test_processes_that_picked_different_devices_do_not_wait_for_each_other():
-    told = joined("cpu", "cuda")
-    assert told[0] == told[1]
-    assert "compute on different devices (0 on cpu, 1 on cuda); give each a GPU" in told[0]
 
 
 def losses(run: Path) -> dict[str, list[float]]:

@@ -1,0 +1,481 @@
+"""Pre-training tasks: masked tokens, next token, parallel text. A task makes batches and their logits, and knows no
+operator.
+
+A batch is a pure function of (seed, step), so all operators of one seed see the same batches. To add a task, write a
+class and name it in `symbert.hosts`.
+"""
+
+import importlib
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from symbert.configuration import PretrainSettings
+from symbert.console import Progress
+from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
+from symbert.draws import permute
+from symbert.errors import IntegrityError, MissingInputError
+from symbert.files import read_json, verify_sha256
+from symbert.hosts import HOSTS, Rows, step_flops
+from symbert.model.bert import matrix_weights
+from symbert.model.masking import Masker
+from symbert.paths import Run
+from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
+
+Ids = NDArray[np.int64]
+
+IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy
+REMEDY = "run snakemake -R pack (of parallel text: -R pack_pairs)"
+VALIDATION_SEED = 0  # the same masks for every run, so that validation losses compare
+SIGMAS = 6  # above the mean: one batch in a thousand million has more masked tokens than slots
+SLOT_MULTIPLE = 64
+MOST_NATS = math.log(sys.float_info.max)  # whose exponential a float holds
+MOST_WRITTEN = 3  # times as many tokens as the source has; more are not written (Marian's max-length-factor)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+class PackedRows:
+    """The rows of one split in memory-mapped shards; `rows[index]` gathers their ids `batch token`."""
+
+    def __init__(self, manifest: Path, split: str) -> None:
+        shards = [shard for shard in _read_shards(manifest, split=str, rows=int) if shard["split"] == split]
+        if not shards:
+            raise MissingInputError(f"{manifest}: names no shard of the split '{split}'; {REMEDY}")
+        self.arrays = [_open_shard(Path(manifest).parent / shard["file"], shard["rows"]) for shard in shards]
+        self.starts = np.cumsum([0] + [len(array) for array in self.arrays])
+        self.sequence_length: int = self.arrays[0].shape[1]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, index: Ids) -> Ids:
+        shard = np.searchsorted(self.starts, index, side="right") - 1
+        within = index - self.starts[shard]
+        ids = np.empty((len(index), self.sequence_length), np.int64)
+        for row, number, place in zip(ids, shard.tolist(), within.tolist(), strict=True):
+            row[:] = self.arrays[number][place]
+        return ids
+
+
+def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
+    """The shards that a manifest lists, each with its file and these fields."""
+    return read_json(manifest, {"shards": [{"file": str, **fields}]}, REMEDY)["shards"]
+
+
+def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
+    if not path.is_file():
+        raise MissingInputError(f"{path}: shard named by the manifest is missing; {REMEDY}")
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise IntegrityError(f"{path}: not an array ({error}); {REMEDY}") from None
+    if len(array) != rows:
+        raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
+    return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
+
+
+def verify_manifest(manifest: Path) -> str:
+    """The corpus's hash; IntegrityError when the manifest was changed since the corpus was packed."""
+    content = read_json(manifest, {"hash": str, **dict.fromkeys(LEARNED_FROM)}, REMEDY)
+    written, computed = content["hash"], hash_of_corpus(content)
+    if written != computed:
+        raise IntegrityError(
+            f"{manifest}: hash expected {written}, found {computed}: edited, or of another version; {REMEDY}"
+        )
+    return written
+
+
+def verify_shards(manifest: Path) -> None:
+    """Compare each shard with the manifest's sha256; IntegrityError or MissingInputError name the first that differs.
+
+    Every session does so: a bit that flips on a disk changes neither size nor time of the file.
+    """
+    shards = _read_shards(manifest, sha256=str)
+    progress = Progress("verify shards", len(shards), "shards")
+    for number, shard in enumerate(shards, start=1):
+        verify_sha256(Path(manifest).parent / shard["file"], shard["sha256"], REMEDY)
+        progress.update(number)
+
+
+# --- batches and tasks ------------------------------------------------------------------------------------------------
+
+
+class Batch:
+    """Tensors of as many sequences, a row each: the arguments of `Task.logits` by name, and the `targets`."""
+
+    targets: Tensor
+
+    @property
+    def count(self) -> int:
+        """How many targets there are, of a batch on the CPU."""
+        return int(np.count_nonzero(self.targets.numpy() != IGNORED))
+
+    def part(self, first: int, last: int) -> Self:
+        """The sequences first … last - 1 as a batch of their own."""
+        return type(self)(*(tensor[first:last] for tensor in vars(self).values()))
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on a device; a GPU copies it while the process goes on."""
+        tensors = vars(self).values()
+        if torch.device(device).type == "cuda":
+            tensors = [tensor.pin_memory() for tensor in tensors]
+        return type(self)(*(tensor.to(device, non_blocking=True) for tensor in tensors))
+
+
+class Task(ABC):
+    """What the models of one run learn, from the rows of a manifest."""
+
+    training_count: int  # sequences of an epoch
+    validation_count: int  # held-out sequences
+    rows: Rows  # that it reads
+    layer_inputs: tuple[str, ...]  # the tensors of a batch that the layers below the head read
+    token_ids: dict[str, int] = {}  # noqa: RUF012 (constant: keys of the model's configuration)
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
+        self.run, self.settings = run, settings
+
+    @property
+    def tokens(self) -> float:
+        """That the layers read of a sequence, as a plan counts them."""
+        return HOSTS[self.run.host].tokens(self.rows)
+
+    def order(self, step: int) -> tuple[Ids, Ids]:
+        """Epoch and row of each sequence of step `step` (from 0)."""
+        return sequences_of(step, self.settings.batch_size, self.training_count, self.run.pretrain_seed)
+
+    @abstractmethod
+    def training_batch(self, step: int) -> Batch:
+        """The batch of optimizer step `step` (from 0), of all processes together."""
+
+    @abstractmethod
+    def validation_batch(self, rows: Ids) -> Batch:
+        """Some held-out sequences: the same for every run."""
+
+    @abstractmethod
+    def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
+        """`… classes` for the targets `…` of a batch with these inputs."""
+
+    @abstractmethod
+    def flops(self, model: nn.Module) -> float:
+        """Operations of a step, forward and backward (`symbert.hosts` has the formulas)."""
+
+    def of_one_shape(self, batch: Batch) -> Batch:
+        """The batch in the shape that all batches of as many sequences have, as compiled models need it."""
+        return batch
+
+    def measures(self, loss: float) -> dict[str, float]:
+        """Measures that follow from the mean validation loss."""
+        return {}
+
+    def tally(self, model: nn.Module, rows: Ids, device: torch.device) -> list[float]:
+        """Counts of held-out sequences, to be added up over all of them for `scores`."""
+        return []
+
+    def scores(self, tally: list[float]) -> dict[str, float]:
+        """Measures that follow from the tally of all held-out sequences."""
+        return {}
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """How each of the scores is computed, where that must be cited with them."""
+        return {}
+
+
+class Loss(nn.Module):
+    """Cross-entropy of a batch, summed over its targets, in nats: a module, to be compiled and shared by processes."""
+
+    def __init__(self, task: Task, model: nn.Module) -> None:
+        super().__init__()
+        self.task, self.model = task, model
+
+    def forward(self, targets: Tensor, **inputs: Tensor) -> Tensor:
+        logits = self.task.logits(self.model, **inputs).float()
+        return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+
+
+def task_of(run: Run, settings: PretrainSettings, manifest: Path) -> Task:
+    """The task of a run's host."""
+    module, name = HOSTS[run.host].task.split(":")
+    return getattr(importlib.import_module(module), name)(run, settings, manifest)
+
+
+def sequences_of(step: int, batch_size: int, rows_count: int, seed: int) -> tuple[Ids, Ids]:
+    """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
+    position = np.arange(step * batch_size, (step + 1) * batch_size)
+    epoch, place = position // rows_count, position % rows_count
+    sequence = np.empty_like(place)
+    for number in np.unique(epoch):
+        within = epoch == number
+        sequence[within] = permute(place[within], rows_count, seed, int(number))
+    return epoch, sequence
+
+
+# --- masked tokens ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MaskedBatch(Batch):
+    """Corrupted ids `batch token`, the flat positions to predict in rising order, and the true ids there."""
+
+    input_ids: Tensor
+    positions: Tensor
+    targets: Tensor
+
+    def part(self, first: int, last: int) -> Self:
+        """The sequences first … last - 1 as a batch of their own."""
+        tokens = self.input_ids.shape[1]
+        borders = torch.tensor([first, last], device=self.positions.device) * tokens
+        begin, end = torch.searchsorted(self.positions, borders).tolist()
+        positions = self.positions[begin:end] - first * tokens
+        return MaskedBatch(self.input_ids[first:last], positions, self.targets[begin:end])
+
+
+class MaskedTokens(Task):
+    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`)."""
+
+    layer_inputs = ("input_ids",)
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
+        super().__init__(run, settings, manifest)
+        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
+        self.training_count, self.validation_count = len(self.training), len(self.validation)
+        corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
+        self.rows = Rows(corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
+        self.maskers = {
+            seed: Masker(
+                seed=seed,
+                probability=settings.mask_probability,
+                vocabulary_size=corpus["vocabulary_size"],
+                mask_id=corpus["special_tokens"]["mask"],
+                special_ids=tuple(corpus["special_tokens"].values()),
+            )
+            for seed in (run.pretrain_seed, VALIDATION_SEED)
+        }
+
+    def training_batch(self, step: int) -> MaskedBatch:
+        """The rows of step `step` (from 0), each with the mask of its epoch."""
+        return self._masked(self.training, self.run.pretrain_seed, *self.order(step))
+
+    def validation_batch(self, rows: Ids) -> MaskedBatch:
+        """Validation rows, each with its own fixed mask."""
+        return self._masked(self.validation, VALIDATION_SEED, np.zeros_like(rows), rows)
+
+    def _masked(self, split: PackedRows, seed: int, epoch: Ids, sequence: Ids) -> MaskedBatch:
+        ids = split[sequence]
+        corrupted, positions = self.maskers[seed].corrupt(ids, epoch, sequence)
+        return MaskedBatch(*map(torch.from_numpy, (corrupted, positions, ids.take(positions))))
+
+    def logits(self, model: nn.Module, input_ids: Tensor, positions: Tensor) -> Tensor:
+        """`masked vocab`, at the masked positions only."""
+        return model.masked_logits(input_ids, positions)
+
+    def of_one_shape(self, batch: MaskedBatch) -> MaskedBatch:
+        """The batch with more slots than it practically ever has masked positions, or the next multiple of them.
+
+        An empty slot predicts IGNORED at position 0: it costs time, and counts nothing in loss or gradient.
+        """
+        slots, count = slots_of(*batch.input_ids.shape, self.settings.mask_probability), len(batch.positions)
+        empty = (0, slots * max(1, math.ceil(count / slots)) - count)
+        targets = F.pad(batch.targets, empty, value=IGNORED)
+        return MaskedBatch(batch.input_ids, F.pad(batch.positions, empty), targets)
+
+    def flops(self, model: nn.Module) -> float:
+        """Of the layers on all tokens, and of the head on the masked ones."""
+        weights, sequences = matrix_weights(model.bert.encoder), self.settings.batch_size
+        masked = self.settings.mask_probability * sequences * self.tokens
+        return step_flops(model.config, weights, model.config.vocab_size, sequences, self.tokens, masked)
+
+
+def slots_of(sequences: int, tokens: int, probability: float) -> int:
+    """A number of masked tokens that a batch practically never exceeds, so that every batch can have one shape."""
+    mean = sequences * tokens * probability
+    most = mean + SIGMAS * math.sqrt(mean * (1 - probability))
+    return math.ceil(most / SLOT_MULTIPLE) * SLOT_MULTIPLE
+
+
+# --- next token -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TokenBatch(Batch):
+    """Ids `batch token` of all tokens of rows but the last, and the token after each: all but the first."""
+
+    ids: Tensor
+    targets: Tensor
+
+
+class NextToken(Task):
+    """Each token of packed rows, to be predicted from those before it. The first of a row is given."""
+
+    layer_inputs = ("ids",)
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
+        super().__init__(run, settings, manifest)
+        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
+        self.training_count, self.validation_count = len(self.training), len(self.validation)
+        vocabulary_size = read_json(manifest, {"vocabulary_size": int}, REMEDY)["vocabulary_size"]
+        self.rows = Rows(vocabulary_size, self.training.sequence_length)
+
+    def training_batch(self, step: int) -> TokenBatch:
+        """The rows of step `step` (from 0), the same as an encoder reads with this seed."""
+        return self._batch_of(self.training, self.order(step)[1])
+
+    def validation_batch(self, rows: Ids) -> TokenBatch:
+        """Validation rows."""
+        return self._batch_of(self.validation, rows)
+
+    def _batch_of(self, split: PackedRows, rows: Ids) -> TokenBatch:
+        ids = torch.from_numpy(split[rows])
+        return TokenBatch(ids[:, :-1], ids[:, 1:])
+
+    def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
+        """`batch token vocab`: of the token after each."""
+        return model(ids)
+
+    def measures(self, loss: float) -> dict[str, float]:
+        """The perplexity of the validation rows, by word piece; infinite where no float holds it."""
+        return {"perplexity": math.inf if loss > MOST_NATS else math.exp(loss)}
+
+    def flops(self, model: nn.Module) -> float:
+        """Of the layers and of the head, on all tokens."""
+        return model.step_flops(self.settings.batch_size, self.tokens)
+
+
+# --- parallel text ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PairBatch(Batch):
+    """Ids `batch token` of sources, which of them are no padding, those that the decoder reads, and the token after
+    each, IGNORED where it is padding."""
+
+    source: Tensor
+    source_mask: Tensor
+    target: Tensor
+    targets: Tensor
+
+
+class ParallelText(Task):
+    """The target line of a pair, to be written token by token. Each training pair comes once in an epoch.
+
+    The rows of a batch are padded to its longest source and its longest target. Translations are scored by sacrebleu
+    (Post 2018), from counts that add up over batches and processes: chrF (Popović 2015) and BLEU (Papineni et al.
+    2002), both of a whole set of texts, from 0 to 100.
+    """
+
+    layer_inputs = ("source", "source_mask", "target")
+    token_ids = {"bos_token_id": START, "eos_token_id": END}  # noqa: RUF012
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
+        super().__init__(run, settings, manifest)
+        fields = {"sequence_length": int, "mean_tokens": {str: float}, "vocabulary_sha256": str}
+        facts = read_json(manifest, fields, REMEDY)
+        self.longest, mean = facts["sequence_length"], facts["mean_tokens"]
+        self.training, self.validation = (
+            [PackedRows(manifest, f"{split}-{side}") for side in ("source", "target")]
+            for split in ("train", "validation")
+        )
+        self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
+        verify_sha256(manifest.parent / VOCABULARY, facts["vocabulary_sha256"], REMEDY)  # which is no shard
+        self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
+        self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
+        self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
+
+    def training_batch(self, step: int) -> PairBatch:
+        """The pairs of step `step` (from 0)."""
+        return self._batch_of(self.training, self.order(step)[1])
+
+    def validation_batch(self, rows: Ids) -> PairBatch:
+        """Held-out pairs."""
+        return self._batch_of(self.validation, rows)
+
+    def _batch_of(self, split: list[PackedRows], rows: Ids) -> PairBatch:
+        """Pairs without the columns in which no row has a token."""
+        pairs = (side[rows] for side in split)
+        source, target = (torch.from_numpy(ids[:, : (ids != PADDING).sum(1).max()]) for ids in pairs)
+        following = target[:, 1:]
+        return PairBatch(source, source != PADDING, target[:, :-1], following.where(following != PADDING, IGNORED))
+
+    def logits(self, model: nn.Module, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """`batch token vocab`: of the token after each of the target."""
+        return model(source, source_mask, target)
+
+    def of_one_shape(self, batch: PairBatch) -> PairBatch:
+        """The batch padded to the longest rows that there may be."""
+        source, target = ((0, self.longest - ids.shape[1]) for ids in (batch.source, batch.target))
+        return PairBatch(
+            F.pad(batch.source, source, value=PADDING),
+            F.pad(batch.source_mask, source, value=False),
+            F.pad(batch.target, target, value=PADDING),
+            F.pad(batch.targets, target, value=IGNORED),
+        )
+
+    def flops(self, model: nn.Module) -> float:
+        """Of both sides of pairs of mean length, without padding."""
+        return model.step_flops(self.settings.batch_size, self.rows.tokens, self.rows.target_tokens)
+
+    def translate(self, model: nn.Module, source: Tensor, source_mask: Tensor) -> list[str]:
+        """The line that the model writes for each source, by its most probable tokens one by one, as text."""
+        limits = (MOST_WRITTEN * source_mask.sum(1)).clamp(max=self.longest).tolist()
+        written = model.generate(source, source_mask, START, END, max(limits)).tolist()
+        return [self.pieces.decode(ids[:limit]) for ids, limit in zip(written, limits, strict=True)]
+
+    def tally(self, model: nn.Module, rows: Ids, device: torch.device) -> list[float]:
+        """The counts behind chrF and BLEU of the model's translations of held-out sources."""
+        if not len(rows):
+            return count_matches([], [])
+        batch = self.validation_batch(rows).to(device)
+        written = self.translate(model, batch.source, batch.source_mask)
+        return count_matches(written, [self.references[row] for row in rows.tolist()])
+
+    def scores(self, tally: list[float]) -> dict[str, float]:
+        """chrF and BLEU of all held-out targets, as their files have them."""
+        return scores_of(tally)
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """Of each score in sacrebleu's words, with which a number must be cited."""
+        return {name: str(metric.get_signature()) for name, (metric, _) in _metrics().items()}
+
+
+@cache
+def _metrics() -> dict[str, tuple[Any, int]]:
+    """The metrics by name, each with how many counts it is computed from."""
+    from sacrebleu.metrics import BLEU, CHRF  # of no other host
+
+    metrics = {"chrf": CHRF(), "bleu": BLEU()}
+    # Before it has seen a reference, a metric's signature does not know of how many it is.
+    return {
+        name: (metric, len(metric._extract_corpus_statistics(["text"], [["text"]])[0]))
+        for name, metric in metrics.items()
+    }
+
+
+def count_matches(texts: Sequence[str], references: Sequence[str]) -> list[float]:
+    """The counts behind both scores: sums over texts, each with its reference."""
+    counts = []
+    for metric, length in _metrics().values():
+        of_texts = metric._extract_corpus_statistics(texts, [references])
+        counts += [sum(column) for column in zip([0] * length, *of_texts, strict=True)]
+    return counts
+
+
+def scores_of(counts: Sequence[float]) -> dict[str, float]:
+    """The scores by name, from the counts of all texts."""
+    scores, rest = {}, [round(count) for count in counts]
+    for name, (metric, length) in _metrics().items():
+        scores[name], rest = metric._compute_score_from_stats(rest[:length]).score, rest[length:]
+    return scores
