@@ -70,13 +70,13 @@ def extracted(manifest_read_by, brief, tmp_path):
 
 def inputs_of(trainer):
     """What the model reads of four held-out sequences."""
-    batch = trainer.objective.validation_batch(np.arange(4))
+    batch = trainer.task.validation_batch(np.arange(4))
     return {name: tensor for name, tensor in vars(batch).items() if name != "targets"}
 
 
 @torch.no_grad()
 def logits_of(trainer, model):
-    return trainer.objective.logits(model.eval(), **inputs_of(trainer))
+    return trainer.task.logits(model.eval(), **inputs_of(trainer))
 
 
 @pytest.mark.parametrize("attention", ["original", "symmetric-others"])
@@ -103,7 +103,7 @@ def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logi
     extracted, tmp_path, host, attention
 ):
     trainer, folder = extracted(host, attention)
-    export(folder, "bert", tmp_path / "stock")
+    export(folder, tmp_path / "stock")
     auto, kind = STOCK[host]
     stock, report = auto.from_pretrained(tmp_path / "stock", output_loading_info=True)
     assert type(stock) is kind and not any(report[key] for key in ("missing_keys", "unexpected_keys"))
@@ -120,13 +120,13 @@ def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logi
 def test_an_operator_that_no_stock_model_equals_is_refused_by_name_and_nothing_is_written(extracted, tmp_path, host):
     _, folder = extracted(host, "symmetric-others")
     with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT.* as its model card says"):
-        export(folder, "bert", tmp_path / "stock")
+        export(folder, tmp_path / "stock")
     assert not (tmp_path / "stock").exists()
 
 
 def test_the_exported_encoder_decoder_writes_what_ours_writes(extracted, tmp_path):
     trainer, folder = extracted("encoder-decoder")
-    export(folder, "bert", tmp_path / "stock")
+    export(folder, tmp_path / "stock")
     stock = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "stock").eval()
     read = inputs_of(trainer)
     ours = trainer.model.eval().generate(read["source"], read["source_mask"], START, END, 6)
@@ -139,7 +139,7 @@ def test_the_exported_encoder_decoder_writes_what_ours_writes(extracted, tmp_pat
 @pytest.mark.parametrize("host", OTHERS)
 def test_the_example_of_the_model_card_runs_in_the_directory(extracted, tmp_path, monkeypatch, host, form):
     trainer, folder = extracted(host)
-    export(folder, "bert", tmp_path / "stock")
+    export(folder, tmp_path / "stock")
     monkeypatch.chdir(folder if form == "ours" else tmp_path / "stock")
     card = Path("README.md").read_text(encoding="utf-8")
     names = {}

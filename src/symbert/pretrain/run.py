@@ -1,4 +1,4 @@
-"""A run on the disk: its plan, its sessions, how it stands, the weights that it keeps; and the command that trains it.
+"""A run on the disk: its plan, its sessions, how it stands, the weights that it keeps, and who asks it to stop.
 
 Everything a run needs to resume lies in `state` within its folder, which no rule declares as an output (Snakemake
 deletes outputs); the declared files are published when the last step is done. Imports no torch.
@@ -47,39 +47,7 @@ ORPHANED = "parent process ended"
 LIMIT = "SIGUSR1"  # the time limit is near: what `sbatch --signal` sends in the profile
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """How a run is computed, whatever its result: free to differ from session to session."""
-
-    threads: int
-    micro_batch_size: int | None = None  # sequences that one device computes at a time; None: its whole share
-    recompute_activations: bool = False
-    shard_parameters: bool = False
-
-
-def pretrain(
-    folder: Path,
-    /,
-    threads: int,
-    micro_batch_size: int | None = None,
-    recompute_activations: bool = False,
-    shard_parameters: bool = False,
-) -> None:
-    """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
-    metrics.jsonl and timing.json there.
-
-    SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
-    on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
-    asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
-    processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.
-    """
-    stop = StopRequest()  # before torch is imported, which takes seconds
-    from symbert.pretrain.train import train
-
-    train(folder, SessionOptions(threads, micro_batch_size, recompute_activations, shard_parameters), stop)
+# --- stop -------------------------------------------------------------------------------------------------------------
 
 
 class StopRequest:

@@ -51,7 +51,6 @@ from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import (
     LIMIT,
     Records,
-    SessionOptions,
     StopRequest,
     difference,
     read_run,
@@ -67,9 +66,19 @@ LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a sma
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
 
 
-def train(folder: Path, options: SessionOptions, stop: StopRequest) -> None:
-    """Train the run of `folder` from the newest checkpoint to the end, or until `stop`; publish when done."""
-    torch.set_num_threads(options.threads)
+def train(
+    folder: Path,
+    stop: StopRequest,
+    threads: int,
+    micro_batch_size: int | None,
+    recompute_activations: bool,
+    shard_parameters: bool,
+) -> None:
+    """Train the run of `folder` from the newest checkpoint to the end, or until `stop`; publish when done.
+
+    The other arguments say how it is computed, whatever its result: they may differ from session to session.
+    """
+    torch.set_num_threads(threads)
     run, settings, manifest = read_run(folder)
     with join_world() as world, single_writer(folder) if world.leads else nullcontext():
         records = Records(folder / "state", world.leads)
@@ -79,12 +88,12 @@ def train(folder: Path, options: SessionOptions, stop: StopRequest) -> None:
                 refuse_another_run(folder / "state", identity)
                 verify_shards(manifest)
             world.wait()
-            trainer = Trainer(run, settings, manifest, world, options.micro_batch_size, options.shard_parameters)
-            if options.recompute_activations:
+            trainer = Trainer(run, settings, manifest, world, micro_batch_size, shard_parameters)
+            if recompute_activations:
                 trainer.model.recompute_activations()
             session = Session(trainer, folder, records, stop)
             if world.leads:
-                session.open(options.threads)
+                session.open(threads)
             session.resume()
             session.run()
             if world.leads:
