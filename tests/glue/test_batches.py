@@ -6,7 +6,7 @@ import torch
 
 from symbert.errors import DataError
 from symbert.glue.tasks import GLUE
-from symbert.glue.train import read_rows, read_sets, shuffled_batches
+from symbert.glue.train import read_rows, shuffled_batches
 
 CPU = torch.device("cpu")
 
@@ -46,7 +46,7 @@ def test_sets_are_read_by_their_names(tmp_path):
     columns = {"set": ["hans", "ax", "hans"], "input_ids": [[2, 5, 3], [2, 3], [2, 9, 3]]}
     table = pa.table({**columns, "token_type_ids": [[0, 0, 1], [0, 0], [0, 0, 0]], "label": [0, 2, 1]})
     pq.write_table(table, tmp_path / "sets.parquet")
-    sets = read_sets(tmp_path / "sets.parquet", ["hans", "ax"], GLUE["mnli"], CPU)
+    sets = read_rows(tmp_path / "sets.parquet", GLUE["mnli"], CPU)
     assert sets["hans"].labels.tolist() == [0, 1] and sets["ax"].labels.tolist() == [2]
     batch = sets["hans"].batch(np.array([1, 0]))
     assert separated(batch.input_ids, batch) == [[2, 9, 3], [2, 5, 3]]

@@ -1,8 +1,6 @@
 """What is read of SuperGLUE's rows, and how predictions of rows become scores of questions: on cases made by hand."""
 
 import math
-import re
-import string
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -17,7 +15,7 @@ from sklearn.metrics import f1_score
 from symbert.configuration import TaskSettings
 from symbert.errors import DataError
 from symbert.glue import forms
-from symbert.glue.forms import formed, overlap
+from symbert.glue.forms import formed
 from symbert.glue.metrics import macro_f1, measure, scored
 from symbert.glue.prepare import facts_of, sample
 from symbert.glue.sources import published_schema
@@ -143,36 +141,6 @@ def test_a_row_that_lacks_what_is_asked_about_is_refused_by_its_number(task, cha
         read(task, rows[task], rows[task] | {"idx": number} | changed)
 
 
-def squad_f1(prediction: str, answer: str) -> float:
-    """F1 by counting every shared word by hand, over SQuAD's normal form."""
-
-    def words(text: str) -> list[str]:
-        text = "".join(" " if letter in "\t\n" else letter for letter in text.lower())
-        for mark in string.punctuation:
-            text = text.replace(mark, "")
-        return [word for word in re.sub(r"\b(a|an|the)\b", " ", text).split(" ") if word]
-
-    ours, theirs = words(prediction), words(answer)
-    left = Counter(theirs)
-    shared = 0
-    for word in ours:
-        if left[word]:
-            left[word] -= 1
-            shared += 1
-    if not shared:
-        return 0.0
-    precision, recall = shared / len(ours), shared / len(theirs)
-    return 2 * precision * recall / (precision + recall)
-
-
-texts = st.lists(st.sampled_from(["the", "The", "cat", "cat's", "a", "an", "(cat)", "sat", "U.S.", "-"]), max_size=6)
-
-
-@given(texts.map(" ".join), texts.map(" ".join))
-def test_overlap_is_the_f1_of_words_without_case_punctuation_and_articles(text, answer):
-    assert overlap(text, answer) == pytest.approx(squad_f1(text, answer))
-
-
 answer = st.tuples(st.integers(0, 3), st.integers(0, 1), st.floats(0, 1, width=16), st.integers(-3, 3))
 answered = st.lists(answer, min_size=1, max_size=20)
 
@@ -233,18 +201,6 @@ def prepare(laboratory):
     return lambda task, **changes: laboratory.prepare(task, **(every | changes))
 
 
-@pytest.mark.parametrize("task", SUPERGLUE)
-def test_a_stand_in_is_read_and_has_more_than_one_class(prepare, task):
-    path = prepare(task, max_length=64)
-    assert facts_of(path)["stand_in"] and facts_of(path)["partial"]
-    rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))
-    labels = rows["train"].labels.tolist()
-    assert len(set(labels)) == (2 if task != "cb" else 3)
-    lengths = pq.read_table(path)["input_ids"].combine_chunks().value_lengths().to_pylist()
-    assert max(lengths) <= 64
-    assert (rows["train"].groups is not None) == (task in ("copa", "multirc", "record"))
-
-
 def test_a_batch_of_choices_has_both_rows_of_each_example(prepare):
     rows = read_rows(prepare("copa", max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
     rows = rows["train"]
@@ -255,7 +211,7 @@ def test_a_batch_of_choices_has_both_rows_of_each_example(prepare):
     assert len(batches[0].labels) == 16 * 2
 
 
-@pytest.mark.parametrize("limit", [1, 9, 40, 200])
+@pytest.mark.parametrize("limit", [1, 40])
 def test_fewer_evaluation_rows_of_multirc_are_whole_questions(prepare, limit):
     """Its exact match counts questions of which every answer is judged right: of a part of them it is too high."""
     every = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")["idx"].to_pylist()
@@ -271,28 +227,3 @@ def test_fewer_evaluation_rows_of_multirc_are_whole_questions(prepare, limit):
     for index in whole:
         asked = (index["paragraph"], index["question"])
         assert answers[asked] == sum((other["paragraph"], other["question"]) == asked for other in whole)
-
-
-@pytest.mark.parametrize("task", [name for name in SUPERGLUE if name not in ("boolq", "record")])
-def test_the_real_rows_of_a_task_are_complete_and_read(mirror, laboratory, prepare, task):
-    if not (mirror / "aps").is_dir():
-        pytest.skip("no SuperGLUE in ../shared/mirror")
-    laboratory.vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
-    path = prepare(task, root=mirror, allow_partial=False, max_length=64)
-    assert not facts_of(path)["partial"] and not facts_of(path)["stand_in"]
-    rows = read_rows(path, SUPERGLUE[task], torch.device("cpu"))["validation"]
-    if task == "multirc":
-        assert len(np.unique(rows.groups)) == 953, "questions of the validation split"
-    constant = scored(SUPERGLUE[task], rows.truth, rows.truth, np.zeros(len(rows)))
-    assert 0 <= constant["score"] <= constant["majority"] <= 1
-
-
-def test_the_phrases_of_real_wsc_stand_where_their_indices_say(mirror):
-    if not (mirror / "aps").is_dir():
-        pytest.skip("no SuperGLUE in ../shared/mirror")
-    rows = [row for file in sorted(mirror.glob("aps/super_glue/wsc/*")) for row in pq.read_table(file).to_pylist()]
-    stand = [
-        row["text"].split()[row["span2_index"]].strip(string.punctuation).lower() == row["span2_text"].lower()
-        for row in rows
-    ]
-    assert len(rows) == 658 and np.mean(stand) > 0.95

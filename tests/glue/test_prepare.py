@@ -28,9 +28,8 @@ def test_pairs_are_encoded_and_cut_as_hugging_face_does(vocabulary, first, secon
         assert [found.type_ids] == expected["token_type_ids"]
 
 
-@pytest.mark.parametrize("max_length", [8, 9, 20, 40])
+@pytest.mark.parametrize("max_length", [9, 40])
 def test_rows_that_share_texts_have_the_ids_of_each_pair_alone(vocabulary, max_length):
-    """A text is tokenised once, and cut for each row anew: how much of it stays depends on the text beside it."""
     reference = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=True)
     texts = ["matrix of the", 6 * "unseen token. ", 5 * "the é of "]
     firsts, seconds = zip(*product(texts, texts), strict=True)
@@ -39,17 +38,6 @@ def test_rows_that_share_texts_have_the_ids_of_each_pair_alone(vocabulary, max_l
     expected = reference(list(firsts), list(seconds), truncation=True, max_length=max_length)
     assert found["input_ids"].to_pylist() == expected["input_ids"]
     assert found["token_type_ids"].to_pylist() == expected["token_type_ids"]
-
-
-def test_a_prepared_task_has_ids_types_and_labels_of_each_split(prepared, vocabulary):
-    table = pq.read_table(prepared("mrpc"))
-    pieces = vocabulary.read_text().splitlines()
-    assert table.column_names == ["split", "input_ids", "token_type_ids", "label"]
-    assert table["split"].to_pylist() == ["train"] * 64 + ["validation"] * 40
-    for ids, types in zip(table["input_ids"].to_pylist(), table["token_type_ids"].to_pylist(), strict=True):
-        separators = [place for place, number in enumerate(ids) if pieces[number] == "[SEP]"]
-        assert pieces[ids[0]] == "[CLS]" and separators[1] == len(ids) - 1
-        assert types == [0] * (separators[0] + 1) + [1] * (separators[1] - separators[0])
 
 
 def test_the_facts_say_what_was_used_and_that_it_is_partial(prepared):
@@ -148,11 +136,3 @@ def test_rows_are_written_as_they_come_and_no_row_group_is_larger_than_was_said(
     counts = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
     assert counts == [60, 60, 60, 20], "20 rows are 345 bytes: a group is closed by the first table beyond its size"
     assert facts_of(tmp_path / "rows.parquet") == {"task": "rte"}
-
-
-def test_rows_below_a_row_group_are_the_bytes_of_one_table(tmp_path):
-    table = pa.table({"split": ["train"] * 9, "label": pa.array(range(9), pa.int64())})
-    write_prepared(tmp_path / "parts.parquet", [table.slice(0, 4), table.slice(4)], {})
-    whole = pa.concat_tables([table.slice(0, 4), table.slice(4)]).replace_schema_metadata({prepare.FACTS: "{}"})
-    pq.write_table(whole, tmp_path / "whole.parquet", write_page_checksum=True)
-    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

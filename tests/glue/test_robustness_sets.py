@@ -3,7 +3,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
 from symbert.glue.prepare import facts_of
 from symbert.glue.sources import published_schema
 from symbert.glue.tasks import GLUE, published_split
@@ -149,9 +149,3 @@ def test_a_challenge_set_with_too_few_rows_is_refused_unless_allowed(robustness,
         DataError, match=r"the set 'hans' has 60 rows, expected 30,000 as its publisher has; set 'glue.allow_partial"
     ):
         robustness("mnli", task={"allow_partial": False}, **hans)
-
-
-def test_a_missing_set_leaves_no_file(robustness, laboratory, tmp_path):
-    with pytest.raises(MissingInputError, match=r"adv_qqp.parquet: file not found.*adv_glue"):
-        robustness("qqp", root=str(tmp_path), sets=["advglue"])
-    assert not list(laboratory.results.rglob("*.parquet"))

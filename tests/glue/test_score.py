@@ -7,6 +7,8 @@ import signal
 
 import pyarrow.parquet as pq
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from damage import CONTENTS
 from glue.laboratory import records_in
@@ -237,6 +239,18 @@ def test_a_seed_that_diverges_in_its_last_step_is_named_and_leaves_no_record(lab
         finetune(seeds=[1, 2])
     (folder,) = (laboratory.results / "scores").rglob("step-300")
     assert [path.name for path in folder.rglob("*.json")] == ["rte-seed-1.json", "seed-1.json"]
+
+
+def test_a_start_with_infinite_logits_is_a_divergence(laboratory, finetune):
+    """It ended as a bug."""
+    file = laboratory.checkpoint() / "model.safetensors"
+    weights = load_file(file)
+    weights["bert.embeddings.LayerNorm.weight"].fill_(torch.inf)
+    save_file(weights, file, metadata={"format": "pt"})
+    for task in ("rte", "stsb", "copa", "squad2"):
+        with pytest.raises(DivergedError, match=f"^finetune tiny-pairwise seed 1 step 300: {task} seed 1: ") as caught:
+            finetune([task])
+        assert caught.value.exit_code == 65
 
 
 def test_a_forced_job_computes_scores_by_an_edited_metric(finetune, monkeypatch):

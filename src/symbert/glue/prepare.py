@@ -206,7 +206,7 @@ def is_stand_in(rows: pa.Table) -> bool:
 
 
 def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, Any]) -> None:
-    """Publish a prepared file of all rows and, in its schema's metadata, what it says of itself.
+    """Publish a file of all rows, with facts in its schema's metadata.
 
     Tables are made while the file is written: no more are held than a row group has.
     """
@@ -214,21 +214,14 @@ def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, An
     first = next(tables)
     schema = first.schema.with_metadata({FACTS: json.dumps(facts)})
     with publish(output) as temporary, pq.ParquetWriter(temporary, schema, write_page_checksum=True) as writer:
-        for rows in _row_groups(chain([first], tables)):
-            writer.write_table(rows)
-
-
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of tables, one after the other, in tables of ROW_GROUP bytes, the last one of fewer."""
-    held, size = [], 0
-    for table in tables:
-        held.append(table)
-        size += table.nbytes
-        if size >= ROW_GROUP:
-            yield pa.concat_tables(held)
-            held, size = [], 0
-    if held:
-        yield pa.concat_tables(held)
+        held: list[pa.Table] = []
+        for table in chain([first], tables):
+            held.append(table)
+            if sum(part.nbytes for part in held) >= ROW_GROUP:
+                writer.write_table(pa.concat_tables(held))
+                held = []
+        if held:
+            writer.write_table(pa.concat_tables(held))
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:

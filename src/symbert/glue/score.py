@@ -11,9 +11,9 @@ All records of a folder follow from the same settings and weights, so a request 
 
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,6 @@ from symbert.glue.train import (
     load_classifier,
     predict,
     read_rows,
-    read_sets,
     reset_head,
     steps_of,
     train,
@@ -87,17 +86,22 @@ def score(
             content: Any = hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"]))
         elif settings["kind"] == "robustness":
             trained = results / "scores" / settings["trained"] / place
-            content = _records(file, tasks, seeds, lambda task: Robustness(Finetuning(checkpoint, trained, task), rows))
+            finetunings = (Finetuning(checkpoint, trained, task) for task in tasks)
+            content = _records(file, finetunings, seeds, partial(robustness, folder=rows))
         else:
-            content = _records(file, tasks, seeds, lambda task: Finetuning(checkpoint, folder, task, keep_weights))
+            finetunings = (Finetuning(checkpoint, folder, task, keep_weights) for task in tasks)
+            content = _records(file, finetunings, seeds, Finetuning.record)
         write_json(file, content)
         shutil.rmtree(folder / "state", ignore_errors=True)  # while it is ours: the next job keeps its own there
 
 
 def _records(
-    file: Path, tasks: list[str], seeds: list[int], of_task: Callable[[str], "Finetuning | Robustness"]
+    file: Path,
+    finetunings: "Iterable[Finetuning]",
+    seeds: list[int],
+    measure: "Callable[[Finetuning, int], Record]",
 ) -> list[Record]:
-    """The records of tasks and seeds: of another request, or of an interrupted job, or measured.
+    """The records of fine-tunings and seeds: of another request, or of an interrupted job, or measured.
 
     One of other weights or rows counts for nothing, as a training that was forced may have given others, and so does
     one in the precision of another device.
@@ -109,19 +113,19 @@ def _records(
                 checked(record, str(other), REMEDY)
                 known[record["task"], record["finetune_seed"]] = record
     records = []
-    for task in tasks:
-        measured = of_task(task)
+    for finetuning in finetunings:
         for seed in seeds:
-            state = file.parent / "state" / f"{task}-seed-{seed}.json"
-            if not measured.is_of(known.get((task, seed), {})):
-                if not (state.is_file() and measured.is_of(read_json(state, dict, REMEDY))):
+            place = finetuning.task.name, seed
+            state = file.parent / "state" / "{}-seed-{}.json".format(*place)
+            if not finetuning.is_of(known.get(place, {})):
+                if not (state.is_file() and finetuning.is_of(read_json(state, dict, REMEDY))):
                     try:
-                        write_json(state, hashed(measured.record(seed)))
+                        write_json(state, hashed(measure(finetuning, seed)))
                     except DivergedError as error:
-                        raise DivergedError(f"{measured.label(seed)}: {error}") from None
-                known[task, seed] = read_json(state, RECORD)
-                checked(known[task, seed], str(state), REMEDY)
-            records.append(known[task, seed])
+                        raise DivergedError(f"{finetuning.label(seed)}: {error}") from None
+                known[place] = read_json(state, RECORD)
+                checked(known[place], str(state), REMEDY)
+            records.append(known[place])
     return records
 
 
@@ -271,31 +275,24 @@ class Finetuning:
         return f"{name}: {self.task.name} seed {seed}"
 
 
-class Robustness:
-    """The fine-tuned models of a task, on its noisy and out-of-domain sets.
+def robustness(finetuning: Finetuning, seed: int, folder: Path) -> Record:
+    """The record of the fine-tuned model of a seed on the noisy and out-of-domain sets of its task in a folder.
 
-    A record holds under `sets`, for each set, its facts, `score` and `majority` (0 to 1), `details` and
+    It holds under `sets`, for each set, its facts, `score` and `majority` (0 to 1), `details` and
     `constant_prediction`. Kept weights are taken; a seed without them is fine-tuned again. So `clean` has the scores of
     the very model on the evaluation rows, by score column (none without sets).
     """
-
-    def __init__(self, finetuning: Finetuning, rows: Path) -> None:
-        self.finetuning, self.data = finetuning, rows / f"{finetuning.task.name}.parquet"
-        self.is_of, self.label = finetuning.is_of, finetuning.label
-
-    def record(self, seed: int) -> Record:
-        """The record of a seed."""
-        finetuning, facts, clean, sets = self.finetuning, facts_of(self.data), {}, {}
-        if facts["sets"]:
-            task, model = finetuning.task, finetuning.kept_or_trained(seed)
-            training_labels = finetuning.rows["train"].labels.cpu().numpy()
-            for name, rows in read_sets(self.data, facts["sets"], task, finetuning.device).items():
-                predictions, asked = predict(model, rows, finetuning.precision), facts["sets"][name]
-                labels = rows.labels.cpu().numpy()
-                sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
-            clean = finetuning.scores(finetuning.predictions(model))["metrics"]
-        measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
-        return {**finetuning.identity(seed), **measured, **finetuning.provenance}
+    task, data = finetuning.task, folder / f"{finetuning.task.name}.parquet"
+    facts, clean, sets = facts_of(data), {}, {}
+    if facts["sets"]:
+        model, training_labels = finetuning.kept_or_trained(seed), finetuning.rows["train"].labels.cpu().numpy()
+        for name, rows in read_rows(data, task, finetuning.device).items():
+            predictions, asked = predict(model, rows, finetuning.precision), facts["sets"][name]
+            labels = rows.labels.cpu().numpy()
+            sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
+        clean = finetuning.scores(finetuning.predictions(model))["metrics"]
+    measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
+    return {**finetuning.identity(seed), **measured, **finetuning.provenance}
 
 
 def score_of_set(

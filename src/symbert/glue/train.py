@@ -5,7 +5,7 @@ batch, end to end; `row` is one value per row.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,19 +137,14 @@ class TaskRows:
 
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
-    """The splits of a prepared task on a device."""
+    """The splits of a prepared task, or its robustness sets, on a device: parts by their name in the first column."""
     table = read_table(data, str(data), "delete it and run again")
-    splits = pc.unique(table["split"]).to_pylist()
-    return {split: _split_rows(table.filter(pc.field("split") == split), task, device) for split in splits}
+    name = table.column_names[0]
+    parts = pc.unique(table[name]).to_pylist()
+    return {part: _rows_of_part(table.filter(pc.field(name) == part), task, device) for part in parts}
 
 
-def read_sets(data: Path, names: Iterable[str], task: Task, device: torch.device) -> dict[str, TaskRows]:
-    """The robustness sets of a task on a device."""
-    table = read_table(data, str(data), "delete it and run again")
-    return {name: _split_rows(table.filter(pc.field("set") == name), task, device) for name in names}
-
-
-def _split_rows(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
+def _rows_of_part(table: pa.Table, task: Task, device: torch.device) -> TaskRows:
     ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
     lengths = ids.value_lengths().to_numpy().astype(np.int64)
     labels = table["label"].combine_chunks()
