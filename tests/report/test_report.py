@@ -62,7 +62,6 @@ def test_the_report_has_every_exhibit_in_every_format_the_page_and_the_record(fi
         "runs",
         "scores",
         "settings",
-        "statistics",
     }
     names |= {"table1_operators", "table2_parameters", "table2_training", "table3_glue", "table3_published"}
     assert {file.name for file in made.glob("tables/*")} == {

@@ -33,7 +33,7 @@ from symbert.report.tables.pretraining import (
 )
 from symbert.report.tables.robustness import robustness_table
 from symbert.report.tables.scores import answers_table, blimp_table, glue_table, published_table, scores_table
-from symbert.report.tables.statistics import statistics_table, suite_statistics_table
+from symbert.report.tables.statistics import statistics_table
 
 Made = Table | Plot | Path | list[str]  # a table, a figure, a drawing that is there already, or lines of a text
 
@@ -70,7 +70,7 @@ def _of_suite(suite: str, title: str) -> list[Exhibit]:
         ),
         Exhibit(
             f"{suite}_statistics",
-            partial(suite_statistics_table, suite=suite),
+            partial(statistics_table, suite=suite),
             f"{title}: differences between operators",
         ),
         Exhibit(f"{suite}_scores", partial(scores_table, suite=suite), f"{title}: scores of every seed"),

@@ -81,12 +81,10 @@ def test_with_five_seeds_a_difference_can_be_shown(tabulate, records):
     assert lines[-1].startswith(
         "With 5 fine-tuning seeds of each model the smallest p that the test can give is 0.0079."
     )
-    verdict = (
-        r"BERT-tiny, GLUE score: pairwise − original \((\S+) points\): a difference is shown \(p (\S+), (\S+) with"
-    )
+    verdict = r"BERT-tiny, GLUE score: pairwise − original \((\S+) points\): a difference is shown \(p (\S+) with"
     found = re.search(verdict, lines[-1])
-    assert float(found[1]) == pytest.approx(1, abs=0.2) and found[2] == found[3] == "0.0079"
-    assert "Welch's interval [" in lines[-1] and "though" not in lines[-1] and NOISE_ONLY in lines[-1]
+    assert float(found[1]) == pytest.approx(1, abs=0.2) and found[2] == "0.0079"
+    assert "Welch's interval [" in lines[-1] and NOISE_ONLY in lines[-1]
 
 
 @pytest.mark.parametrize(("seeds", "units"), [([1], "one fine-tuning seed"), ([1, 2], "2 fine-tuning seeds")])
@@ -94,11 +92,10 @@ def test_of_fewer_than_three_seeds_nothing_is_inferred(tabulate, records, seeds,
     """Of two, p values of 0.5 and intervals that reach 12.7 standard errors stood there, and "supported"."""
     rows, lines = tabulate(records({"pairwise": 1.0, "symmetric": -30.0}, seeds, steps=(0, 1800)))
     few = "the differences are descriptive only: so few have neither an interval nor a p value."
-    assert lines[-1].startswith(f"With {units} {few} BERT-tiny, GLUE score: symmetric − original (")
-    assert lines[-1].count("points) has no interval.") == 2
+    assert lines[-1].startswith(f"With {units} {few}")
     assert "Descriptive only: fewer than 3 units have neither intervals nor p values." in lines[0]
     assert "resampled" not in lines[0], "intervals that are all dashes are not described"
-    told = ("significant", "shown", "whole Welch interval", "permutation", "95 %", "(p ", "cover fine-tuning")
+    told = ("significant", "shown", "permutation", "95 %", "(p ", "cover fine-tuning")
     assert not [word for word in told if word in lines[0] + lines[-1]]
     inferred = [key for key in rows[0] if key.endswith(("_low", "_high", "p"))]
     assert len(inferred) == 5 and {row[key] for row in rows for key in inferred} == {""}
@@ -120,9 +117,9 @@ def test_the_authors_scores_decide_small_and_leave_base_open(tabulate, authors_m
     symmetric = next(line for line in lines if line.startswith("| base | symmetric | original | GLUE score |"))
     assert "| 0.0079 | 0.0159 | 0.0079 |" in symmetric
     base = (
-        "BERT-base, GLUE score: pairwise − original (0.63 points): no difference is shown (p 0.0873, 0.0873 with "
+        "BERT-base, GLUE score: pairwise − original (0.63 points): no difference is shown (p 0.0873 with "
         "Holm's correction, Welch's interval [−0.16, 1.41])."
     )
-    small = "BERT-small, GLUE score: pairwise − original (0.66 points): a difference is shown (p 0.0079, 0.0159 with"
+    small = "BERT-small, GLUE score: pairwise − original (0.66 points): a difference is shown (p 0.0159 with"
     assert base in lines[-1] and small in lines[-1] and NOISE_ONLY in lines[-1]
     assert lines[-1].count("symmetric − original (−") == lines[-1].count("points): a difference is shown") - 1 == 2

@@ -1,24 +1,17 @@
-"""Differences between models over seeds: intervals for each score, tests of the GLUE score, and what they support."""
+"""Differences between models over seeds: intervals for each score, and a test of the headline score."""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import groupby
 
-import pandas as pd
-
-from symbert.configuration import ReportSettings
 from symbert.report import captions
 from symbert.report.collect import Collection
-from symbert.report.formats import Table, heading, two_decimals
+from symbert.report.formats import Table, frame_of, heading, two_decimals
 from symbert.report.statistics import (
     FEWEST,
     FINETUNE_SEED,
     LEVEL,
     MAJORITY,
-    NOISE,
     PRETRAIN_SEED,
-    STAND_IN,
     SUITE_SCORES,
     Comparison,
     Interval,
@@ -29,12 +22,10 @@ from symbert.report.statistics import (
 
 START = ("size", "model", "reference", "score", "n", "difference")
 P_VALUES = ("p", "holm_p", "smallest_p")
-COLUMNS = (*START, "std", "welch_low", "welch_high", *P_VALUES, "unit")
-READABLE = (*START, "welch", *P_VALUES)
 DIFFERENCE = "Difference: model less reference"
 METHODS = (
     f"{DIFFERENCE}, of the means over n units of each. Welch: 95 % interval that does not use which seeds belong "
-    "together. Only the GLUE score is tested; the intervals of the other scores describe, and are not corrected for "
+    "together. Only the {tested} is tested; the intervals of the other scores describe, and are not corrected for "
     "their number. p: two-sided permutation test over all splits of the units of both models; smallest p is the least "
     "that so many units can give. Holm p: with Holm's correction among the differences of one size from one reference."
 )
@@ -54,48 +45,39 @@ ONE_PRETRAINING = (
 SEVERAL_PRETRAININGS = "The units are whole pre-trainings, so this speaks of the operators, as trained here."
 
 
-def statistics_table(data: Collection) -> Table | None:
-    """Differences between models in percentage points, on the GLUE score, the mean of tasks and each column: of every
-    operator to original and, where such models were fine-tuned, to no pre-training and to the majority baseline, with
-    intervals, and a permutation test of the GLUE score. The sentences beneath the table say what the data support.
+def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
+    """Differences between models in percentage points, in the score of a suite, for GLUE the mean of tasks, and each
+    column: of every operator to original and, where such models were fine-tuned, to no pre-training and to the majority
+    baseline, with intervals, and a permutation test of the score of the suite.
     """
-    if data.scores is None:
+    final = data.scores_of(suite)
+    compared = [] if final is None else comparisons(final)
+    if not compared:
         return None
-    return differences(data.scores, data.settings, "tab:statistics")
-
-
-def suite_statistics_table(data: Collection, suite: str) -> Table | None:
-    """Differences between models in percentage points on the suite, its mean and each task, with intervals, and a
-    permutation test of the mean, which is a test of its own beside that of the GLUE score.
-    """
-    scores = data.scores_of(suite)
-    return None if scores is None else differences(scores, data.settings_of(suite), f"tab:{suite}_statistics")
-
-
-def differences(final: pd.DataFrame, settings: ReportSettings, label: str) -> Table:
-    """The table of the differences between models in the scores of a suite."""
-    names = stand_in_names(final)
-    compared = [replace(one, score=names.get(one.score, one.score)) for one in comparisons(final)]
-    rows, readable = [], []
+    names, settings = stand_in_names(final), data.settings_of(suite)
+    rows, shown = [], []
     for one in compared:
-        start = [getattr(one, column) for column in START]
-        p_values = [getattr(one, name) for name in P_VALUES]
-        rows.append([*start, one.std, *(one.welch or (None, None)), *p_values, one.unit])
-        start[START.index("score")] = heading(one.score)
-        in_words = [None if value is None else p_in_words(value) for value in p_values]
-        readable.append([*start, one.welch and _text(one.welch), *in_words])
-    covered = "; intervals and p cover fine-tuning only" if _is_of_one_pretraining(compared) else ""
+        row = {name: getattr(one, name) for name in START} | {"score": names.get(one.score, one.score)}
+        p_values = {name: getattr(one, name) for name in P_VALUES}
+        low, high = one.welch or (None, None)
+        rows.append({**row, "std": one.std, "welch_low": low, "welch_high": high, **p_values, "unit": one.unit})
+        in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
+        shown.append({**row, "score": heading(row["score"]), "welch": one.welch and _text(one.welch), **in_words})
+    inferred = [one for one in compared if one.welch]
+    covered = "; intervals and p cover fine-tuning only" if any(one.unit == FINETUNE_SEED for one in inferred) else ""
     subject = f"Differences between models at step {settings.steps:,}, in percentage points{covered}"
-    caption = " ".join([captions.of_scores(subject, settings, final), *_methods(compared)])
-    frame, shown = (
-        pd.DataFrame(part, columns=list(columns), dtype=object)
-        for part, columns in ((rows, COLUMNS), (readable, READABLE))
-    )
+    headline = heading(names.get(compared[0].score, compared[0].score))
+    tested = compared[0].score if compared[0].score in SUITE_SCORES else SUITE_SCORES[0]
+    units = [UNITS[unit] for unit in dict.fromkeys(one.unit for one in compared)]
+    methods = [METHODS.format(tested=heading(tested)), *units] if inferred else [DESCRIPTIVE]
+    caption = [captions.of_scores(subject, settings, final), *methods]
     untested = frozenset(at for at, one in enumerate(compared) if one.p is None)
     return Table(
-        *(frame, caption, label),
-        readable=shown,
-        note=" ".join(_note(compared)),
+        frame_of(rows),
+        " ".join(caption),
+        f"tab:{'' if suite == 'glue' else f'{suite}_'}statistics",
+        readable=frame_of(shown),
+        note=" ".join(_note([one for one in compared if one.score == compared[0].score and one.n], headline)),
         folded=untested,
         folded_as=f"{len(untested)} difference{'' if len(untested) == 1 else 's'} that no test is of",
     )
@@ -106,78 +88,26 @@ def _text(interval: Interval) -> str:
     return f"[{two_decimals(interval.low)}, {two_decimals(interval.high)}]"
 
 
-def _is_of_one_pretraining(compared: list[Comparison]) -> bool:
-    """Whether an interval is over fine-tuning seeds."""
-    return any(one.unit == FINETUNE_SEED and one.welch for one in compared)
-
-
-def _methods(compared: list[Comparison]) -> list[str]:
-    """What the columns of these comparisons are."""
-    if all(one.welch is None for one in compared):
-        return [DESCRIPTIVE] if compared else []
-    tested = compared[0].score.removesuffix(STAND_IN)
-    methods = METHODS.replace("GLUE score", heading(tested)) if tested in SUITE_SCORES else METHODS
-    return [methods, *(UNITS[unit] for unit in dict.fromkeys(one.unit for one in compared))]
-
-
-def _note(compared: list[Comparison]) -> Iterator[str]:
-    """What the differences support, in plain sentences made from their numbers."""
-    headline = compared[0].score if compared else ""
-    compared = [one for one in compared if one.n]
-    if not compared:
-        yield "There is nothing to compare: that takes original and another operator, or models without pre-training."
-        return
-    tested = [one for one in compared if one.score == headline and one.reference != MAJORITY]
-    with_original = [one for one in tested if one.reference == "original"]
-    yield from _resolutions(with_original or tested)
-    yield from map(_verdict, with_original)
-    yield from _above([one for one in compared if one.reference != "original"])
-    yield ONE_PRETRAINING if compared[0].unit == FINETUNE_SEED else SEVERAL_PRETRAININGS
-
-
-def _resolutions(tested: list[Comparison]) -> Iterator[str]:
-    """For each number of units, what the test of so many can show."""
-    for n, unit in dict.fromkeys((one.n, one.unit) for one in tested):
+def _note(differences: list[Comparison], score: str) -> Iterator[str]:
+    """What the differences in the headline score support, in plain sentences made from their numbers."""
+    compared = [one for one in differences if one.reference == "original"]
+    compared = compared or [one for one in differences if one.reference != MAJORITY]
+    for n, unit in dict.fromkeys((one.n, one.unit) for one in compared):
+        alike = [one for one in compared if (one.n, one.unit) == (n, unit)]
         if n < FEWEST:
             units = f"one {unit}" if n == 1 else f"{n} {unit}s"
             yield f"With {units} the differences are descriptive only: so few have neither an interval nor a p value."
             continue
-        alike = [one for one in tested if (one.n, one.unit) == (n, unit)]
         family = min(Counter((one.size, one.reference) for one in alike).values())
         smallest = min(one.smallest_p for one in alike)
-        if smallest > LEVEL:
-            limit = f": no difference can be significant at {LEVEL} by it"
-        elif family * smallest > LEVEL:
-            corrected = f"{family * smallest:.4f} with Holm's correction for {family} differences"
-            limit = f", {corrected}: none can be significant at {LEVEL} by it"
-        else:
-            limit = ""
+        of_family = f", {family * smallest:.4f} with Holm's correction for {family} differences" if family > 1 else ""
+        limit = f"{of_family}: none can be significant at {LEVEL} by it" if family * smallest > LEVEL else ""
         yield f"With {n} {unit}s of each model the smallest p that the test can give is {smallest:.4f}{limit}."
-
-
-def _verdict(one: Comparison) -> str:
-    """What the test says of a difference, and whether the interval says the same."""
-    difference = f"{one.model} − {one.reference} ({two_decimals(one.difference)} points)"
-    start = f"{captions.family(one.size)}, {heading(one.score)}: {difference}"
-    if one.p is None:
-        return f"{start} has no interval."
-    p_value, corrected = p_in_words(one.p), p_in_words(one.holm_p)
-    tests = f"p {p_value}, {corrected} with Holm's correction, Welch's interval {_text(one.welch)}"
-    verdict = "a difference is shown" if one.is_significant else "no difference is shown"
-    verb = "includes" if one.is_significant else "excludes"
-    but = f", though Welch's interval {verb} 0" if one.welch.includes(0) == one.is_significant else ""
-    return f"{start}: {verdict} ({tests}){but}."
-
-
-def _above(others: list[Comparison]) -> Iterator[str]:
-    """For each size and reference, the scores in which the whole Welch interval of each model lies above it."""
-    for (size, reference), group in groupby(others, key=lambda one: (one.size, one.reference)):
-        inferred = [one for one in group if one.welch is not None]
-        models = [f"{model} in {_scores_above(list(rows))}" for model, rows in groupby(inferred, lambda one: one.model)]
-        if models:
-            yield f"{captions.family(size)}, whole Welch interval above {reference}: {'; '.join(models)}."
-
-
-def _scores_above(rows: list[Comparison]) -> str:
-    above = [heading(one.score.removesuffix(STAND_IN)) for one in rows if one.welch.low > NOISE]
-    return "all scores" if len(above) == len(rows) else ", ".join(above) or "none"
+    for one in compared:
+        if one.p is not None:
+            name = f"{captions.family(one.size)}, {score}: {one.model} − {one.reference}"
+            shown = "a difference is shown" if one.is_significant else "no difference is shown"
+            tests = f"p {p_in_words(one.holm_p)} with Holm's correction, Welch's interval {_text(one.welch)}"
+            yield f"{name} ({two_decimals(one.difference)} points): {shown} ({tests})."
+    if compared:
+        yield ONE_PRETRAINING if compared[0].unit == FINETUNE_SEED else SEVERAL_PRETRAININGS
