@@ -45,6 +45,8 @@ ROWS_AT_ONCE = 10_000  # of a parquet file
 CHARACTERS_AT_ONCE = 1 << 22  # of documents that are encoded together
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
+Encoders = tuple[Reference | Guarded, Reference | None]
+"""What gives the ids, and what a sample of them is compared with."""
 
 
 def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None, max_bad_fraction: float = 0.0) -> None:
@@ -73,16 +75,15 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None,
     digest = _verified_digest(text, settings.get("checksums"))
     if settings["split_by_content"] and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
         raise DataError(f"{text}: changed since the workflow was started; start it again")
-    vocabulary = verified(settings["vocabulary"])
+    vocabulary, offsets = verified(settings["vocabulary"]), output.with_suffix(".offsets.npy")
     reference = Reference(encoder(vocabulary))
-    part = _Part(text, output, settings, keep_rejected)
     fast = guarded(reference)
     try:
-        counts, record = part.write(fast or reference, fast and reference)
+        counts, record = _write(text, output, settings, keep_rejected, (fast or reference, fast and reference))
     except DisagreementError as difference:
         print(f"{text}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
-        counts, record = part.write(reference, None)
-    digests = {name: sha256_of(path) for name, path in (("tokens", output), ("offsets", part.offsets))}
+        counts, record = _write(text, output, settings, keep_rejected, (reference, None))
+    digests = {name: sha256_of(path) for name, path in (("tokens", output), ("offsets", offsets))}
     write_json(
         output.with_suffix(".json"),
         {
@@ -109,44 +110,33 @@ def _verified_digest(text: Path, checksums: str | None) -> str:
     return digest
 
 
-class _Part:
-    """A part and the files that are made of it."""
-
-    def __init__(self, text: Path, output: Path, settings: dict[str, Any], keep_rejected: Path | None) -> None:
-        self.offsets = output.with_suffix(".offsets.npy")
-        self._text, self._output, self._settings, self._rejected = text, output, settings, keep_rejected
-
-    def write(self, encoder: Reference | Guarded, check: Reference | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Publish tokens, offsets and index; the counts of documents and of tokens.
-
-        DisagreementError when `check` gives a document other ids.
-        """
-        select = _Selection(self._settings)
-        with ExitStack() as stack:
-            token_file, offset_file = (stack.enter_context(publish(path)) for path in (self._output, self.offsets))
-            stream = _Stream(
-                stack.enter_context(ArrayWriter(token_file, TOKEN)),
-                stack.enter_context(ArrayWriter(offset_file, OFFSET)),
-                (encoder, check),
-                self._settings["split_by_content"],
-            )
-            keep = stack.enter_context(table_writer(self._output.with_suffix(".parquet"), INDEX))
-            reject = stack.enter_context(table_writer(self._rejected, REJECTED)) if self._rejected else None
-            progress = Progress(f"prepare {self._output.stem}", None, "documents")
-            for line, document in documents(self._text, select.settings.annotations, select.tally.bad):
-                reasons = select(document)
-                row = line, id_of(document), document.url
-                if not reasons:
-                    keep(row)
-                    stream.add(line, row[1], document.content)
-                elif reject:
-                    metadata = document.metadata
-                    facts = metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp
-                    reject((*row, document.content, reasons, *facts))
-                progress.update(select.tally.read, f"{stream.tokens.length:,} tokens")
-            select.tally.check(self._text)
-            stream.flush()
-        return select.tally.counts(), stream.record()
+def _write(
+    text: Path, output: Path, settings: dict[str, Any], rejected: Path | None, encoders: Encoders
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Publish tokens, offsets and index; the counts of documents and of tokens."""
+    select = _Selection(settings)
+    with ExitStack() as stack:
+        arrays = ((output, TOKEN), (output.with_suffix(".offsets.npy"), OFFSET))
+        files = [stack.enter_context(publish(path)) for path, _ in arrays]
+        writers = [stack.enter_context(ArrayWriter(file, kind)) for file, (_, kind) in zip(files, arrays, strict=True)]
+        stream = _Stream(*writers, encoders, settings["split_by_content"])
+        keep = stack.enter_context(table_writer(output.with_suffix(".parquet"), INDEX))
+        reject = stack.enter_context(table_writer(rejected, REJECTED)) if rejected else None
+        progress = Progress(f"prepare {output.stem}", None, "documents")
+        for line, document in documents(text, select.settings.annotations, select.tally.bad):
+            reasons = select(document)
+            row = line, id_of(document), document.url
+            if not reasons:
+                keep(row)
+                stream.add(line, row[1], document.content)
+            elif reject:
+                metadata = document.metadata
+                facts = metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp
+                reject((*row, document.content, reasons, *facts))
+            progress.update(select.tally.read, f"{stream.tokens.length:,} tokens")
+        select.tally.check(text)
+        stream.flush()
+    return select.tally.counts(), stream.record()
 
 
 class _Selection:
@@ -178,13 +168,7 @@ class _Selection:
 class _Stream:
     """The token ids of documents, one after another, and where each begins."""
 
-    def __init__(
-        self,
-        tokens: ArrayWriter,
-        offsets: ArrayWriter,
-        encoders: tuple[Reference | Guarded, Reference | None],
-        split_by_content: bool,
-    ) -> None:
+    def __init__(self, tokens: ArrayWriter, offsets: ArrayWriter, encoders: Encoders, split_by_content: bool) -> None:
         self.tokens, self._offsets = tokens, offsets
         self._encoder, self._check = encoders
         self._split_by_content = split_by_content
@@ -206,12 +190,7 @@ class _Stream:
         lines, names, texts = zip(*self._pending, strict=True)
         self._pending, self._characters = [], 0
         hashes = np.array([id_hash(key) for key in (texts if self._split_by_content else names)], np.uint64)
-        ids = []
-        for name, text in zip(names, texts, strict=True):
-            try:
-                ids.append(self._encoder.encode(text))
-            except DisagreementError as error:
-                raise DisagreementError(f"document {name}: {error}") from None
+        ids = [self._encoder.encode(text) for text in texts]
         if self._check:
             sample = (np.arange(len(ids)) + self._offsets.length < FIRST_CHECKED) | (hashes % CHECKED_SHARE == 0)
             for place in np.flatnonzero(sample):
