@@ -20,7 +20,7 @@ from symbert.model.attention import SelfAttention
 from symbert.model.bert import Classifier, attention_of, initialize, keeps_tokens_apart
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
-from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
+from symbert.model.packed import Packing, encode, encoder_for
 from symbert.operators import Operator, define, name_of, operator_named
 from symbert.syntax import unfollowed
 
@@ -154,44 +154,24 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
 
 
 def check_tokens(operator: Operator, model: Classifier) -> str:
-    """Padding changes no token, and rows that are computed together are what each is alone, as the class says."""
-    moved = _moved(model)
-    is_said, encoder = keeps_tokens_apart(_attention(moved)), encoder_for(moved.bert)
-    breach = _breach_by_padding(moved) or _breach_by_rows(moved, encoder)
-    if breach and (is_said or _breach_by_rows(moved, encode_by_length)):
-        raise FailedCheckError(f"{breach}; treat each token by itself, and leave out keeps_tokens_apart until then")
-    if breach:
-        return f"{breach}: rows of one length are computed at a time"
+    """Rows that are computed together, or padded, have the outputs that each has alone, as the class says."""
+    moved, lengths = _moved(model), [7, 1, 12, 12, model.config.max_position_embeddings, 3]
+    is_said, encoder, bert = keeps_tokens_apart(_attention(moved)), encoder_for(moved.bert), moved.bert
+    rows = torch.randint(100, (sum(lengths),), generator=torch.Generator().manual_seed(2)).split(lengths)
+    packing = Packing.of(np.array(lengths), torch.device("cpu"))
+    for is_training in MODES[draws_in_training(moved) :]:  # random numbers differ from row to row
+        moved.train(is_training)
+        alone = torch.cat([bert.pooler(bert(row[None])[:, 0]) for row in rows])
+        embedded = bert.embeddings(torch.cat(rows)[None], None, packing.position_ids[None])
+        padded = bert(packing.padded(torch.cat(rows), 50), packing.attended)[:, 0]
+        if _differ(encoder(bert, embedded, packing), alone) or (is_said and _differ(bert.pooler(padded), alone)):
+            raise FailedCheckError(
+                "a row has other outputs beside other rows or padding than alone; treat each token by itself, hand "
+                "`attention_mask` on, and leave out keeps_tokens_apart until then"
+            )
     how = "end to end" if encoder is encode else "one length at a time"
-    advice = "" if is_said else "; with keeps_tokens_apart = True, fine-tuning is faster and decoders have it"
-    return f"none depends on padding or on other rows, which are computed {how}{advice}"
-
-
-def _breach_by_padding(model: Classifier) -> str:
-    """How padding changes other tokens, in either mode."""
-    ids, mask = _rows(model)
-    for is_training in MODES:
-        outputs = []
-        for read in (ids, ids.where(mask, 50)):
-            torch.manual_seed(1)
-            outputs.append(model.train(is_training).bert(read, mask[:, None, None])[mask])
-        if _differ(*outputs):
-            return "a padded token changes others"
-    return ""
-
-
-def _breach_by_rows(model: Classifier, encoder: Callable[..., Tensor]) -> str:
-    """How rows of several lengths, computed together as in fine-tuning, differ from each alone."""
-    lengths = np.array([7, 1, 12, 12, model.config.max_position_embeddings, 3])
-    ids = torch.randint(100, (int(lengths.sum()),), generator=torch.Generator().manual_seed(2))
-    packing = Packing.of(lengths, ids.device)
-    for is_training in MODES[draws_in_training(model) :]:  # random numbers differ from row to row
-        model.train(is_training)
-        embedded = model.bert.embeddings(ids[None], None, packing.position_ids[None])
-        alone = [model.bert.pooler(model.bert(row[None])[:, 0]) for row in ids.split(lengths.tolist())]
-        if _differ(encoder(model.bert, embedded, packing), torch.cat(alone)):
-            return "a row has other outputs beside other rows than alone"
-    return ""
+    advice = "" if is_said else "; if padding changes none, keeps_tokens_apart = True is faster and admits decoders"
+    return f"rows are what each is alone, computed {how}{advice}"
 
 
 @torch.no_grad()

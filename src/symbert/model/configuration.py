@@ -91,15 +91,6 @@ def has_rotary_positions(config: BertConfig) -> bool:
     return getattr(config, "position_embedding_type", None) == ROTARY
 
 
-def refuse_rotary(config: BertConfig, kind: str) -> None:
-    """ConfigError for rotary positions, where a model is made that has none."""
-    if has_rotary_positions(config):
-        raise ConfigError(
-            f"config: 'position_embedding_type' is {ROTARY}, which {kind} does not know; load the checkpoint with "
-            "symbert.model.loading.load_model instead, or train a size with learned positions"
-        )
-
-
 def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)) -> Configuration:
     """That of a Hugging Face directory: one of ours, unless `kinds` has others. A plain BERT's operator is `original`.
 
@@ -115,9 +106,13 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
     values = {"pretraining": None, **values, **PLAIN.get(values["model_type"], {}), "_name_or_path": str(checkpoint)}
     for flaw in flaws(values, {"attention": str, "pretraining": (dict, type(None))}):
         raise ConfigError(f"{file}: {flaw}; {extracted_again(file)}")
-    config = Configuration(**values)
-    _refuse_other_code(config, file)
-    return config
+    trained = ((values["pretraining"] or {}).get("settings") or {}).get("operator_code")
+    if trained is not None and trained != (today := operator_of(values).code):
+        raise ConfigError(
+            f"{file}: trained by other code of '{values['attention']}' (operator_code: {trained} → {today}); put that "
+            "code back, or train the operator again"
+        )
+    return Configuration(**values)
 
 
 def refuse_decoder(config: BertConfig) -> None:
@@ -127,14 +122,3 @@ def refuse_decoder(config: BertConfig) -> None:
             raise ConfigError(
                 f"config: '{key}' is true, but this model attends in both directions, to one sequence; set it to false"
             )
-
-
-def _refuse_other_code(config: Configuration, file: Path) -> None:
-    """ConfigError when the operator's code is not that which trained a checkpoint: its weights would mean something
-    else. A checkpoint without a note of its code is accepted."""
-    trained = ((config.pretraining or {}).get("settings") or {}).get("operator_code")
-    if trained is not None and trained != (today := operator_of(vars(config)).code):
-        raise ConfigError(
-            f"{file}: trained by other code of '{config.attention}' (operator_code: {trained} → "
-            f"{today}); put that code back, or train the operator anew"
-        )

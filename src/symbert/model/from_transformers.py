@@ -24,34 +24,19 @@ class BertConfig(Protocol):
     _attn_implementation: str
 
 
-def _is_loaded(tensor: Tensor) -> bool:
-    """Whether `from_pretrained` has filled a weight, which then keeps its value."""
-    return getattr(tensor, "_is_hf_initialized", False)
+def _unless_loaded(fill: Callable[..., object]) -> Callable[..., None]:
+    """A function that fills a weight, but for one that `from_pretrained` has filled."""
+
+    def filled(tensor: Tensor, *values: object) -> None:
+        if not getattr(tensor, "_is_hf_initialized", False):
+            with torch.no_grad():
+                fill(tensor, *values)
+
+    return filled
 
 
-def normal_(tensor: Tensor, mean: float, std: float) -> None:
-    """Draw from N(mean, std²) with torch's generator."""
-    if not _is_loaded(tensor):
-        nn.init.normal_(tensor, mean, std)
-
-
-def ones_(tensor: Tensor) -> None:
-    """Fill with ones."""
-    if not _is_loaded(tensor):
-        nn.init.ones_(tensor)
-
-
-def zeros_(tensor: Tensor) -> None:
-    """Fill with zeros."""
-    if not _is_loaded(tensor):
-        nn.init.zeros_(tensor)
-
-
-def copy_(tensor: Tensor, values: Tensor) -> None:
-    """Fill with these values."""
-    if not _is_loaded(tensor):
-        with torch.no_grad():
-            tensor.copy_(values)
+normal_, ones_, zeros_ = map(_unless_loaded, (nn.init.normal_, nn.init.ones_, nn.init.zeros_))
+copy_ = _unless_loaded(Tensor.copy_)
 
 
 def sdpa_attention_forward(

@@ -44,7 +44,7 @@ from symbert.model.bert import (
     query_key_value,
 )
 from symbert.model.card import model_card
-from symbert.model.configuration import Configuration, refuse_decoder, refuse_rotary
+from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
 from symbert.model.loading import load_model, write_weights
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
@@ -66,7 +66,7 @@ def fold(model: HostModel) -> PreTrainedModel:
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
     """
-    refuse_rotary(model.config, "Hugging Face's BERT")
+    _refuse_rotary(model.config)
     refuse_non_finite(model, "the model")
     sites = {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
     own = tuple(f"{name}." for name in sites)
@@ -82,6 +82,14 @@ def fold(model: HostModel) -> PreTrainedModel:
     folded.load_state_dict(state)
     refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
+
+
+def _refuse_rotary(config: BertConfig | Configuration) -> None:
+    if has_rotary_positions(config):
+        raise ConfigError(
+            "config: 'position_embedding_type' is rotary, which Hugging Face's BERT does not know; load the checkpoint "
+            "with symbert.model.loading.load_model, or train a size with learned positions"
+        )
 
 
 def _stock_model(model: HostModel) -> PreTrainedModel:
@@ -234,7 +242,7 @@ def _load_by(auto: str, stock: type[PreTrainedModel]) -> None:
 
     def build(self: PreTrainedModel, config: SymBertConfig, **options: bool) -> None:
         refuse_decoder(config)
-        refuse_rotary(config, "Hugging Face's BERT")
+        _refuse_rotary(config)
         stock.__init__(self, config, **options)
         for layer in self.base_model.encoder.layer:
             layer.attention.self = attention_of(config)

@@ -45,19 +45,16 @@ def targets_of(relation: str, seed: int) -> Tensor:
     """Where each token has to attend, `token`; the last of a chain has no target."""
     order = torch.randperm(TOKENS, generator=torch.Generator().manual_seed(seed))
     targets = torch.full((TOKENS,), NOBODY)
-    targets[order] = {"cycle": order.roll(-1), "chain": order.roll(-1), "partner": order.view(-1, 2).flip(1).flatten()}[
-        relation
-    ]
+    targets[order] = order.view(-1, 2).flip(1).flatten() if relation == "partner" else order.roll(-1)
     if relation == "chain":
         targets[order[-1]] = NOBODY
     return targets
 
 
 def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
-    """How far a layer of the operator learns a relation: over all heads, `right` of all `tokens` that have a target,
-    and the median of the `steps` until all of a head were right at once, None unless all were in every head.
-
-    Without `own_position`, no token may attend to itself.
+    """How far a layer of the operator learns a relation: over all heads, the share of tokens with a target that are
+    right, its exact 95 % interval, chance, and the median of the steps until all tokens of a head were right at once,
+    None unless all were in every head. Without `own_position`, no token may attend to itself.
     """
     attention = layer_of(operator, HEADS)
     hidden = torch.randn(1, TOKENS, HEADS * HEAD, generator=torch.Generator().manual_seed(0))
@@ -74,9 +71,16 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
         optimizer.zero_grad()
         F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=NOBODY).backward()
         optimizer.step()
+    share, tokens = int(right.sum()), int((targets != NOBODY).sum())
+    interval = binomtest(share, tokens).proportion_ci()
     return {
-        "right": int(right.sum()),
-        "tokens": int((targets != NOBODY).sum()),
+        "attention": operator,
+        "relation": relation,
+        "own_position": "yes" if own_position else "no",
+        "share": share / tokens,
+        "low": interval.low,
+        "high": interval.high,
+        "chance": 1 / (TOKENS - (not own_position)),
         "steps": median(first.values()) if len(first) == HEADS else None,
     }
 
@@ -110,34 +114,20 @@ def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
 
 
 def relations_of(operator: str) -> list[dict[str, Any]]:
-    """A row per relation, with and without the own position: the share of tokens that are right, its exact 95 %
-    interval over tokens of all heads, what chance gives, and the steps."""
-    rows = []
-    for own_position in (True, False):
-        for relation in RELATIONS:
-            learned = learn(operator, relation, own_position)
-            interval = binomtest(learned["right"], learned["tokens"]).proportion_ci()
-            rows.append(
-                {
-                    "attention": operator,
-                    "relation": relation,
-                    "own_position": "yes" if own_position else "no",
-                    "share": learned["right"] / learned["tokens"],
-                    "low": interval.low,
-                    "high": interval.high,
-                    "chance": 1 / (TOKENS - (not own_position)),
-                    "steps": learned["steps"],
-                }
-            )
-    return rows
+    """A row per relation, with and without the own position."""
+    return [learn(operator, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
 
 
 def lookups_of(operator: str) -> list[dict[str, Any]]:
-    """A row per lookup: the share of right answers in the last batches, mean, lowest and highest of five seeds."""
+    """A row per lookup: the share of right answers in the last batches, mean, lowest and highest of five seeds, chance,
+    and the median of the steps, None unless all seeds learned."""
     rows = []
     for lookup in LOOKUPS:
         outcomes = [look_up(layer_of(operator, LOOKUP_HEADS, seed), lookup, seed) for seed in range(1, SEEDS + 1)]
-        rows.append({"attention": operator, "relation": lookup, "own_position": "yes", **summary_of(outcomes)})
+        shares, steps = zip(*outcomes, strict=True)
+        row = {"attention": operator, "relation": lookup, "own_position": "yes", "share": sum(shares) / len(shares)}
+        row |= {"low": min(shares), "high": max(shares), "chance": 1 / SYMBOLS}
+        rows.append({**row, "steps": None if None in steps else median(steps)})
     return rows
 
 
@@ -208,11 +198,3 @@ def look_up(attention: SelfAttention, lookup: str, seed: int) -> tuple[float, in
         F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
         optimizer.step()
     return share, None
-
-
-def summary_of(outcomes: list[tuple[float, int | None]]) -> dict[str, Any]:
-    """Mean, lowest and highest share over seeds, chance, and the median of the steps; None unless all learned."""
-    shares, steps = zip(*outcomes, strict=True)
-    learned = None if None in steps else median(steps)
-    mean = sum(shares) / len(shares)
-    return {"share": mean, "low": min(shares), "high": max(shares), "chance": 1 / SYMBOLS, "steps": learned}
