@@ -86,56 +86,41 @@ def hold_out(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_length: int) -> pa.Table:
-    """COLUMNS of the windows of published rows; DataError where an answer is not in the context where it should be."""
-    blocks, first = [], 0
-    for block in rows.to_batches(max_chunksize=QUESTIONS_AT_ONCE):
-        windows = _windows_of_questions(split, block, first, tokenizer, max_length)
-        blocks.append(pa.Table.from_pylist(windows, schema=pa.schema(COLUMNS)))
-        first += block.num_rows
-    return pa.concat_tables(blocks)
-
-
-def _windows_of_questions(
-    split: str, rows: pa.RecordBatch, lowest: int, tokenizer: Tokenizer, max_length: int
-) -> list[dict[str, Any]]:
-    """The windows of some questions, which are numbered from `lowest`."""
-    windows: list[dict[str, Any]] = []
-    encoded = _encoded(tokenizer, rows["context"])
-    asked = tokenizer.encode_batch_fast(rows["question"].to_pylist(), add_special_tokens=False)
+    """COLUMNS of the windows of published rows; DataError where an answer is not in the context where it should be, or
+    a context has no tokens."""
+    blocks, number = [], 0
     cls, sep = (tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
-    for number, (row, question) in enumerate(zip(rows.to_pylist(), asked, strict=True), start=lowest):
-        context, ids = encoded[row["context"]], question.ids[: max_length // QUESTIONS]
-        answer, offsets = answer_of(row, context), np.array(context.offsets, np.int32)
-        places = windows_of(len(context.ids), max_length - len(ids) - 3, max_length // STRIDES)
-        read_here = most_context(places, len(context.ids))
-        before = [cls, *ids, sep]
-        for (first, end), here in zip(places, read_here, strict=True):
-            label = NO_ANSWER
-            if answer and first <= answer[0] and answer[1] < end:
-                label = tuple(len(before) + token - first for token in answer)
-            window = {
-                "split": split,
-                "input_ids": [*before, *context.ids[first:end], sep],
-                "token_type_ids": [0] * len(before) + [1] * (end - first + 1),
-                "label": label,
-                "question": number,
-            }
-            if split != "train":
-                starts, ends = (np.pad(column, (len(before), 1)) for column in offsets[first:end].T)
-                window |= {"starts": starts, "ends": ends, "begins_here": np.pad(here, (len(before), 1))}
-                window |= {"context": row["context"], "answers": row["answers"]["text"]}
-            windows.append(window)
-    return windows
-
-
-def _encoded(tokenizer: Tokenizer, contexts: pa.Array) -> dict[str, Encoding]:
-    """The tokens of each context and their places; DataError where there are none."""
-    texts = pc.unique(contexts).to_pylist()
-    encoded = dict(zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True))
-    for text, encoding in encoded.items():
-        if not encoding.ids:
-            raise DataError(f"context {text!r} has no tokens; leave its questions out")
-    return encoded
+    for block in rows.to_batches(max_chunksize=QUESTIONS_AT_ONCE):
+        windows: list[dict[str, Any]] = []
+        texts = pc.unique(block["context"]).to_pylist()
+        contexts = dict(zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True))
+        asked = tokenizer.encode_batch_fast(block["question"].to_pylist(), add_special_tokens=False)
+        for row, question in zip(block.to_pylist(), asked, strict=True):
+            context, ids = contexts[row["context"]], question.ids[: max_length // QUESTIONS]
+            if not context.ids:
+                raise DataError(f"context {row['context']!r} has no tokens; leave its questions out")
+            answer, offsets = answer_of(row, context), np.array(context.offsets, np.int32)
+            places = windows_of(len(context.ids), max_length - len(ids) - 3, max_length // STRIDES)
+            before = [cls, *ids, sep]
+            for (first, end), here in zip(places, most_context(places, len(context.ids)), strict=True):
+                label = NO_ANSWER
+                if answer and first <= answer[0] and answer[1] < end:
+                    label = tuple(len(before) + token - first for token in answer)
+                window = {
+                    "split": split,
+                    "input_ids": [*before, *context.ids[first:end], sep],
+                    "token_type_ids": [0] * len(before) + [1] * (end - first + 1),
+                    "label": label,
+                    "question": number,
+                }
+                if split != "train":
+                    starts, ends = (np.pad(column, (len(before), 1)) for column in offsets[first:end].T)
+                    window |= {"starts": starts, "ends": ends, "begins_here": np.pad(here, (len(before), 1))}
+                    window |= {"context": row["context"], "answers": row["answers"]["text"]}
+                windows.append(window)
+            number += 1
+        blocks.append(pa.Table.from_pylist(windows, schema=pa.schema(COLUMNS)))
+    return pa.concat_tables(blocks)
 
 
 def answer_of(row: dict[str, Any], context: Encoding) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ from symbert.glue.squad import Contexts, Question, answers_of
 from symbert.glue.tasks import CHOICES, Task
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.loading import fill, read_checkpoint
-from symbert.model.packed import Encoder, Packing, encode, encoder_for
+from symbert.model.packed import Encoder, Packing, encode, encoder_for, forward
 from symbert.pretrain.compute import RECIPES, Recipe, Updater, attention_kernels, autocast, build_optimizer, linear_rate
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
@@ -320,15 +320,7 @@ def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
 
 
 def logits_of(model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None) -> Tensor:
-    """Logits `row label`, in the precision of the weights; of a model of spans `row token 2`, −∞ where a row has no
-    token."""
-    encoder, packing = encoder or encoder_for(model.bert), batch.packing
-    tokens = batch.input_ids, batch.token_type_ids, packing.position_ids
+    """The model's logits, in the precision of its weights."""
     with autocast(precision, batch.labels.device):
-        embedded = model.bert.embeddings(*(each.unsqueeze(0) for each in tokens))
-        encoded = encoder(model.bert, embedded, packing)
-        if isinstance(model, SpanModel):
-            logits = packing.padded(model.qa_outputs(encoded).flatten(0, 1), -math.inf)
-        else:
-            logits = model.classifier(model.dropout(encoded))
+        logits = forward(model, batch.input_ids, batch.token_type_ids, batch.packing, encoder)
         return logits.to(model.new_layers[-1].weight.dtype)

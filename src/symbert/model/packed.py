@@ -4,6 +4,7 @@ Fine-tuning takes 1.4 to 1.7 × as long on padded rows. Shapes: `1 token hidden`
 longest head` where rows are padded to the longest.
 """
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from symbert.model.bert import PLAIN, Bert, attend, keeps_tokens_apart
+from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, attend, keeps_tokens_apart
 
 Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # computes what `encode` does
 
@@ -41,6 +42,17 @@ class Packing:
         slots = np.flatnonzero(attended)
         arrays = slots % longest, slots, np.cumsum(lengths) - lengths, attended[:, None, None]
         return cls(*(torch.from_numpy(array).to(device) for array in arrays))
+
+
+def forward(
+    model: Classifier | SpanModel, ids: Tensor, types: Tensor, packing: Packing, encoder: Encoder | None = None
+) -> Tensor:
+    """Logits `row label` of ids and types `token`; of a model of spans `row token 2`, −∞ where a row has no token."""
+    embedded = model.bert.embeddings(*(tokens.unsqueeze(0) for tokens in (ids, types, packing.position_ids)))
+    encoded = (encoder or encoder_for(model.bert))(model.bert, embedded, packing)
+    if isinstance(model, SpanModel):
+        return packing.padded(model.qa_outputs(encoded).flatten(0, 1), -math.inf)
+    return model.classifier(model.dropout(encoded))
 
 
 def encoder_for(bert: Bert) -> Encoder:
