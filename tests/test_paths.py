@@ -383,7 +383,7 @@ def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
     requests = []
     for tasks in (["mnli", "rte", "cb"], ["cb", "rte", "mnli"]):
         experiment = start({"sweep": {"tasks": tasks}})
-        requests.append({file: experiment.request(file)({}) for file in experiment.scores})
+        requests.append({file: score.options for file, score in experiment.scores.items()})
     assert requests[0] == requests[1]
 
 

@@ -28,7 +28,7 @@ rule pretrain:
 rule extract:
     input:
         ancient(f"{RUN}/done.json"),
-        ancient(EXPERIMENT.vocabulary_of),
+        ancient(EXPERIMENT.reads(RUN)),
     output:
         [f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES],
     log:

@@ -85,7 +85,12 @@ class Score:
     run: Run
     step: int
     scoring: Scoring
-    seeds: list[int]
+    seeds: list[int]  # none of minimal pairs
+
+    @property
+    def options(self) -> list[str]:
+        """The request of a job that scores, in whatever order tasks and seeds are configured."""
+        return ["--tasks", *sorted(self.scoring.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else []
 
 
 @dataclass(frozen=True)
@@ -278,6 +283,7 @@ class Experiment:
         source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
         self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
         self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
+        self.inputs_of[folder] = [located(self.vocabulary)] if HOSTS[run.host].reads_corpus else []  # to extract models
         return folder
 
     def manifest(self, run: Run) -> str:
@@ -483,27 +489,16 @@ class Experiment:
 
     def reads(self, output: str) -> Callable[[Any], list[str]]:
         """The inputs of a job by its wildcards; ConfigError for an output that is none of this experiment."""
-        return lambda wildcards: self._planned(self.inputs_of, output, wildcards)
+        return lambda wildcards: self._planned(self.inputs_of, output.format(**wildcards))
 
     def request(self, output: str) -> Callable[[Any], list[str]]:
         """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
+        return lambda wildcards: self._planned(self.scores, output.format(**wildcards)).options
 
-        def options(wildcards: Any) -> list[str]:
-            score = self._planned(self.scores, output, wildcards)
-            tasks, seeds = sorted(score.scoring.tasks), map(str, score.seeds)
-            return ["--tasks", *tasks, "--seeds", *seeds] if score.seeds else []
-
-        return options
-
-    def _planned(self, table: dict[str, Any], output: str, wildcards: Any) -> Any:
-        file = output.format(**wildcards)
+    def _planned(self, table: dict[str, Any], file: str) -> Any:
         if file not in table:
             raise ConfigError(f"{file}: no file of the experiment {self.name}; correct the path, or the configuration")
         return table[file]
-
-    def vocabulary_of(self, wildcards: Any) -> list[str]:
-        """The word pieces of a job's run; none where it reads a parallel text."""
-        return [located(self.vocabulary)] if HOSTS[wildcards.host].reads_corpus else []
 
     @property
     def needs(self) -> Needs:
