@@ -80,10 +80,10 @@ def _trained_on(data: Collection) -> str:
 def _supported(data: Collection) -> str:
     """The differences that tests support, and why there are no others."""
     unscored = "judgements of minimal pairs are not tested" if data.blimp is not None else "there are no scores"
-    found = [*map(_of_scores, data.scored)] or [([], unscored)]
-    found.append(_of_losses(data))
-    shown = [words for differences, _ in found for words in differences]
-    reasons = "; ".join(dict.fromkeys(reason for _, reason in found if reason))
+    answers = [*map(_of_scores, data.scored)] or [([], unscored)]
+    answers.append(_of_losses(data))
+    shown = [words for differences, _ in answers for words in differences]
+    reasons = "; ".join(dict.fromkeys(reason for _, reason in answers if reason))
     if not shown:
         return f"The data support no difference between operators: {reasons}."
     return f"The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
@@ -92,18 +92,18 @@ def _supported(data: Collection) -> str:
 def _of_scores(data: SuiteScores) -> tuple[list[str], str]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
     every = comparisons(data.scores)
-    compared = [one for one in every if one.reference == "original" and one.score == every[0].score]
-    untrained = [one for one in every if one.reference == captions.UNTRAINED and one.score == every[0].score]
+    compared = [pair for pair in every if pair.reference == "original" and pair.score == every[0].score]
+    untrained = [pair for pair in every if pair.reference == captions.UNTRAINED and pair.score == every[0].score]
     if not compared and not untrained:
         return [], "no other operator has scores beside original"
-    if all(one.p is None for one in (*compared, *untrained)):
+    if all(pair.p is None for pair in (*compared, *untrained)):
         units = f"{every[0].unit}s"
         return [], f"a test of scores takes {NUMBERS[FEWEST]} {units}"
     name = heading(stand_in_names(data.scores).get(every[0].score, every[0].score))
     shown = [*_in_words(compared, f"{name} than original"), *_in_words(untrained, f"{name} than without pre-training")]
     if not shown:
         return [], f"no difference in the {name} is significant"
-    is_open = compared and not any(one.is_significant for one in compared)
+    is_open = compared and not any(pair.is_significant for pair in compared)
     reason = f"no difference in the {name} between operators is significant" if is_open else ""
     return [" and ".join(shown) + (f", {OF_ONE_PRETRAINING}" if every[0].unit == FINETUNE_SEED else "")], reason
 
@@ -111,14 +111,16 @@ def _of_scores(data: SuiteScores) -> tuple[list[str], str]:
 def _in_words(compared: list[Comparison], than: str) -> list[str]:
     """'a higher GLUE score than original of tiny-pairwise (…)', and the lower ones."""
     directions: dict[str, list[str]] = {}
-    for one in compared:
-        if one.is_significant:
-            directions.setdefault("higher" if one.difference > 0 else "lower", []).append(_score_in_words(one))
+    for pair in compared:
+        if pair.is_significant:
+            directions.setdefault("higher" if pair.difference > 0 else "lower", []).append(_score_in_words(pair))
     return [f"a {direction} {than} of {_listed(models)}" for direction, models in directions.items()]
 
 
-def _score_in_words(one: Comparison) -> str:
-    return f"{one.size}-{one.model} ({two_decimals(abs(one.difference))} points, corrected p {p_in_words(one.holm_p)})"
+def _score_in_words(pair: Comparison) -> str:
+    return (
+        f"{pair.size}-{pair.model} ({two_decimals(abs(pair.difference))} points, corrected p {p_in_words(pair.holm_p)})"
+    )
 
 
 def _of_losses(data: Collection) -> tuple[list[str], str]:

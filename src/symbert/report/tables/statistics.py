@@ -56,28 +56,28 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
         return None
     names, settings = stand_in_names(final), data.settings_of(suite)
     rows, shown = [], []
-    for one in compared:
-        row = {name: getattr(one, name) for name in START} | {"score": names.get(one.score, one.score)}
-        p_values = {name: getattr(one, name) for name in P_VALUES}
-        low, high = one.welch or (None, None)
-        rows.append({**row, "std": one.std, "welch_low": low, "welch_high": high, **p_values, "unit": one.unit})
+    for pair in compared:
+        row = {name: getattr(pair, name) for name in START} | {"score": names.get(pair.score, pair.score)}
+        p_values = {name: getattr(pair, name) for name in P_VALUES}
+        low, high = pair.welch or (None, None)
+        rows.append({**row, "std": pair.std, "welch_low": low, "welch_high": high, **p_values, "unit": pair.unit})
         in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
-        shown.append({**row, "score": heading(row["score"]), "welch": one.welch and _text(one.welch), **in_words})
-    inferred = [one for one in compared if one.welch]
-    covered = "; intervals and p cover fine-tuning only" if any(one.unit == FINETUNE_SEED for one in inferred) else ""
+        shown.append({**row, "score": heading(row["score"]), "welch": pair.welch and _text(pair.welch), **in_words})
+    inferred = [pair for pair in compared if pair.welch]
+    covered = "; intervals and p cover fine-tuning only" if any(pair.unit == FINETUNE_SEED for pair in inferred) else ""
     subject = f"Differences between models at step {settings.steps:,}, in percentage points{covered}"
     headline = heading(names.get(compared[0].score, compared[0].score))
     tested = compared[0].score if compared[0].score in SUITE_SCORES else SUITE_SCORES[0]
-    units = [UNITS[unit] for unit in dict.fromkeys(one.unit for one in compared)]
+    units = [UNITS[unit] for unit in dict.fromkeys(pair.unit for pair in compared)]
     methods = [METHODS.format(tested=heading(tested)), *units] if inferred else [DESCRIPTIVE]
     caption = [captions.of_scores(subject, settings, final), *methods]
-    untested = frozenset(at for at, one in enumerate(compared) if one.p is None)
+    untested = frozenset(at for at, pair in enumerate(compared) if pair.p is None)
     return Table(
         frame_of(rows),
         " ".join(caption),
         f"tab:{'' if suite == 'glue' else f'{suite}_'}statistics",
         readable=frame_of(shown),
-        note=" ".join(_note([one for one in compared if one.score == compared[0].score and one.n], headline)),
+        note=" ".join(_note([pair for pair in compared if pair.score == compared[0].score and pair.n], headline)),
         folded=untested,
         folded_as=f"{len(untested)} difference{'' if len(untested) == 1 else 's'} that no test is of",
     )
@@ -90,24 +90,24 @@ def _text(interval: Interval) -> str:
 
 def _note(differences: list[Comparison], score: str) -> Iterator[str]:
     """What the differences in the headline score support, in plain sentences made from their numbers."""
-    compared = [one for one in differences if one.reference == "original"]
-    compared = compared or [one for one in differences if one.reference != MAJORITY]
-    for n, unit in dict.fromkeys((one.n, one.unit) for one in compared):
-        alike = [one for one in compared if (one.n, one.unit) == (n, unit)]
+    compared = [pair for pair in differences if pair.reference == "original"]
+    compared = compared or [pair for pair in differences if pair.reference != MAJORITY]
+    for n, unit in dict.fromkeys((pair.n, pair.unit) for pair in compared):
+        alike = [pair for pair in compared if (pair.n, pair.unit) == (n, unit)]
         if n < FEWEST:
             units = f"one {unit}" if n == 1 else f"{n} {unit}s"
             yield f"With {units} the differences are descriptive only: so few have neither an interval nor a p value."
             continue
-        family = min(Counter((one.size, one.reference) for one in alike).values())
-        smallest = min(one.smallest_p for one in alike)
+        family = min(Counter((pair.size, pair.reference) for pair in alike).values())
+        smallest = min(pair.smallest_p for pair in alike)
         of_family = f", {family * smallest:.4f} with Holm's correction for {family} differences" if family > 1 else ""
         limit = f"{of_family}: none can be significant at {LEVEL} by it" if family * smallest > LEVEL else ""
         yield f"With {n} {unit}s of each model the smallest p that the test can give is {smallest:.4f}{limit}."
-    for one in compared:
-        if one.p is not None:
-            name = f"{captions.family(one.size)}, {score}: {one.model} − {one.reference}"
-            shown = "a difference is shown" if one.is_significant else "no difference is shown"
-            tests = f"p {p_in_words(one.holm_p)} with Holm's correction, Welch's interval {_text(one.welch)}"
-            yield f"{name} ({two_decimals(one.difference)} points): {shown} ({tests})."
+    for pair in compared:
+        if pair.p is not None:
+            name = f"{captions.family(pair.size)}, {score}: {pair.model} − {pair.reference}"
+            shown = "a difference is shown" if pair.is_significant else "no difference is shown"
+            tests = f"p {p_in_words(pair.holm_p)} with Holm's correction, Welch's interval {_text(pair.welch)}"
+            yield f"{name} ({two_decimals(pair.difference)} points): {shown} ({tests})."
     if compared:
         yield ONE_PRETRAINING if compared[0].unit == FINETUNE_SEED else SEVERAL_PRETRAININGS
