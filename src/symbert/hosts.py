@@ -42,37 +42,6 @@ def head_flops(shape: Encoder, vocabulary_size: int, predicted: float) -> float:
     return 2.0 * predicted * shape.hidden_size * (shape.hidden_size + vocabulary_size)
 
 
-def step_flops(
-    shape: Encoder, layer_weights: int, vocabulary_size: int, sequences: float, tokens: int, masked: float
-) -> float:
-    """Operations, forward and backward, of a step of pre-training, `masked` of all tokens to predict."""
-    head = head_flops(shape, vocabulary_size, masked)
-    return 3.0 * (encoder_flops(shape, layer_weights, sequences, tokens) + head)
-
-
-def encoder_decoder_step_flops(
-    shape: Encoder,
-    layer_weights: int,
-    asked: int,
-    answered: int,
-    vocabulary_size: int,
-    sequences: float,
-    source_tokens: int,
-    target_tokens: int,
-) -> float:
-    """Operations, forward and backward, of a step on pairs of a source and a target, all of which is predicted.
-
-    Encoder and decoder have `layer_weights` each, the decoder without its cross-attentions. Of those, a token of the
-    target is multiplied by `asked` weights, with the projections that follow, and a token of the source by `answered`.
-    """
-    sides = 2.0 * sequences * (target_tokens * asked + source_tokens * answered)
-    mixing = 4.0 * shape.num_hidden_layers * sequences * target_tokens * source_tokens * shape.hidden_size
-    source = 3.0 * encoder_flops(shape, layer_weights, sequences, source_tokens)
-    predicted = sequences * target_tokens
-    target = step_flops(shape, layer_weights, vocabulary_size, sequences, target_tokens, predicted)
-    return source + target + 3.0 * (sides + mixing)
-
-
 @dataclass(frozen=True)
 class Rows:
     """Packed rows as a plan knows them."""
@@ -94,7 +63,7 @@ class Host:
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
     sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
-    step_flops: Callable[[Shape, Rows, float], float]  # operations of a step on so many sequences, with `original`
+    step_flops: Callable[[Encoder, int, Rows, float], float]  # of sequences, by its layers' weights
     tokens: Callable[[Rows], float]  # that the layers read of a sequence
     further_measures: tuple[str, ...] = ()
     has_likelihoods: bool = False  # of sentences, by which it judges BLiMP's minimal pairs
@@ -105,20 +74,25 @@ class Host:
         return self.data == "corpus"
 
 
-def _masked_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
-    masked = rows.masked * sequences * rows.tokens
-    return step_flops(shape, shape.layer_weights, rows.vocabulary_size, sequences, rows.tokens, masked)
+def _masked_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:
+    head = head_flops(shape, rows.vocabulary_size, rows.masked * sequences * rows.tokens)
+    return 3.0 * (encoder_flops(shape, layer_weights, sequences, rows.tokens) + head)
 
 
-def _next_tokens(shape: Shape, rows: Rows, sequences: float) -> float:
+def _next_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:
     tokens = rows.tokens - 1
-    return step_flops(shape, shape.layer_weights, rows.vocabulary_size, sequences, tokens, sequences * tokens)
+    head = head_flops(shape, rows.vocabulary_size, sequences * tokens)
+    return 3.0 * (encoder_flops(shape, layer_weights, sequences, tokens) + head)
 
 
-def _translations(shape: Shape, rows: Rows, sequences: float) -> float:
-    side = 2 * shape.num_hidden_layers * shape.hidden_size**2  # of cross-attention: query and output, or key and value
-    tokens = (rows.tokens, rows.target_tokens)
-    return encoder_decoder_step_flops(shape, shape.layer_weights, side, side, rows.vocabulary_size, sequences, *tokens)
+def _translations(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:
+    """Encoder and decoder have `layer_weights` each; cross-attention counts as that of `original`."""
+    source, target = rows.tokens, rows.target_tokens
+    side = 2 * shape.num_hidden_layers * shape.hidden_size**2  # query and output, or key and value
+    crossing = 2.0 * sequences * side * (source + target)
+    crossing += 4.0 * shape.num_hidden_layers * sequences * target * source * shape.hidden_size
+    layers = sum(encoder_flops(shape, layer_weights, sequences, tokens) for tokens in (source, target))
+    return 3.0 * (layers + crossing + head_flops(shape, rows.vocabulary_size, sequences * target))
 
 
 HOSTS: dict[str, Host] = {

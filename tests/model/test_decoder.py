@@ -9,9 +9,10 @@ from transformers import BertConfig, BertLMHeadModel
 
 from model.models import FOLDING, Averaged, LateMixing, Near, Rectified, Shifted, define, moved, small_config
 from symbert.errors import ConfigError
+from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import DecoderModel, MaskedModel, initialize, mask_for
+from symbert.model.bert import DecoderModel, MaskedModel, initialize, layer_weights, mask_for
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS
 
@@ -105,7 +106,8 @@ def test_the_formula_of_flops_is_what_pytorch_counts(name):
     model = DecoderModel(config)
     with FlopCounterMode(display=False) as counter:
         model.logits(IDS).sum().backward()
-    assert model.step_flops(*IDS.shape) == counter.get_total_flops()
+    rows = Rows(100, IDS.shape[1] + 1)
+    assert HOSTS["decoder"].step_flops(config, layer_weights(model), rows, len(IDS)) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("name", ["original", "pairwise", "shared"])

@@ -65,7 +65,7 @@ def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brie
             attention
         )
         if attention == "original":
-            planned = HOSTS[host].step_flops(SIZES["tiny"], rows, settings.batch_size)
+            planned = HOSTS[host].step_flops(SIZES["tiny"], SIZES["tiny"].layer_weights, rows, settings.batch_size)
             assert planned == pytest.approx(trainer.task.flops(model), rel=1e-12)
 
 

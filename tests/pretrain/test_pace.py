@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from symbert.hosts import step_flops
-from symbert.model.bert import MaskedModel, matrix_weights
+from symbert.hosts import HOSTS, Rows
+from symbert.model.bert import MaskedModel, layer_weights
 from symbert.model.configuration import configuration_of
 from symbert.pretrain import pace as pace_module
 from symbert.pretrain.pace import Pace, known_peak, memory_mb
@@ -65,8 +65,8 @@ CPU = torch.device("cpu")
 
 
 def model_flops(model: MaskedModel, sequences: int, tokens: int, masked: float) -> float:
-    weights = matrix_weights(model.bert.encoder)
-    return step_flops(model.config, weights, model.config.vocab_size, sequences, tokens, masked)
+    rows = Rows(model.config.vocab_size, tokens, masked / (sequences * tokens))
+    return HOSTS["encoder"].step_flops(model.config, layer_weights(model), rows, sequences)
 
 
 def counted(model: MaskedModel) -> int:

@@ -165,10 +165,9 @@ def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(bri
     assert "stand_in" not in done, "nothing but the stand-in itself"
 
 
-def test_operations_are_those_of_the_text_without_padding(build, manifest):
+def test_the_tokens_of_a_pace_are_those_of_the_text_without_padding(build, manifest):
     trainer = build(batch_size=4)
     mean = json.loads(manifest.read_text())["mean_tokens"]
-    assert trainer.task.flops(trainer.model) == trainer.model.step_flops(4, mean["source"], mean["target"])
     assert trainer.task.tokens == mean["source"] + mean["target"]
 
 

@@ -188,8 +188,9 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         settings, rows, shape = experiment.training(run), rows_of(experiment, run), SIZES[run.size]
         speed, host = speed_of(experiment, run), HOSTS[run.host]
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
-        flops = settings.steps * host.step_flops(shape, rows, settings.batch_size)
-        flops += evaluations * host.step_flops(shape, rows, _held_out(experiment, run)) / 3  # forward only
+        flops = settings.steps * host.step_flops(shape, shape.layer_weights, rows, settings.batch_size)
+        held_out = host.step_flops(shape, shape.layer_weights, rows, _held_out(experiment, run))
+        flops += evaluations * held_out / 3  # forward only
         storage = storage_of(parameters_of(run, rows.vocabulary_size), settings)
         begun = read_json_or_empty(Path(folder, "state/status.json")).get("step")
         left = _left(f"{folder}/done.json") * (1 - (begun if isinstance(begun, int) else 0) / settings.steps)

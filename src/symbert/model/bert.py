@@ -19,7 +19,6 @@ from torch.utils.checkpoint import checkpoint
 
 from symbert.draws import mix
 from symbert.errors import ConfigError
-from symbert.hosts import encoder_decoder_step_flops, step_flops
 from symbert.model.attention import (
     CopiedLinear,
     QueryKeyValue,
@@ -452,11 +451,6 @@ class DecoderModel(HostModel):
 
     logits = forward
 
-    def step_flops(self, sequences: int, tokens: int) -> float:
-        """Operations, forward and backward, of a step on rows of `tokens` each."""
-        weights = matrix_weights(self.bert.encoder)
-        return step_flops(self.config, weights, self.config.vocab_size, sequences, tokens, sequences * tokens)
-
 
 class EncoderDecoderModel(HostModel):
     """An encoder and a decoder of one shape and one vocabulary, with embeddings of their own.
@@ -508,37 +502,9 @@ class EncoderDecoderModel(HostModel):
                 break
         return written[:, 1:]
 
-    def step_flops(self, sequences: int, source_tokens: int, target_tokens: int) -> float:
-        """Operations, forward and backward, of a step on pairs of so many tokens."""
-        crossing = [layer.crossattention for layer in self.decoder.bert.encoder.layer]
-        sides = [side_weights(each.self) for each in crossing]
-        asked = sum(query for query, _ in sides) + sum(matrix_weights(each.output) for each in crossing)
-        return encoder_decoder_step_flops(
-            self.config,
-            matrix_weights(self.encoder.encoder),
-            asked,
-            sum(key for _, key in sides),
-            self.config.vocab_size,
-            sequences,
-            source_tokens,
-            target_tokens,
-        )
 
-
-def matrix_weights(module: nn.Module) -> int:
-    """Weights that a token is multiplied by: parameters with two or more dimensions."""
-    return sum(parameter.numel() for parameter in module.parameters() if parameter.ndim >= 2)
-
-
-def side_weights(operator: SelfAttention) -> tuple[int, int]:
-    """Weights that a token of the query side is multiplied by, and a token of the key side: those that gradients of the
-    query, and of key and value, reach, with two or more dimensions."""
-    weights = [parameter for parameter in operator.parameters() if parameter.ndim >= 2]
-    token = weights[0].new_zeros(1, 1, operator.config.hidden_size)
-    with torch.enable_grad():
-        query, *answered = query_key_value(operator, token, token)
-    counts = []
-    for side in ([query], answered):
-        reached = torch.autograd.grad([values.sum() for values in side], weights, retain_graph=True, allow_unused=True)
-        counts.append(sum(each.numel() for each, grad in zip(weights, reached, strict=True) if grad is not None))
-    return counts[0], counts[1]
+def layer_weights(model: HostModel) -> int:
+    """Weights that a token is multiplied by in the layers: parameters with two or more dimensions; of an
+    encoder-decoder those of the encoder."""
+    encoder = next(module for module in model.modules() if isinstance(module, Encoder))
+    return sum(parameter.numel() for parameter in encoder.parameters() if parameter.ndim >= 2)

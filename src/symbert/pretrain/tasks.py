@@ -27,8 +27,8 @@ from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.draws import permute
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
-from symbert.hosts import HOSTS, Rows, step_flops
-from symbert.model.bert import matrix_weights
+from symbert.hosts import HOSTS, Rows
+from symbert.model.bert import layer_weights
 from symbert.model.masking import Masker
 from symbert.paths import Run
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
@@ -168,9 +168,10 @@ class Task(ABC):
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
         """`… classes` for the targets `…` of a batch with these inputs."""
 
-    @abstractmethod
     def flops(self, model: nn.Module) -> float:
-        """Operations of a step, forward and backward (`symbert.hosts` has the formulas)."""
+        """Operations of a step, forward and backward (`symbert.hosts` has the formulas), without padding."""
+        counted = HOSTS[self.run.host].step_flops
+        return counted(model.config, layer_weights(model), self.rows, self.settings.batch_size)
 
     def of_one_shape(self, batch: Batch) -> Batch:
         """The batch in the shape that all batches of as many sequences have, as compiled models need it."""
@@ -292,12 +293,6 @@ class MaskedTokens(Task):
         targets = F.pad(batch.targets, empty, value=IGNORED)
         return MaskedBatch(batch.input_ids, F.pad(batch.positions, empty), targets)
 
-    def flops(self, model: nn.Module) -> float:
-        """Of the layers on all tokens, and of the head on the masked ones."""
-        weights, sequences = matrix_weights(model.bert.encoder), self.settings.batch_size
-        masked = self.settings.mask_probability * sequences * self.tokens
-        return step_flops(model.config, weights, model.config.vocab_size, sequences, self.tokens, masked)
-
 
 def slots_of(sequences: int, tokens: int, probability: float) -> int:
     """A number of masked tokens that a batch practically never exceeds, so that every batch can have one shape."""
@@ -348,10 +343,6 @@ class NextToken(Task):
     def measures(self, loss: float) -> dict[str, float]:
         """The perplexity of the validation rows, by word piece; infinite where no float holds it."""
         return {"perplexity": math.inf if loss > MOST_NATS else math.exp(loss)}
-
-    def flops(self, model: nn.Module) -> float:
-        """Of the layers and of the head, on all tokens."""
-        return model.step_flops(self.settings.batch_size, self.tokens)
 
 
 # --- parallel text ----------------------------------------------------------------------------------------------------
@@ -422,10 +413,6 @@ class ParallelText(Task):
             F.pad(batch.target, target, value=PADDING),
             F.pad(batch.targets, target, value=IGNORED),
         )
-
-    def flops(self, model: nn.Module) -> float:
-        """Of both sides of pairs of mean length, without padding."""
-        return model.step_flops(self.settings.batch_size, self.rows.tokens, self.rows.target_tokens)
 
     def translate(self, model: nn.Module, source: Tensor, source_mask: Tensor) -> list[str]:
         """The line that the model writes for each source, by its most probable tokens one by one, as text."""
