@@ -259,3 +259,10 @@ def test_a_forced_job_computes_scores_by_an_edited_metric(finetune, monkeypatch)
     monkeypatch.setitem(METRICS, "accuracy", lambda labels, predictions: 0.123)
     (record,) = records_in(finetune())
     assert record["metrics"] == {"rte": 0.123}
+
+
+def test_a_forced_job_takes_no_scores_of_another_request(finetune, monkeypatch):
+    (first, _), (copied,) = (records_in(finetune(seeds=seeds)) for seeds in ([1, 2], [1]))
+    monkeypatch.setitem(METRICS, "accuracy", lambda labels, predictions: 0.123)
+    (forced,) = records_in(finetune(seeds=[1]))
+    assert copied == first and forced["metrics"] == {"rte": 0.123}

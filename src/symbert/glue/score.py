@@ -4,9 +4,10 @@
     results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   the records of a request
         finetuned/{task}/seed-{n}.json, .safetensors                               predictions; weights, where asked
         state/{task}-seed-{n}.json                                             records of a job that was interrupted
+        finished/{request}                                                     empty: a job that runs again was forced
     results/robustness/…                                                           the same, of `trained`: a suite above
 
-All records of a folder follow from the same settings and weights, so a request takes those that another one has.
+All records of a folder follow from the same settings and weights, so a new request takes those that another one has.
 """
 
 import platform
@@ -92,7 +93,13 @@ def score(
             finetunings = (Finetuning(checkpoint, folder, task, keep_weights) for task in tasks)
             content = _records(file, finetunings, seeds, Finetuning.record)
         write_json(file, content)
+        _finished(file).parent.mkdir(exist_ok=True)
+        _finished(file).touch()
         shutil.rmtree(folder / "state", ignore_errors=True)  # while it is ours: the next job keeps its own there
+
+
+def _finished(file: Path) -> Path:
+    return file.parent / "finished" / file.stem
 
 
 def _records(
@@ -101,14 +108,14 @@ def _records(
     seeds: list[int],
     measure: "Callable[[Finetuning, int], Record]",
 ) -> list[Record]:
-    """The records of fine-tunings and seeds: of another request, or of an interrupted job, or measured.
+    """The records of fine-tunings and seeds: of another request unless forced, or of an interrupted job, or measured.
 
     One of other weights or rows counts for nothing, as a training that was forced may have given others, and so does
     one in the precision of another device.
     """
     known = {}
     for other in sorted(file.parent.glob("*.json")):
-        if other != file:
+        if other != file and not _finished(file).exists():
             for record in read_json(other, [RECORD]):
                 checked(record, str(other), REMEDY)
                 known[record["task"], record["finetune_seed"]] = record
