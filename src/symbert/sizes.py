@@ -112,16 +112,12 @@ def define(name: str, shape: dict[str, Any]) -> Shape:
             f"config: 'sizes' has '{name}', which is a size of this project or has more than letters, digits, '_' and "
             "'.'; choose another name"
         )
-    if hidden % heads:
-        raise ConfigError(
-            f"config: 'sizes.{name}': 'num_attention_heads' is {heads}, which does not divide 'hidden_size' "
-            f"({hidden}); choose a divisor"
-        )
     is_rotary = shape.get("position_embedding_type") == ROTARY
-    if is_rotary and hidden // heads % 2:
+    divisor = 2 * heads if is_rotary else heads  # rotary positions take the numbers of a head in pairs
+    if hidden % divisor:
         raise ConfigError(
-            f"config: 'sizes.{name}': a head has {hidden // heads} numbers, which rotary positions take in pairs; "
-            "choose an even number of them"
+            f"config: 'sizes.{name}': 'num_attention_heads' is {heads}, but {divisor} does not divide 'hidden_size' "
+            f"({hidden}); choose other numbers"
         )
     base = SIZES["base"]
     start = shape.get("initializer_range") or base.initializer_range * math.sqrt(base.hidden_size / hidden)

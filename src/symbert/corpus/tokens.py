@@ -8,7 +8,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.lib import format as npy
 
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
+from symbert.files import reading
 
 OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
 
@@ -45,9 +46,8 @@ def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> Non
 def open_array(path: Path, dtype: np.dtype) -> np.ndarray:
     """A read-only memory map; MissingInputError or DataError name the file."""
     try:
-        array = np.lib.format.open_memmap(path, mode="r")  # np.load would open archives, too
-    except FileNotFoundError:
-        raise MissingInputError(f"{path}: file not found; run the rule that makes it") from None
+        with reading(path, absent="run the rule that makes it"):
+            array = np.lib.format.open_memmap(path, mode="r")  # np.load would open archives, too
     except ValueError as error:
         raise DataError(f"{path}: not an array ({error}); delete it and run again") from None
     if array.dtype != dtype or array.ndim != 1:
