@@ -579,6 +579,7 @@ CAPTION = (
     "paper's; where models of base are missing, those of the largest size here are shown. Claims about shared are "
     f"tested by the protocol of {published.PAPER}, which is not that of {SHARED_PAPER}."
 )
+OF_ONE = " With one pre-training seed, intervals and p speak of the noise of fine-tuning only."
 
 
 def claims_table(data: Collection) -> Table:
@@ -586,26 +587,22 @@ def claims_table(data: Collection) -> Table:
     this experiment gives, and a verdict: undecided where a difference is not significant or checkpoints leave it open,
     and not tested here wherever this experiment is not at the paper's settings.
     """
-    rows, reached = [], set()
+    rows, untested = [], set()
     for claim in CLAIMS:
         ours, verdict = _judged(claim, data)
-        if not verdict.startswith(NOT_TESTED):
-            reached.add((len(rows), "verdict"))
+        if verdict.startswith(NOT_TESTED):
+            untested.add(len(rows))
         row = {"claim": claim.text, "models": claim.models, "the_paper": claim.paper, "raw_files": claim.authors}
         rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
-    seeds = 0 if data.trained is None else data.trained["pretrain_seed"].nunique()
-    of_one = (
-        " With one pre-training seed, intervals and p speak of the noise of fine-tuning only." if seeds == 1 else ""
-    )
-    caption = f"{CAPTION}{of_one} {captions.wording_of(data.settings).experiment}."
-    folded = {at for at in range(len(rows)) if (at, "verdict") not in reached}
+    is_of_one = data.trained is not None and data.trained["pretrain_seed"].nunique() == 1
     return table_of(
-        rows, caption, "tab:claims", best=reached, folded=frozenset(folded), folded_as=_in_words(len(folded))
+        rows,
+        f"{CAPTION}{OF_ONE if is_of_one else ''} {captions.wording_of(data.settings).experiment}.",
+        "tab:claims",
+        best={(at, "verdict") for at in range(len(rows)) if at not in untested},
+        folded=frozenset(untested),
+        folded_as=f"{len(untested)} claim{'' if len(untested) == 1 else 's'} not tested here, with the reasons",
     )
-
-
-def _in_words(untested: int) -> str:
-    return f"{untested} claim{'' if untested == 1 else 's'} not tested here, with the reasons"
 
 
 def _judged(claim: Claim, data: Collection) -> tuple[str | None, str]:

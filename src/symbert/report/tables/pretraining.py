@@ -64,6 +64,8 @@ def milestones_table(data: Collection) -> Table | None:
     the paper's words, and the checkpoints between which a model first reaches 95 % of the highest final score.
     """
     models, scores = losses_of(data.runs), data.curve
+    if not models and scores is None:
+        return None
     curves: dict[tuple[str, str], tuple[pd.Series, float]] = {}  # the mean over seeds, and the line that it is to reach
     for size, of_size in [] if scores is None else scores.groupby("size", sort=False):
         means, line = mean_curves(of_size)
