@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from symbert.configuration import ReportSettings, settings_from
+from symbert.configuration import ReportSettings, settings_from, training_of
 from symbert.experiment.project import read_chosen
-from symbert.experiment.sweep import Grid, grids_of, report_of_grids, trained_as, variant_of
+from symbert.experiment.sweep import Grid, grids_of, report_of_grids
 from symbert.report.collect import Collection
 from symbert.report.statistics import exits_of
 from symbert.report.tables.pretraining import contrasts_table, grid_exits_table
@@ -46,7 +46,7 @@ def collection_of(name: str) -> Collection:
 
 def _losses(config: dict, grid: Grid, point: dict, frame: pd.DataFrame) -> pd.DataFrame:
     """The runs of a point; each has the exit that runs.csv says."""
-    training = trained_as(config, "encoder", variant_of(config, point))
+    training = training_of(config, "encoder", point)
     wanted = {axis: point[axis] for axis in ("text", "size", "attention")}
     wanted |= {key: getattr(training, key) for key in ("learning_rate", "batch_size", "steps", "evaluate_every")}
     chosen = frame[frame["seed"].isin(grid.seeds) & (frame[[*wanted]] == pd.Series(wanted)).all(axis=1)]

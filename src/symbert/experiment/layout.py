@@ -36,10 +36,11 @@ from symbert.configuration import (
     robustness_of,
     settings_from,
     source_of,
+    training_of,
     values_of,
 )
 from symbert.errors import ConfigError
-from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, trained_as, variant_of
+from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
 from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
@@ -293,7 +294,7 @@ class Experiment:
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""
-        return trained_as(self.config, run.host, run.variant)
+        return training_of(self.config, run.host, dict(run.variant))
 
     def checkpoint(self, run: Run, step: int) -> str:
         """The folder of a checkpoint."""

@@ -236,23 +236,18 @@ def speed_of(experiment: Experiment, run: Run) -> Speed:
     """
     pattern = f"runs/{run.host}/{run.size}-{run.attention}-????????/seed-*/timing.json"
     timings = {file: read_json_or_empty(file) for file in sorted(Path(RESULTS).glob(pattern))}
-    recipe = experiment.config["recipe"]
-    timings = {file: timing for file, timing in timings.items() if timing.get("recipe") == recipe and _is_whole(timing)}
-    if not timings:
+    chosen = [file for file, timing in timings.items() if timing.get("flops_per_second")]  # those with steps
+    measured = {file: timings[file] for file in chosen if timings[file]["recipe"] == experiment.config["recipe"]}
+    if not measured:
         return configured_speed(experiment, SIZES[run.size])
-    newest = max(timings, key=lambda file: str(timings[file].get("until", "")))
-    device = timings[newest]["device"]
+    newest = max(measured, key=lambda file: measured[file]["until"])
+    device = measured[newest]["device"]
     flops = (
-        timing["flops_per_second"] / timing["processes"] / (timing.get("threads", 1) if device == "cpu" else 1)
-        for timing in timings.values()
+        timing["flops_per_second"] / timing["processes"] / (timing["threads"] if device == "cpu" else 1)
+        for timing in measured.values()
         if timing["device"] == device
     )
     return Speed(device != "cpu", median(flops), 0.0, f"{newest.parent} on {device}")
-
-
-def _is_whole(timing: dict[str, Any]) -> bool:
-    numbers = [timing.get(key) for key in ("flops_per_second", "processes")]
-    return bool(timing.get("device")) and all(type(number) in (int, float) and number > 0 for number in numbers)
 
 
 # Tasks and scores.

@@ -14,7 +14,6 @@ from symbert.configuration import (
     SWEPT,
     OwnText,
     PackSettings,
-    PretrainSettings,
     check_training,
     report_of,
     source_of,
@@ -89,12 +88,6 @@ def variant_of(config: Config, point: Config) -> VARIANT:
     return tuple((key, value) for key, value in point.items() if key in SWEPT and value != usual.get(key, ...))
 
 
-def trained_as(config: Config, host: str, variant: VARIANT) -> PretrainSettings:
-    """How a variant is trained."""
-    swept = {key: value for key, value in variant if key in PretrainSettings.__struct_fields__}
-    return training_of(config, host, swept)
-
-
 def packed_as(config: Config, variant: VARIANT) -> Config:
     """How rows are packed for a variant."""
     return config["corpus"]["pack"] | {key: value for key, value in variant if key in PackSettings.__struct_fields__}
@@ -162,4 +155,4 @@ def _check_point(config: Config, point: Config) -> None:
             raise ConfigError(f"config: 'sweep.{key}': the host {host} reads a parallel text; leave one of them out")
         if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
             raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")
-    check_training(config, host, {key: point[key] for key in PretrainSettings.__struct_fields__ if key in point})
+    check_training(config, host, point)
