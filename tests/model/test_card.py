@@ -53,3 +53,8 @@ def test_the_terms_of_oscar_are_said_of_oscar_alone(source):
     card = model_card({**TRAINED, "pretraining": {**FACTS, "corpus_source": source}})
     assert ("Common Crawl" in card) == (source in ("mirror", "hub"))
     assert SOURCES[source].terms in card.split("## Licence")[1] and "MIT" in card
+
+
+def test_the_task_of_another_host_is_a_sentence():
+    card = model_card({**TRAINED, "architectures": ["DecoderModel"], "pretraining": {**FACTS, "model_host": "decoder"}})
+    assert "Trained with seed 7. Decoders predict the next token" in card

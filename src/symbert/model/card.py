@@ -110,9 +110,9 @@ what pre-training adds."""
         lines["validation loss at the last step"] = f"{facts['validation_loss']:.4f} nats per {unit}"
     if host.measure and f"validation_{host.measure}" in facts:
         lines[f"{host.measure.replace('_', ' ')} at the last step"] = f"{facts[f'validation_{host.measure}']:.4f}"
-    task = (
-        f"Pre-trained on masked tokens after arXiv 2406.06366{seed}:" if is_encoder else f"Trained{seed}. {host.task}"
-    )
+    task = f"Trained{seed}. {host.sentence}"
+    if is_encoder:
+        task = f"Pre-trained on masked tokens after arXiv 2406.06366{seed}:"
     return f"{task}\n\n" + "\n".join(f"* {name}: {line}" for name, line in lines.items() if line)
 
 
