@@ -58,6 +58,7 @@ rule build_blocklist:
 rule prepare_part:
     input:
         ancient(EXPERIMENT.reads("results/corpus/parts-{key}/{part}.npy")),
+        text=ancient(EXPERIMENT.reads("{part}")),
     output:
         tokens="results/corpus/parts-{key}/{part}.npy",
         offsets="results/corpus/parts-{key}/{part}.offsets.npy",
@@ -72,7 +73,7 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} prepare-part {input[0]:q} {output.tokens:q}"
+        "python -m symbert --log {log:q} prepare-part {input.text:q} {output.tokens:q}"
         f" {EXPERIMENT.options('prepare-part')}"
 
 

@@ -131,7 +131,7 @@ class Experiment:
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
         self.published: dict[str, PublishedFile] = {}  # that are read, by name
-        self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output
+        self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
@@ -220,7 +220,8 @@ class Experiment:
         chosen = {**filter_of(config), "annotations": annotations_of(config)}
         folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
         read = list(map(located, files.values()))
-        self.inputs_of |= {f"{folder}/{part}.npy": [located(text), *read] for part, text in self.texts.items()}
+        self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
+        self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
         return folder
 
     def _rows_of_variant(self, variant: VARIANT) -> str:

@@ -121,12 +121,14 @@ def _left(*files: str) -> float:
 
 def _read_by(experiment: Experiment, outputs: list[Output]) -> Iterator[Output]:
     """The blocklist, and the published files that come from the hub: to come where a job that is to come reads them."""
-    read = {file: 0.0 for output in outputs for file in experiment.inputs_of.get(output.file, ())}
-    read |= {file: 1.0 for output in outputs if output.left for file in experiment.inputs_of.get(output.file, ())}
+    inputs = experiment.inputs_of  # a part's text is there by the name of the part
+    jobs = [(output, [*inputs.get(output.file, ()), *inputs.get(Path(output.file).stem, ())]) for output in outputs]
+    read = {file: 0.0 for _, files in jobs for file in files}
+    read |= {file: 1.0 for output, files in jobs if output.left for file in files}
     for file in (file for file in read.copy() if file.endswith(".marisa")):
         left = read[file] * _left(file)
         yield Output("corpus", file, left)
-        read |= {name: max(left, read.get(name, 0.0)) for name in experiment.inputs_of[file]}
+        read |= {name: max(left, read.get(name, 0.0)) for name in inputs[file]}
     tasks = [(suite, task) for suite in SUITES.values() for task in suite.tasks.values()]
     rows = {published_split(task, split): task.official_rows[split] for _, task in tasks for split in task.splits}
     for name in (name for name in read if name.startswith(f"{RESULTS}/published/")):
