@@ -11,7 +11,7 @@ from symbert.glue.tasks import GLUE, Layout, Task
 
 @dataclass(frozen=True)
 class Challenge:
-    """What a challenge set asks, of which task's classifier, and how it is scored."""
+    """A challenge set: the task whose classifier it asks, its files, labels and metrics."""
 
     name: str
     task: str

@@ -48,9 +48,9 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     try:
         trained.load_state_dict(load_file(weights))
     except (SafetensorError, RuntimeError) as error:
-        said = " ".join(str(error).split())
+        reason = " ".join(str(error).split())
         raise IntegrityError(
-            f"{weights}: no weights of a classifier of {task.name} ({said}); fine-tune again"
+            f"{weights}: no weights of a classifier of {task.name} ({reason}); fine-tune again"
         ) from None
     has_classes = isinstance(trained, Classifier) and task.num_labels > 1  # a choice of COPA's has one output
     if isinstance(trained, Classifier):

@@ -37,11 +37,11 @@ def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
         yield rows
         return
     published = (row for batch in rows.to_batches(max_chunksize=AT_ONCE) for row in batch.to_pylist())
-    every = iter(globals()[task.form](published))
+    formed_rows = iter(globals()[task.form](published))
     try:
-        while some := list(islice(every, AT_ONCE)):
-            schema = pa.schema([(name, kind) for name, kind in COLUMNS.items() if name in some[0]])
-            yield pa.Table.from_pylist(some, schema)
+        while part := list(islice(formed_rows, AT_ONCE)):
+            schema = pa.schema([(name, kind) for name, kind in COLUMNS.items() if name in part[0]])
+            yield pa.Table.from_pylist(part, schema)
     except DataError as error:
         raise DataError(f"{task.name}: {split}, {error}; get the file again") from None
 

@@ -1,4 +1,4 @@
-"""Scores of predictions, as the suites define them, and those of the best constant prediction; all between -1 and 1.
+"""Scores of predictions, as the suites define them, and scores of the best constant prediction; all between -1 and 1.
 
 A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN. Records
 of scores, and results that a fine-tuning keeps beside them, are JSON with a hash of their content: a flipped bit may
@@ -33,7 +33,7 @@ def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 def macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Mean F1 of the classes that are present or predicted."""
     classes = np.union1d(labels, predictions)
-    return float(np.mean([f1(labels == each, predictions == each) for each in classes]))
+    return float(np.mean([f1(labels == number, predictions == number) for number in classes]))
 
 
 def matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -112,11 +112,11 @@ def scored(task: Task, training: np.ndarray, truth: np.ndarray, predictions: np.
 def majority(task: Task, training: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """The task's metrics when the most frequent training class (for grades: their mean) is always predicted.
 
-    Where one answer of several is chosen, it is that at the place where the right one stands most often. Of equally
-    frequent classes or places it is the one that scores best, so that no constant prediction beats the baseline.
+    Where an answer is chosen of several, it is the answer at the place where the right answer stands most often. Of
+    equally frequent classes or places the best score counts, so that no constant prediction beats the baseline.
     """
-    constants = [measure(task, truth, each) for each in CONSTANTS[task.head](training, truth)]
-    return max(constants, key=lambda scores: sum(scores.values()))
+    scores = [measure(task, truth, constant) for constant in CONSTANTS[task.head](training, truth)]
+    return max(scores, key=lambda scores: sum(scores.values()))
 
 
 def _one_grade(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:

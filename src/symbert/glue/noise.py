@@ -83,8 +83,8 @@ def _mistype(letter: str, choice: int) -> str:
     return _in_case_of(letter, near[choice % len(near)])
 
 
-def _in_case_of(letter: str, other: str) -> str:
-    return other.upper() if letter.isupper() else other
+def _in_case_of(letter: str, drawn: str) -> str:
+    return drawn.upper() if letter.isupper() else drawn
 
 
 def _neighbours() -> dict[str, str]:

@@ -62,7 +62,7 @@ def define_own(settings: Config) -> Config:
 def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
     """Write split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
 
-    Where rows are answers to one question, its columns `group` and `credit` say to which, and what the answer is worth.
+    Where rows are answers to a question, the column `group` is its number and `credit` the worth of the answer.
     Where answers are spans of contexts, it has the columns of `symbert.glue.squad`, and a split of rows held out.
     """
     task, vocabulary = task_named(file.stem), verified(settings["vocabulary"])
@@ -182,9 +182,9 @@ def read_pairs(path: Path, location: str, paradigm: str) -> pa.Table:
     for name in (*SENTENCES, "UID"):
         if name not in table.column_names or table[name].null_count or not pa.types.is_string(table[name].type):
             raise DataError(f"{location}: column '{name}' is absent, no text, or has empty cells; get the file again")
-    others = set(table["UID"].to_pylist()) - {paradigm}
-    if others:
-        raise DataError(f"{location}: has pairs of {sorted(others)[0]}, expected {paradigm}; get the file again")
+    strangers = set(table["UID"].to_pylist()) - {paradigm}
+    if strangers:
+        raise DataError(f"{location}: has pairs of {min(strangers)}, expected {paradigm}; get the file again")
     return table.select(SENTENCES)
 
 
@@ -225,8 +225,8 @@ def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, An
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:
-    """What a prepared file says of itself: task, stand_in, rows, official_rows (by split), partial; or what
-    `prepare_sets` or `prepare_pairs` say. DataError names another file."""
+    """Facts in the metadata of a prepared file: task, stand_in, rows, official_rows (by split), partial; or facts of
+    `prepare_sets` or `prepare_pairs`. DataError names a file without facts."""
     try:
         return json.loads((pq.read_schema(prepared).metadata or {})[FACTS])
     except (pa.ArrowInvalid, KeyError, ValueError):

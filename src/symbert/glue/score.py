@@ -110,14 +110,14 @@ def _records(
 ) -> list[Record]:
     """The records of fine-tunings and seeds: of another request unless forced, or of an interrupted job, or measured.
 
-    One of other weights or rows counts for nothing, as a training that was forced may have given others, and so does
-    one in the precision of another device.
+    A record of other weights or rows counts for nothing, as a forced training may have given other weights; so does a
+    record in the precision of another device.
     """
     known = {}
-    for other in sorted(file.parent.glob("*.json")):
-        if other != file and not _finished(file).exists():
-            for record in read_json(other, [RECORD]):
-                checked(record, str(other), REMEDY)
+    for request in sorted(file.parent.glob("*.json")):
+        if request != file and not _finished(file).exists():
+            for record in read_json(request, [RECORD]):
+                checked(record, str(request), REMEDY)
                 known[record["task"], record["finetune_seed"]] = record
     records = []
     for finetuning in finetunings:
@@ -154,7 +154,7 @@ class Checkpoint:
 
     @property
     def versions(self) -> Record:
-        """Of Python and of what computes."""
+        """Of Python and the packages that compute."""
         return {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]}
 
 
@@ -253,8 +253,8 @@ class Finetuning:
 
     def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
         """Predictions of a model for the splits that it was not trained on."""
-        others = {split: rows for split, rows in self.rows.items() if split != "train"}
-        return {split: predict(model, rows, self.precision) for split, rows in others.items()}
+        scored_rows = {split: rows for split, rows in self.rows.items() if split != "train"}
+        return {split: predict(model, rows, self.precision) for split, rows in scored_rows.items()}
 
     def scores(self, predictions: dict[str, np.ndarray]) -> Record:
         """By score column `metrics`, `details` and `majority`; and whether each prediction is the same.
@@ -330,8 +330,8 @@ def judgement(checkpoint: Checkpoint, data: Path, protocol: Record) -> Record:
     paradigm_of = np.array(pairs["paradigm"].to_pylist())
     counts = {}
     for paradigm in PARADIGMS:
-        each = better[paradigm_of == paradigm]
-        counts[paradigm] = {"pairs": each.size, "right": int((each > 0).sum()), "ties": int((each == 0).sum())}
+        nats = better[paradigm_of == paradigm]
+        counts[paradigm] = {"pairs": nats.size, "right": int((nats > 0).sum()), "ties": int((nats == 0).sum())}
     return {
         **checkpoint.identity,
         "paradigms": counts,
@@ -346,7 +346,7 @@ def judgement(checkpoint: Checkpoint, data: Path, protocol: Record) -> Record:
 
 def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> np.ndarray:
     """By how many nats each good row is likelier than the bad one; 0 of rows with the same ids, whatever rounding."""
-    rows: dict[tuple[int, ...], int] = {}  # each once: pairs of a paradigm share sentences
+    rows: dict[tuple[int, ...], int] = {}  # each row once: pairs of a paradigm share sentences
     places = [[rows.setdefault(tuple(row), len(rows)) for row in side] for side in (good, bad)]
     likelihoods = log_likelihoods(model, list(rows), mask_id)
     return (likelihoods[places[0]] - likelihoods[places[1]]).numpy()

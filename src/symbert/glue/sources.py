@@ -102,8 +102,8 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
     metadata = table.schema.metadata or {}
     for field in expected:
         if field.name not in table.column_names:
-            found = ", ".join(table.column_names)
-            raise DataError(f"{location}: no column '{field.name}', found {found}; get the file again")
+            columns = ", ".join(table.column_names)
+            raise DataError(f"{location}: no column '{field.name}', found {columns}; get the file again")
         kind = table.schema.field(field.name).type
         if not _fits(kind, field.type):
             raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")

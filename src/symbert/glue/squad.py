@@ -46,7 +46,7 @@ COLUMNS = {  # of prepared rows; the last five are read for scores alone, and nu
     "answers": pa.list_(pa.string()),
 }
 
-# What is predicted of a question: its likeliest span in characters of the context, and by how much the logits of that
+# The prediction of a question: its likeliest span in characters of the context, and by how much the logits of that
 # exceed those of no answer. Of a window: its span in tokens, and both sums of logits.
 ANSWER = np.dtype([("start", np.int32), ("end", np.int32), ("margin", np.float64)])
 SPAN = np.dtype([("first", np.int32), ("last", np.int32), ("span", np.float64), ("none", np.float64)])
@@ -54,7 +54,7 @@ SPAN = np.dtype([("first", np.int32), ("last", np.int32), ("span", np.float64), 
 
 @dataclass(frozen=True)
 class Question:
-    """What an answer is compared with: spans of the context that people marked, none where it has no answer."""
+    """The context and the answers that people marked in it, none where the question has no answer."""
 
     context: str
     answers: tuple[str, ...]
@@ -224,7 +224,7 @@ def best_threshold(questions: np.ndarray, answers: np.ndarray) -> float:
     margins = answers["margin"][order]
     texts = texts_of(questions, answers, -np.inf)
     gained = np.array(
-        [f1(text, each.answers) - f1("", each.answers) for text, each in zip(texts, questions, strict=True)]
+        [f1(text, question.answers) - f1("", question.answers) for text, question in zip(texts, questions, strict=True)]
     )
     totals = np.cumsum(gained[order])
     is_last = np.append(margins[:-1] != margins[1:], True)  # equal margins are answered together
@@ -233,7 +233,7 @@ def best_threshold(questions: np.ndarray, answers: np.ndarray) -> float:
 
 
 def texts_of(questions: np.ndarray, answers: np.ndarray, threshold: float) -> list[str]:
-    """What each question is answered with: a span, or the empty text where the margin is below the threshold."""
+    """The answer to each question: a span, or the empty text where the margin is below the threshold."""
     return [
         question.context[answer["start"] : answer["end"]] if answer["margin"] >= threshold else ""
         for question, answer in zip(questions, answers, strict=True)

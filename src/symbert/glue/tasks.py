@@ -370,8 +370,8 @@ def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
     for name in tasks:
         if name in PUBLISHED and (suite := suite_of(PUBLISHED[name]).name) not in ("glue", *suites):
             raise ConfigError(f"config: 'sweep.tasks' has {name}, but 'sweep.suites' lacks {suite}; add it there")
-    others = {name for suite in SUITES.values() if suite.name not in suites for name in suite.tasks}
-    chosen = [name for name in tasks if name not in others]
+    unchosen = {name for suite in SUITES.values() if suite.name not in suites for name in suite.tasks}
+    chosen = [name for name in tasks if name not in unchosen]
     whole = [SUITES[name].tasks for name in suites if name != "glue" and SUITES[name].tasks.keys().isdisjoint(chosen)]
     fine_tuned = [*chosen, *(name for rows in whole for name in rows)]
     if not fine_tuned and any(SUITES[name].tasks for name in suites):

@@ -35,7 +35,7 @@ NEW_LAYERS = ("bert.pooler.", "classifier.", "qa_outputs.")
 
 
 class Head(NamedTuple):
-    """What a model of a task has, learns and predicts: its class, the types of labels and predictions, the mean loss of
+    """The head of a task: the class of its model, the types of labels and predictions, the mean loss of
     examples (of logits `row label`, or `row token 2`), and a prediction for each row from its logits."""
 
     model: type[Classifier | SpanModel]
@@ -118,7 +118,7 @@ class TaskRows:
 
     @property
     def truth(self) -> np.ndarray:
-        """What predictions are compared with: labels or, of rows in groups, records of `label`, `group`, `credit`; of
+        """The truth of predictions: labels or, of rows in groups, records of `label`, `group`, `credit`; of
         contexts, questions."""
         if self.contexts is not None:
             return self.contexts.questions
@@ -262,23 +262,23 @@ def train_used_embeddings(model: nn.Module, rows: TaskRows) -> Iterator[TaskRows
     exactly as if all had been in the optimizer, at less than half its cost.
     """
     embeddings = model.bert.embeddings
-    every = embeddings.word_embeddings
+    whole = embeddings.word_embeddings
     pieces, numbers = rows.input_ids.unique(return_inverse=True)
-    padding = (pieces == every.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
+    padding = (pieces == whole.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
     embeddings.word_embeddings = nn.Embedding.from_pretrained(
-        every.weight.detach()[pieces], freeze=False, padding_idx=padding[0] if padding else None
+        whole.weight.detach()[pieces], freeze=False, padding_idx=padding[0] if padding else None
     )
     try:
         yield replace(rows, input_ids=numbers)
     finally:
-        every.weight.data[pieces] = embeddings.word_embeddings.weight.data
-        embeddings.word_embeddings = every
+        whole.weight.data[pieces] = embeddings.word_embeddings.weight.data
+        embeddings.word_embeddings = whole
 
 
 def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encoder:
-    """What the model's operator needs; `encode` is compiled to one graph for all lengths where that pays.
+    """The encoder of the model's operator; `encode` is compiled to one graph for all lengths where that pays.
 
-    On a CPU it takes longer than it saves; what computes one length at a time is no one graph.
+    On a CPU compiling takes longer than it saves; an encoder of one length at a time is no one graph.
     """
     encoder = encoder_for(model.bert)
     pays = encoder is encode and recipe.compiled and device.type == "cuda"
@@ -287,8 +287,8 @@ def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encode
 
 @torch.inference_mode()
 def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
-    """What is predicted of each row or, where rows have contexts, the answer to each question; DivergedError where a
-    logit is not finite."""
+    """The prediction of each row or, where rows have contexts, the answer to each question; DivergedError where a logit
+    is not finite."""
     model.eval()
     batches = sorted_batches(rows, EVALUATION_BATCH_SIZE)
     outputs = ((index, _finite_logits(model, batch, precision)) for index, batch in batches)
