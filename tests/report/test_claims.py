@@ -19,7 +19,7 @@ from symbert.report.claims import (
     Deviation,
     Finding,
     MissingEvidence,
-    crossing,
+    crossings_of,
     deviation,
     final_scores_of,
     is_ahead,
@@ -138,7 +138,7 @@ def curve(record, write_scores):
 
 
 def crossings(table):
-    return [crossing(table, "base", name) for name in claims.HALVED]
+    return crossings_of(table, "base")
 
 
 def test_a_crossing_is_of_the_line_of_the_highest_final_score(curve):
@@ -150,14 +150,14 @@ def test_a_crossing_is_of_the_line_of_the_highest_final_score(curve):
 
 def test_a_curve_below_the_line_crosses_it_after_its_last_checkpoint_if_ever(curve):
     table = curve({"original": {600: 0.5, 1200: 0.6}, "pairwise": {600: 0.7, 1200: 0.8}})
-    assert crossing(table, "base", "original") == Crossing(1200, None, math.inf)
+    assert crossings(table)[1] == Crossing(1200, None, math.inf)
 
 
 @pytest.mark.parametrize("is_scored", [True, False])
 def test_an_operator_without_checkpoints_has_no_crossing(curve, is_scored):
     table = curve({"original": {600: 0.5}}) if is_scored else None
     with pytest.raises(MissingEvidence, match="^no checkpoints of base-pairwise were scored$"):
-        crossing(table, "base", "pairwise")
+        crossings(table)
 
 
 def without_the_collapsed(table):
@@ -179,7 +179,7 @@ def test_a_collapsed_run_at_the_last_step_leaves_the_line_to_the_others(curve):
     """Without pairwise's the line is 0.95 × 0.7 = 0.665, which original reaches between 600 and 1,200."""
     curves = {"original": {600: 0.5, 1200: 0.68, 1800: 0.7}, "pairwise": {600: 0.6, 1200: 0.72, 1800: 0.74}}
     table = curve(curves, ("pairwise", 1800, 1))
-    assert crossing(table, "base", "original").after is None, "of 0.703 with it, which original ends below"
+    assert crossings(table)[1].after is None, "of 0.703 with it, which original ends below"
     assert without_the_collapsed(table)[1] == (600 / 1200, 1200 / 600)
 
 
@@ -346,9 +346,8 @@ def halved(monkeypatch):
     """What becomes of the claim, by the crossings of both; then by those without each run that collapsed."""
 
     def check(pairwise, original, *others):
-        crossings = {"pairwise": pairwise, "original": original}
         ratios = {f"run {number}": ratio_of(*pair) for number, pair in enumerate(others, start=1)}
-        monkeypatch.setattr(claims, "crossing", lambda curve, size, name: crossings[name])
+        monkeypatch.setattr(claims, "crossings_of", lambda *curve: [pairwise, original])
         monkeypatch.setattr(claims, "ratios_without_collapsed", lambda *curve: ratios)
         return claims.check_half(SimpleNamespace(curve=None), "base")
 

@@ -131,9 +131,10 @@ def saved(data: Collection, size: str, attention: str, kind: str = "parameters")
 
 def final_scores_of(data: Collection, size: str, *attentions: str, columns: tuple[str, ...] = COLUMNS) -> pd.Series:
     """The mean of some score columns (percent) per operator and seed; MissingEvidence names what was not scored."""
-    if data.trained is None:
+    trained = data.trained
+    if trained is None:
         raise MissingEvidence("no scores")
-    scores = data.trained[(data.trained["size"] == size) & data.trained["attention"].isin(attentions)]
+    scores = trained[(trained["size"] == size) & trained["attention"].isin(attentions)]
     _need(set(scores["attention"]), attentions, f"no {size}-{{}} in this experiment")
     _need(set(scores["column"]), columns, "{} is not among the tasks")
     means = glue_scores(scores[scores["column"].isin(columns)]).dropna()
@@ -144,7 +145,8 @@ def final_scores_of(data: Collection, size: str, *attentions: str, columns: tupl
 def lead(data: Collection, size: str, attention: str, columns: tuple[str, ...] = COLUMNS) -> Comparison:
     """How much higher than `original` an operator scores in the mean of some score columns."""
     final_scores_of(data, size, "original", attention, columns=columns)  # or it says what is missing
-    scores = data.trained[(data.trained["size"] == size) & data.trained["column"].isin(columns)]
+    trained = data.trained
+    scores = trained[(trained["size"] == size) & trained["column"].isin(columns)]
     return lead_in(glue_scores(scores).dropna(), size, attention)
 
 
@@ -284,15 +286,15 @@ def check_deviations(data: Collection, size: str) -> Finding:
     return Finding(listed("{:.2f}", (each.value for each in (*variants, original))), are_all(below))
 
 
-def crossing(curve: pd.DataFrame | None, size: str, attention: str) -> Crossing:
-    """Where an operator first reaches 95 % of the highest final score among those on the curve of this size.
+def crossings_of(curve: pd.DataFrame | None, size: str) -> list[Crossing]:
+    """Where pairwise and original first reach 95 % of the highest final score among operators, on the curve of a size.
 
     One that does not reach it would need more than its last step: `step` is infinite, `after` None.
     """
     means, line = ({}, None) if curve is None else mean_curves(curve)
-    _need(means, [attention], f"no checkpoints of {size}-{{}} were scored")
-    steps, scores = list(means[attention].index), list(means[attention])
-    return first_crossing(steps, scores, line) or Crossing(int(steps[-1]), None, math.inf)
+    _need(means, HALVED, f"no checkpoints of {size}-{{}} were scored")
+    curves = [(list(means[name].index), list(means[name])) for name in HALVED]
+    return [first_crossing(*scores, line) or Crossing(int(scores[0][-1]), None, math.inf) for scores in curves]
 
 
 def ratio_of(first: Crossing, second: Crossing) -> Interval:
@@ -312,7 +314,7 @@ def ratios_without_collapsed(curve: pd.DataFrame, size: str) -> dict[str, Interv
     for run in constant[RUN].drop_duplicates().to_dict("records"):
         others = curve[(curve[RUN] != pd.Series(run)).any(axis=1)]
         try:
-            ratio = ratio_of(*(crossing(others, size, attention) for attention in HALVED))
+            ratio = ratio_of(*crossings_of(others, size))
         except MissingEvidence:
             ratio = Interval(0, math.inf)
         ratios[COLLAPSED.format(**run)] = ratio
@@ -349,7 +351,7 @@ def check_half(data: Collection, size: str) -> Finding:
         return True if ratio.high <= HALF else False if ratio.low >= HALF else None
 
     curve = None if data.curve is None else data.curve[data.curve["size"] == size]
-    crossings = [crossing(curve, size, name) for name in HALVED]
+    crossings = crossings_of(curve, size)
     ratio, others = ratio_of(*crossings), ratios_without_collapsed(curve, size)
     changed = [f"; {_span(other)} without {run}" for run, other in others.items() if other != ratio]
     ours, holds = f"{in_steps(*crossings)}{''.join(changed)}", is_half(ratio)
