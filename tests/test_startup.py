@@ -10,15 +10,15 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
 
 HEAVY = {
-    *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),
+    *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy.stats", "sklearn"),
     *("snakemake", "tokenizers", "torch", "torch._dynamo", "transformers", "yaml"),
 }
 # What commands may import, in groups that share a process each, the lightest first.
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
 MIRROR = LIGHT | {"huggingface_hub"}
-REPORT = LIGHT | {"jinja2", "pandas"}
+REPORT = LIGHT | {"jinja2", "matplotlib", "pandas"}
 TRAINING = LIGHT | {"torch"}
-PROBING = TRAINING | {"pandas", "scipy"}
+PROBING = TRAINING | {"pandas", "scipy.stats"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
 PROCESSES = ([LIGHT, MIRROR], [REPORT], [TRAINING, PROBING, MODEL])
 
