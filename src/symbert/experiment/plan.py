@@ -374,7 +374,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         f"  fine-tuning  {steps:,} optimizer steps per seed and checkpoint",
         f"  corpus       {_tokens_in_words(experiment)}",
         "  disk         at its most; raw parts are removed once they are read, unless corpus.keep_raw is set",
-        "  download     without UT1's and OSCAR's lists and the model of perplexity, whose sizes are not known beforehand",
+        "  download     without the lists of UT1 and OSCAR and the model of perplexity, whose sizes are not known",
     ]
 
 
