@@ -14,10 +14,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from symbert.report import captions, order, published
-from symbert.report.collect import Collection
+from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS, SHARED_PAPER
-from symbert.report.runs import losses_of
 from symbert.report.statistics import (
     CONFIDENCE,
     FEWEST,

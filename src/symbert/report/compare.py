@@ -13,10 +13,9 @@ from symbert.report import captions
 from symbert.report.collect import read_record
 from symbert.report.formats import Table, best_of, decimal_of, heading, to_markdown, write_table
 from symbert.report.formats import table_of as table_of_rows
-from symbert.report.imported import length_of, parted, read_tidy
-from symbert.report.scores import REMEDY, REQUIRED, read_records, read_scores, table_of
 from symbert.report.statistics import Comparison, compared, corrected, seed_scores
 from symbert.report.tables.scores import model_lines
+from symbert.report.tidy import length_of, parted, read_scores
 
 METHODS = (
     "Scores in percent: means over fine-tuning seeds, or over pre-training seeds where there are several; std is the "
@@ -30,7 +29,7 @@ METHODS = (
 
 @dataclass(frozen=True)
 class Source:
-    """The final scores of a folder or file, a table of `symbert.report.scores`, and what is said of them."""
+    """The final scores of a folder or file, a table of a collection, and what is said of them."""
 
     path: Path
     scores: pd.DataFrame
@@ -115,22 +114,27 @@ def _cells(one: Comparison | None) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Source:
-    """The final scores of an experiment, an import, or a csv file; MissingInputError where there are none."""
+    """The final scores on GLUE and the user's own tasks of a report or a csv file; MissingInputError where there are
+    none."""
     if path.is_file() or path.suffix == ".csv":
-        records = read_tidy(path)
-        length, _ = length_of(record["step"] for record in records)
-        return Source(path, table_of(parted(records, length)[0]), "others' scores")
+        scores = read_scores(path)
+        length, _ = length_of(scores["step"])
+        return Source(path, of_glue(parted(scores, length)[0]), "others' scores")
     folder, record = read_record(path)
     settings = settings_from(record["report"], ReportSettings, f"{folder}/experiment.json: 'report'")
     for name, definition in record["configuration"]["tasks"].items():
         tasks.define(name, definition)
-    files = [file for file in record["inputs"]["scores"]["glue"] if file.is_file()]  # those that there are by now
-    seeds = {record["finetune_seed"] for file in files for record in read_records(file, "score", REQUIRED, REMEDY)}
-    if not seeds:
-        raise MissingInputError(f"{folder}: no scores of step {settings.steps}; run its fine-tuning first")
-    scores = read_scores(files, settings.tasks, sorted(seeds), settings.settings_hash, allow_missing=True)
+    file = folder / "report/data/scores.csv"
+    scores = of_glue(read_scores(file)) if file.is_file() else None
+    if scores is None or settings.steps not in set(scores["step"]):
+        raise MissingInputError(f"{folder}: no report with scores of step {settings.steps}; run it to its end first")
     final = scores[scores["step"] == settings.steps]
     return Source(folder, final, _words(settings, final))
+
+
+def of_glue(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores on GLUE and the user's own tasks."""
+    return scores[scores["task"].isin([*tasks.GLUE, *tasks.OWN])]
 
 
 def _words(settings: ReportSettings, scores: pd.DataFrame) -> str:

@@ -11,6 +11,7 @@ from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Exhibit, Made
 from symbert.report.formats import Table, write_table
 from symbert.report.page import Written, write_page
 from symbert.report.style import house_style, write_plot
+from symbert.report.tidy import tables_of, write_csv
 
 FORMATS = {  # of the files of each kind; the first is on the page
     "tables": ("html", "csv", "md", "tex"),
@@ -33,8 +34,10 @@ def report(folder: Path, /, paper: bool = False) -> None:
         define_own(record["configuration"])
     data, output = collect(record), folder / "report"
     written = write_exhibits(data, output)
-    surplus = [file for kind in FORMATS for file in output.glob(f"{kind}/*")]
-    for file in {*surplus, *output.glob("experiment-*.json")}.difference(*(each.files for each in written)):
+    tables = [file for name, rows in tables_of(data).items() for file in write_csv(output / f"data/{name}.csv", rows)]
+    surplus = {file for kind in (*FORMATS, "data") for file in output.glob(f"{kind}/*")}
+    surplus |= {*output.glob("experiment-*.json")}
+    for file in surplus.difference(tables, *(exhibit.files for exhibit in written)):
         file.unlink()  # of an earlier configuration
     write_page(output, data.settings, written)
     copy_file(folder / "experiment.json", output / f"experiment-{record['key']}.json")

@@ -59,7 +59,7 @@ WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside
 def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
     """The scores at the last step, and at step 0 those of models without pre-training, where there are any.
 
-    `scores` is a table of `symbert.report.scores`. MissingInputError when they do not end at `steps`.
+    `scores` is a table of scores of a collection. MissingInputError when they do not end at `steps`.
     """
     last = int(scores["step"].max()) if len(scores) else 0
     if last != steps:
@@ -71,7 +71,7 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns. Of a table of
     another suite's scores: its score, the mean of its tasks.
 
-    `scores` is a table of `symbert.report.scores`. The paper averages nine columns, MNLI's two as two;
+    `scores` is a table of scores of a collection. The paper averages nine columns, MNLI's two as two;
     a column outside them (wnli, the user's own) is left out. NaN for a seed that lacks a column of the others.
     """
     counted = scores[scores["column"].isin(COUNTED)]

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import pandas as pd
 
 from symbert.report import captions, order
-from symbert.report.collect import Collection, SuiteScores
+from symbert.report.collect import Collection, SuiteScores, losses_of
 from symbert.report.formats import heading, two_decimals
-from symbert.report.runs import losses_of
 from symbert.report.statistics import (
     FEWEST,
     FEWEST_EXITS,

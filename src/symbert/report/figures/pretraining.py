@@ -11,8 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from symbert.configuration import ReportSettings
 from symbert.hosts import HOSTS
 from symbert.report import captions, published, style
-from symbert.report.collect import Collection
-from symbert.report.runs import losses_of
+from symbert.report.collect import Collection, losses_of
 from symbert.report.statistics import FEWEST, exits_of
 from symbert.report.style import PANEL, ROW, Entry, Look, Plot
 from symbert.report.tables.pretraining import place_of

@@ -8,10 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from symbert.report import captions, order, statistics, style
-from symbert.report.collect import Collection
+from symbert.report.collect import DOMAIN, Collection, level_name, majority_of
 from symbert.report.formats import heading
-from symbert.report.robustness import DOMAIN, level_name
-from symbert.report.scores import majority_of
 from symbert.report.style import PANEL, ROW, Entry, Look, Plot
 from symbert.report.tables.robustness import (
     baseline_scores,

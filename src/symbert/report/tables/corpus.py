@@ -14,9 +14,8 @@ from symbert.corpus.filters import REASONS, are_few, kept_in_words
 from symbert.files import hash_of
 from symbert.provenance import PROJECT, commit_of
 from symbert.report import captions, published
-from symbert.report.collect import Collection
+from symbert.report.collect import Collection, PretrainedRun
 from symbert.report.formats import Table, decimal_of, frame_of, heading, table_of
-from symbert.report.machines import PretrainedRun, hours_of
 
 Row = dict[str, Any]
 
@@ -247,13 +246,12 @@ def runs_table(data: Collection) -> Table:
 
 
 def _run_row(run: PretrainedRun) -> Row:
-    wall, on_gpus = hours_of(run.sessions)
-    has_all_sessions = len(run.sessions) == run.facts.get("sessions", 1)
+    wall, on_gpus = run.hours or (None, None)
     return {
         "run": str(run.run),
         "sessions": run.facts.get("sessions"),
-        "wall_hours": decimal_of(wall, 3) if has_all_sessions else None,
-        "gpu_hours": decimal_of(on_gpus, 3) if has_all_sessions else None,
+        "wall_hours": decimal_of(wall, 3),
+        "gpu_hours": decimal_of(on_gpus, 3),
         **{key: run.facts_of(key) for key in ("device", "processor")},
         **{key: run.facts.get(key) for key in ("settings_hash", "corpus_hash")},
         **{key: run.facts_of(key) for key in ("processes", "threads", "precision", "recipe", "versions")},

@@ -7,11 +7,8 @@ import pandas as pd
 
 from symbert.operators import OPERATORS
 from symbert.report import captions, order, published
-from symbert.report.anatomy import MEASURES, MODEL
-from symbert.report.collect import Collection
+from symbert.report.collect import HEAD, MEASURES, SPEEDS, Collection, losses_of
 from symbert.report.formats import Table, decimal_of, table_of
-from symbert.report.runs import losses_of
-from symbert.report.speeds import SHOWN
 from symbert.report.statistics import spread
 
 
@@ -122,7 +119,7 @@ def training_table(data: Collection) -> Table | None:
                 "validation_loss": decimal_of(loss.mean, 3),
                 **({"std": decimal_of(loss.deviation, 3)} if seeds > 1 else {}),
                 **{name: decimal_of(mean, 3) for name, mean in starts.loc[size, attention].items()},
-                **{name: speed.get(name) for name in SHOWN},
+                **{name: speed.get(name) for name in SPEEDS},
                 "tokens_per_second": decimal_of(speed.get("tokens_per_second"), 0),
             }
         )
@@ -166,7 +163,7 @@ def anatomy_table(data: Collection) -> Table | None:
     heads = data.anatomy
     if heads is None:
         return None
-    layer = [column for column in MODEL if column != "pretrain_seed"]
+    layer = [column for column in HEAD if column != "pretrain_seed"]
     means = heads.groupby(layer, sort=False)[MEASURES].mean()
     means = means.astype(object).map(lambda value: decimal_of(value, 3)).reset_index()
     last = means[means["step"] == means.groupby("size")["step"].transform("max")]

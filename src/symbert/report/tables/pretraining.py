@@ -9,10 +9,9 @@ from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
 from symbert.hosts import HOSTS
 from symbert.report import captions, published
-from symbert.report.collect import Collection
+from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Rounded, Table, decimal_of, frame_of, table_of
 from symbert.report.order import model_rank
-from symbert.report.runs import losses_of
 from symbert.report.statistics import (
     EQUIVALENT,
     FEWEST,

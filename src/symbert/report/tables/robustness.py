@@ -5,9 +5,8 @@ from typing import Any
 import pandas as pd
 
 from symbert.report import captions, published
-from symbert.report.collect import Collection
+from symbert.report.collect import CELL, DOMAIN, KINDS, NOISE, Collection, level_name
 from symbert.report.formats import DAGGER, Table, best_of, table_of
-from symbert.report.robustness import CELL, DOMAIN, KINDS, NOISE, level_name
 from symbert.report.statistics import SEEDS, glue_scores, is_inferred_from, spread
 from symbert.report.tables.scores import MAJORITY
 

@@ -11,10 +11,8 @@ from symbert.configuration import ReportSettings
 from symbert.glue.blimp import PAIRS_OF_PARADIGM
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
 from symbert.report import captions, published
-from symbert.report.blimp import CHECKPOINT
-from symbert.report.collect import Collection
+from symbert.report.collect import JUDGED, Collection, majority_of
 from symbert.report.formats import DAGGER, Table, best_of, table_of
-from symbert.report.scores import majority_of
 from symbert.report.statistics import (
     COUNTED,
     SEEDS,
@@ -304,7 +302,7 @@ def blimp_table(data: Collection) -> Table | None:
 
 def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
     """A row per checkpoint: `accuracy`, the mean over paradigms, and that of each phenomenon."""
-    checkpoint = ["host", *CHECKPOINT]
+    checkpoint = ["host", *JUDGED]
     models = judgements.groupby(checkpoint, sort=False)["accuracy"].mean().to_frame()
     phenomena = judgements.groupby([*checkpoint, "phenomenon"], sort=False)["accuracy"].mean()
     return models.join(phenomena.unstack(sort=False))

@@ -1,0 +1,275 @@
+"""The tidy tables of a report as csv files, report/data/: a row per score, loss, run, set, paradigm and part.
+
+The files of scores and losses are also what `import-scores` and `compare` read; docs/report.md has their columns.
+"""
+
+import csv
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+import msgspec
+import pandas as pd
+
+from symbert.declared import mistake_in, suggestion
+from symbert.errors import DataError, UsageError
+from symbert.files import publish, reading
+from symbert.glue.tasks import OWN, PUBLISHED, Task
+from symbert.report import order
+from symbert.report.published import TRAINING
+
+Record = dict[str, Any]
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
+Number = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The columns of a csv of scores; an empty cell is the default."""
+
+    size: Name = ""
+    attention: Name  # an operator here, or any name of a model
+    pretrain_seed: Number = 1
+    step: Number | None = None  # of a checkpoint, 0 without pre-training; none: the end of pre-training
+    task: str  # a score column: of MNLI there are two
+    finetune_seed: Number
+    metric: str = ""  # one of those whose mean is the score of the task; none: the value is the score
+    value: float  # from -1 to 1
+    rows: Count | None = None  # that were scored; none: not known
+    majority: float | None = None  # the baseline that predicts the most frequent class, where it is known
+    partial: bool = False  # whether other rows were scored than the suite has
+    stand_in: bool = False  # whether the task stands in for that of its name
+    constant_prediction: bool | None = None  # whether one class is predicted throughout; none: not known
+
+
+class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The columns of a csv of validation losses."""
+
+    host: str = "encoder"
+    size: Name
+    attention: Name
+    pretrain_seed: Number = 1
+    step: Count
+    loss: float  # nats per target
+
+
+def write_csv(file: Path, rows: Iterable[Record]) -> list[Path]:
+    """Write rows with the names of their columns; nothing without rows. Numbers are in full precision."""
+    rows = list(rows)
+    if not rows:
+        return []
+    with publish(file) as temporary, open(temporary, "w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    return [file]
+
+
+def _cell(value: Any) -> Any:
+    """Yes and no as JSON has them, and an empty cell for what is not known."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+def tables_of(data: Any) -> dict[str, Iterable[Record]]:
+    """The rows of the tidy tables of a collection by the names of their files."""
+    scores: dict[tuple, Record] = {}
+    for table in (table for suite in data.suites.values() for table in (suite.scores, suite.curve)):
+        for row in [] if table is None else rows_of_scores(table):
+            scores.setdefault(tuple(row.values())[:7], row)  # the last checkpoint stands in both
+    losses = data.runs[["size", "attention", "pretrain_seed", "step", "loss"]].to_dict("records")
+    sets = [] if data.robustness is None else data.robustness.drop(columns="metrics").to_dict("records")
+    return {
+        "scores": scores.values(),
+        "losses": losses,
+        "runs": map(row_of_run, data.machines),
+        "robustness": sets,
+        "pairs": [] if data.blimp is None else data.blimp.to_dict("records"),
+        "corpus": map(row_of_part, data.parts),
+    }
+
+
+def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
+    """A row per score, and per metric behind it."""
+    for row in scores.to_dict("records"):
+        cell = {key: row[key] for key in ("size", "attention", "pretrain_seed", "step")}
+        cell |= {"task": row["column"], "finetune_seed": row["finetune_seed"]}
+        facts = {key: row[key] for key in ("majority", "partial", "stand_in", "constant_prediction")}
+        for metric, value in {"": row["score"], **(row["details"] or {})}.items():
+            yield {**cell, "metric": metric, "value": value, **facts}
+
+
+def row_of_run(run: Any) -> Record:
+    """A run, how long it took, and on what."""
+    wall, on_gpus = run.hours or (None, None)
+    facts = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
+    machine = ("device", "processor", "processes", "threads", "precision", "recipe", "commit", "versions")
+    return {
+        "host": run.run.host,
+        **{key: getattr(run.run, key) for key in ("size", "attention", "pretrain_seed")},
+        **{key: run.facts.get(key) for key in facts},
+        **{"wall_hours": wall, "gpu_hours": on_gpus},
+        **{key: run.facts_of(key) for key in machine},
+    }
+
+
+def row_of_part(part: Record) -> Record:
+    """A part of the corpus: documents and characters read, dropped by reason, and kept; words and tokens."""
+    counts, tokens = part["counts"], part["record"]
+    return {
+        **{key: counts[key] for key in ("part", "read", "bad", "kept", "without_url")},
+        **{f"dropped_{reason}": count for reason, count in counts["dropped"].items()},
+        "characters_read": counts["characters"]["read"],
+        "characters_kept": counts["characters"]["kept"],
+        **{f"characters_dropped_{reason}": count for reason, count in counts["characters"]["dropped"].items()},
+        **{key: tokens[key] for key in ("words", "tokens")},
+    }
+
+
+def read_scores(file: Path) -> pd.DataFrame:
+    """The scores in a csv file as a collection has them, by model, step, task and seed; the step of final ones is NaN.
+
+    DataError names the file and the line of a cell that is no score, of an unknown task, of a metric that does not
+    count for it, and of a second score of one cell; and a score of which a metric is missing.
+    """
+    tasks = [*PUBLISHED.values(), *OWN.values()]
+    columns = {column: task for task in tasks for column in task.scores.values()}
+    cells: dict[tuple, dict[str, tuple[str, Score]]] = {}
+    for place, row in read_rows(file, Score):
+        if not -1 <= row.value <= 1:
+            raise DataError(f"{place}: value is {row.value}, expected -1 to 1; divide percentages by 100")
+        if row.task not in columns:
+            raise DataError(f"{place}: unknown task '{row.task}'; choose from {', '.join(columns)}")
+        step = math.nan if row.step is None else row.step
+        cell = (row.size, row.attention, row.pretrain_seed, step, row.finetune_seed, row.task)
+        metrics = cells.setdefault(tuple(map(str, cell)), {})
+        if row.metric in metrics:
+            first, _ = metrics[row.metric]
+            raise DataError(f"{place}: a second score of the cell in {first.rpartition(':')[2]}; keep one of them")
+        metrics[row.metric] = (place, row)
+    if not cells:
+        raise DataError(f"{file}: no score in it; give a row for each")
+    rows = [_score_of(columns[column], metrics) for (*_, column), metrics in cells.items()]
+    rows.sort(
+        key=lambda row: (
+            *order.model_rank(row["size"], row["attention"]),
+            row["pretrain_seed"],
+            row["step"] if row["step"] == row["step"] else math.inf,
+            list(columns).index(row["column"]),
+            row["finetune_seed"],
+        )
+    )
+    return pd.DataFrame(rows)
+
+
+def _score_of(task: Task, metrics: dict[str, tuple[str, Score]]) -> Record:
+    """The row of a score column, from its rows by metric."""
+    values = {metric: row.value for metric, (_, row) in metrics.items()}
+    place, row = next(iter(metrics.values()))
+    if "" not in values:
+        counted = " and ".join(task.metrics)
+        for metric in values:
+            if metric not in task.metrics:
+                raise DataError(
+                    f"{metrics[metric][0]}: {metric} does not count for {row.task}; leave it out, and give {counted}"
+                )
+        for metric in task.metrics:
+            if metric not in values:
+                raise DataError(f"{place}: {row.task} lacks {metric}; add it, or leave the column 'metric' empty")
+    details = {metric: value for metric, value in values.items() if metric}
+    constant = row.constant_prediction
+    if constant is None and task.metrics == ("matthews",) and "matthews" in details:
+        constant = details["matthews"] == 0  # of all metrics only Matthews' tells it
+    split = next(split for split, column in task.scores.items() if column == row.task)
+    return {
+        **{key: getattr(row, key) for key in ("size", "attention", "pretrain_seed")},
+        "step": math.nan if row.step is None else row.step,
+        "task": task.name,
+        "finetune_seed": row.finetune_seed,
+        "partial": row.partial or (row.rows or 0) not in (0, task.official_rows.get(split, row.rows)),
+        "stand_in": row.stand_in,
+        "constant_prediction": constant,
+        **dict.fromkeys(("checkpoint_sha256", "data_sha256", "precision", "attention_dropout")),
+        "column": row.task,
+        "score": values.get("", fmean(details.values()) if details else 0.0),
+        "details": details,
+        "majority": math.nan if row.majority is None else row.majority,
+    }
+
+
+def read_losses(file: Path) -> pd.DataFrame:
+    """The validation losses of the encoders in a csv file as a collection has them; DataError names the line of a
+    second loss of one step."""
+    rows: dict[tuple, Record] = {}
+    for place, row in read_rows(file, Loss):
+        cell = (row.host, row.size, row.attention, row.pretrain_seed, row.step)
+        if not 0 <= row.loss < math.inf:
+            raise DataError(f"{place}: loss is {row.loss}, expected a number from 0 on")
+        if cell in rows:
+            raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
+        rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}
+    encoders = [row for row in rows.values() if row.pop("host") == "encoder"]
+    encoders.sort(key=lambda row: (*order.model_rank(row["size"], row["attention"]), row["pretrain_seed"], row["step"]))
+    return pd.DataFrame(encoders)
+
+
+def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+    """The place of each row of a csv file, as 'scores.csv:line 7', and its cells as `kind` declares them."""
+    fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
+    if file.is_dir():
+        raise DataError(f"{file}: a folder; give a csv file, into which scripts in tools/ convert folders")
+    try:
+        with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
+            table = csv.DictReader(lines, strict=True)
+            columns = table.fieldnames or []
+            if any(column.startswith("glue_score") for column in columns):
+                raise DataError(
+                    f"{file}: a column for each task, as tables of a report have; give a row for each score"
+                )
+            for column in (*columns, *(name for name, is_required in fields.items() if is_required)):
+                if column not in fields:
+                    raise DataError(f"{file}: unknown column '{column}'{suggestion(column, fields)}")
+                if columns.count(column) != 1:
+                    raise DataError(f"{file}: {columns.count(column) or 'no'} columns '{column}', expected one")
+            for row in table:
+                place = f"{file}:line {table.line_num}"
+                if None in row or None in row.values():
+                    raise DataError(f"{place}: not {len(columns)} cells, as the header has; write it as csv")
+                cells = {column: cell.strip() for column, cell in row.items() if cell.strip()}
+                try:
+                    yield place, msgspec.convert(cells, kind, strict=False)
+                except msgspec.ValidationError:
+                    raise DataError(f"{place}: {mistake_in(cells, kind, strict=False)}") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
+
+
+def length_of(steps: Iterable[float], given: int | None = None) -> tuple[int, str]:
+    """The steps of pre-training, and how they are known."""
+    last = int(max((step for step in steps if step == step), default=0))
+    if given is None:
+        return (last, "the last step") if last else (TRAINING[0], "the paper")
+    if given < (last or 1):
+        raise UsageError(f"--steps is {given}, expected at least {last or 1}, the last step")
+    return given, "the command"
+
+
+def parted(scores: pd.DataFrame, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The scores of the comparison, at the last step, and those over checkpoints.
+
+    A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
+    """
+    model = pd.Series(list(zip(scores["size"], scores["attention"], strict=True)), index=scores.index, dtype=object)
+    is_final, at_end = scores["step"].isna(), scores["step"] == steps
+    of_final = is_final | (at_end & ~model.isin(model[is_final]))
+    if lacking := [name for name in dict.fromkeys(model) if name not in set(model[of_final])]:
+        names = ", ".join(sorted("-".join(filter(None, name)) for name in lacking))
+        raise UsageError(
+            f"scores: no run of {names} is at the last step, {steps}; add it, or leave out the step of its final runs"
+        )
+    final = scores[of_final].assign(step=steps)
+    return final, scores[~is_final].astype({"step": int})
