@@ -8,7 +8,7 @@ from symbert.files import read_json, write_json
 from symbert.paths import Run
 from symbert.pretrain import speeds
 from symbert.pretrain.train import Trainer
-from symbert.report.speeds import read_speeds
+from symbert.report.collect import read_speeds
 
 OPERATORS = ["original", "symmetric", "pairwise"]
 

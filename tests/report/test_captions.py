@@ -14,7 +14,7 @@ from symbert.report.captions import (
     is_the_papers,
     wording_of,
 )
-from symbert.report.scores import read_scores
+from symbert.report.collect import read_scores
 
 NO_SCIENCE = ("evaluate_every", "save_every", *Execution.__struct_fields__)  # how often, and how it is computed
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from csv_rows import read
-from report.written import write_exhibit
+from report.written import read_runs, write_exhibit
 from symbert.report import claims
 from symbert.report.claims import (
     Deviation,
@@ -29,10 +29,8 @@ from symbert.report.claims import (
     ratios_without_collapsed,
     saved,
 )
+from symbert.report.collect import read_scores, read_speeds
 from symbert.report.imported import import_scores
-from symbert.report.runs import read_runs
-from symbert.report.scores import read_scores
-from symbert.report.speeds import read_speeds
 from symbert.report.statistics import Comparison, Crossing, Exits, Interval, spread
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]

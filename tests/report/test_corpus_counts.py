@@ -5,7 +5,7 @@ import json
 import pytest
 
 from symbert.errors import DataError
-from symbert.report.corpus_counts import COUNTS, RECORD, read_parts
+from symbert.report.collect import COUNTS, TOKENS, read_parts
 
 
 def test_parts_come_in_natural_order(corpus_files):
@@ -17,26 +17,26 @@ def test_parts_come_in_natural_order(corpus_files):
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"part": {"kept": 999}}, r"read 1009 is not kept 999 \+ bad 2 \+"),
+        ({"part": {"kept": 999}}, r"documents read are not kept \+ dropped \+ bad"),
         (
             {"part": {"characters": {"read": 7, "kept": 4, "dropped": {"quality_warning": 2}}}},
-            r"characters read 7 is not kept 4 \+ bad 0 \+ dropped 2",
+            "characters read are not kept",
         ),
         ({"record": {"documents": 998}}, "998 documents have tokens, but 1000 were kept"),
     ],
 )
 def test_a_part_that_does_not_add_up_is_named(corpus_files, changes, problem):
-    with pytest.raises(DataError, match=rf"en_meta_part_4\.json: part en_meta_part_4: {problem}"):
+    with pytest.raises(DataError, match=rf"en_meta_part_4\.json: {problem}"):
         read_parts(corpus_files(4, **changes))
 
 
 def test_a_part_given_twice_is_refused(corpus_files):
     files = corpus_files(1, 2)
-    with pytest.raises(DataError, match="part en_meta_part_1 is there twice"):
+    with pytest.raises(DataError, match="duplicate: en_meta_part_1"):
         read_parts([*files, files[0]])
 
 
-@pytest.mark.parametrize(("half", "key"), [*(("counts", key) for key in COUNTS), *(("record", key) for key in RECORD)])
+@pytest.mark.parametrize(("half", "key"), [*(("counts", key) for key in COUNTS), *(("record", key) for key in TOKENS)])
 def test_parts_that_lack_a_key_are_refused(corpus_files, half, key):
     (file,) = corpus_files(1)
     content = json.loads(file.read_text())

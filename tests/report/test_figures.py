@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
 from legibility import assert_legible
-from report.written import collected, write_exhibit
+from report.written import collected, read_runs, write_exhibit
 from symbert.errors import ConfigError
 from symbert.operators import OPERATORS, Description, Operator
 from symbert.report import published
+from symbert.report.collect import losses_of, read_scores
 from symbert.report.figures.pretraining import loss_figure
 from symbert.report.figures.scores import checkpoints_figure
-from symbert.report.runs import losses_of, read_runs
-from symbert.report.scores import read_scores
 from symbert.report.statistics import Exits, curves_of, exits_of
 from symbert.report.style import Plot, draw_survival, house_style, looks_of, write_plot
 

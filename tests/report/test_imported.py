@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 from csv_rows import read_shown
 from legibility import assert_legible
-from report.written import write_exhibit
+from report.written import read_runs, write_exhibit
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.glue.tasks import GLUE
 from symbert.report import published
-from symbert.report.collect import collect, read_record
+from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures.pretraining import PRINTED_ENTRY, loss_figures
 from symbert.report.figures.scores import checkpoints_figure
 from symbert.report.imported import import_scores, read_tidy
-from symbert.report.runs import losses_of, read_runs
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style
 from symbert.report.summary import summary

@@ -19,7 +19,7 @@ from scipy import stats
 
 from symbert.errors import MissingInputError
 from symbert.report import published
-from symbert.report.scores import read_scores
+from symbert.report.collect import read_scores
 from symbert.report.statistics import (
     ARRANGEMENTS,
     Crossing,

@@ -1,16 +1,28 @@
 """Collections and exhibits from the data that a test gives."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pandas as pd
+
 from symbert.configuration import ReportSettings
 from symbert.glue.tasks import SUITES
-from symbert.report.collect import Collection, read_inputs
+from symbert.paths import Run
+from symbert.report.collect import (
+    RUN,
+    Collection,
+    PretrainedRun,
+    checked_runs,
+    pretrained,
+    read_inputs,
+    read_run,
+    runs_of,
+)
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Table, write_table
-from symbert.report.machines import read_pretrained
 from symbert.report.style import write_plot
 
 INPUTS = {"hosts": "runs_of_others"}
@@ -31,12 +43,22 @@ def collected(settings: ReportSettings | None = None, suite: str = "glue", **giv
     seeds = {name: fields_given.pop(name, ()) for name in SEEDS}
     runs = [folder for name in ("runs", "runs_of_others") for folder in inputs.get(name, [])]
     if runs and all((folder / "timing.json").exists() for folder in runs):
-        fields_given["machines"] = read_pretrained(runs)
+        fields_given["machines"] = [pretrained(read_run(folder)) for folder in runs]
     if settings is None:
         return Collection(**fields_given)
-    with mock.patch("symbert.report.collect.read_pretrained", return_value=[]):
+    with mock.patch("symbert.report.collect.pretrained", _without_sessions):
         data = read_inputs(settings, inputs, **seeds)
     return replace(data, **fields_given)
+
+
+def _without_sessions(run: dict[str, Any]) -> PretrainedRun:
+    return PretrainedRun(Run(*(run[key] for key in RUN), run["host"]), run["done"], [])
+
+
+def read_runs(folders: list[Path], steps: int, wanted: Iterable[tuple] = ()) -> pd.DataFrame:
+    """The losses of encoders in folders, all of so many steps."""
+    wanted = [("encoder", *run) for run in wanted]
+    return runs_of(checked_runs([read_run(folder) for folder in folders], {"encoder": steps}, wanted))
 
 
 def _is_empty(value: Any) -> bool:

@@ -323,7 +323,8 @@ def name_of(row: Mapping[str, Any]) -> str:
     path += [f"step-{row['step']}"] if "step" in row else []
     path += [row["task"]] if "task" in row else []
     words = [f"finetune_seed {row['finetune_seed']}"] if "finetune_seed" in row else []
-    return " ".join(["/".join(path), *words, *(str(row[key]) for key in ("label", "column") if row.get(key))])
+    sets = [str(row[key]) for key in ("label", "column") if row.get(key) not in (None, row.get("task"))]
+    return " ".join(["/".join(path), *words, *sets])
 
 
 def refuse(what: str, problems: Iterable[str]) -> None:
@@ -467,7 +468,7 @@ def read_robustness(files: list[Path], clean: pd.DataFrame, settings_hash: str |
     known: dict[tuple, dict[str, float]] = defaultdict(dict)  # clean scores by cell and column
     for *cell, column, score in clean[[*CELL, "column", "score"]].itertuples(index=False):
         known[tuple(cell)][column] = score
-    rows = [row for record in records for row in _sets_of(record, known[tuple(record[key] for key in CELL)])]
+    rows = [row for record in records for row in _sets_of(record, known.get(tuple(record[key] for key in CELL), {}))]
     sets: dict[str, dict] = defaultdict(dict)  # of each task, by label and column
     for row in rows:
         sets[row["task"]][row["label"], row["column"]] = None
@@ -689,9 +690,11 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     """
     rows = []
     for file in files:
+        if not read_json(file, {"operators": dict})["operators"]:
+            continue  # they did not fit the memory side by side
         measured = read_json(file, MEASURED)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
-        if seconds.empty and measured["operators"]:
+        if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
         for name, each in measured["operators"].items():
             ratios = (seconds[name] / seconds["original"]).to_numpy() if "original" in seconds else None

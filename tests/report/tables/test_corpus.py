@@ -8,7 +8,8 @@ import pytest
 from csv_rows import read_shown
 from report.written import collected, write_exhibit
 from symbert.errors import DataError
-from symbert.report.machines import gpus, hours, read_pretrained
+from symbert.report.collect import PretrainedRun, read_run
+from symbert.report.collect import pretrained as pretrained_run
 from symbert.report.tables.corpus import provenance_table, runs_table, settings_table
 
 
@@ -196,6 +197,8 @@ def test_a_decoder_is_not_the_encoder_of_its_name(pretrained, write_sessions, tm
     for name, changes in (("done.json", {}), ("timing.json", {"commit": "4f0e, modified"})):
         told = {**json.loads((decoder / name).read_text()), **changes, "model_host": "decoder"}
         (decoder / name).write_text(json.dumps(told))
+    log = decoder / "metrics.jsonl"
+    log.write_text(log.read_text().replace('"loss"', '"perplexity": 9.0, "loss"'))
     write_sessions(encoder, ("a", "cpu", 1, 60))
     write_sessions(decoder, ("b", "cpu", 1, 30))
     assert [(row["run"], str(row["wall_hours"])) for row in rows(encoder, hosts=[decoder])] == [
@@ -204,19 +207,18 @@ def test_a_decoder_is_not_the_encoder_of_its_name(pretrained, write_sessions, tm
     ]
     shutil.rmtree(encoder / "state")
     shutil.rmtree(decoder / "state")
-    assert [run.facts_of("commit") for run in read_pretrained([decoder, encoder])] == ["77aa", "4f0e, modified"]
+    assert [pretrained_run(read_run(run)).facts_of("commit") for run in (decoder, encoder)] == [
+        "4f0e, modified",
+        "77aa",
+    ]
 
 
 def test_a_session_that_was_killed_at_once_took_no_time():
-    assert hours({"started": "2026-01-01T00:00:00Z"}) == 0
-    assert hours({"started": "2026-01-01T00:00:00Z", "until": "2026-01-02T06:00:00Z"}) == 30
-    assert gpus({"device": "cpu", "processes": 4}) == 0 and gpus({"device": "A card", "processes": 4}) == 4
-
-
-def test_a_file_that_is_of_no_run_is_named(tmp_path):
-    (tmp_path / "done.json").write_text("{}")
-    with pytest.raises(DataError, match=r"done.json: has no 'size'"):
-        read_pretrained([tmp_path])
+    killed = {"started": "2026-01-01T00:00:00Z", "device": "A card", "processes": 4}
+    assert PretrainedRun(None, {}, [killed]).hours == (0, 0)
+    ended = killed | {"until": "2026-01-02T06:00:00Z"}
+    assert PretrainedRun(None, {"sessions": 2}, [killed, ended]).hours == (30, 120)
+    assert PretrainedRun(None, {}, [ended | {"device": "cpu"}]).hours == (30, 0)
 
 
 def test_imported_results_name_their_files_and_hashes():

@@ -14,8 +14,7 @@ from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
 from symbert.files import write_json
 from symbert.report.captions import wording_of
-from symbert.report.collect import Collection
-from symbert.report.grids import read_grids
+from symbert.report.collect import Collection, grids_of_runs, read_run
 from symbert.report.statistics import holm
 from symbert.report.tables.pretraining import contrasts_table, grid_exits_table, hosts_table
 
@@ -267,12 +266,12 @@ def test_a_folder_with_another_run_is_refused(tmp_path):
     runs = [(point, seed) for point in GRID.points for seed in SEEDS]
     for folder, (point, seed) in zip(folders, runs, strict=True):
         _write_run(folder, point["attention"], seed)
-    ((grid, read),) = read_grids([(GRID, folders)])
+    ((grid, read),) = grids_of_runs([(GRID, folders)], {folder: read_run(folder) for folder in folders})
     assert grid == GRID and [losses.index.tolist() for losses in read] == [SEEDS] * 4
     assert read[0].loc[2].tolist() == pytest.approx(plateau_until(EXITS["original"][1]))
     _write_run(folders[0], "shared", 1)
     with pytest.raises(DataError, match=r"0/done\.json: 'attention' is shared, expected original"):
-        read_grids([(GRID, folders)])
+        grids_of_runs([(GRID, folders)], {folder: read_run(folder) for folder in folders})
 
 
 def _write_run(folder: Path, attention: str, seed: int) -> None:
@@ -321,7 +320,7 @@ def test_a_wanted_run_of_another_host_is_not_left_out_of_the_table(trained, repo
     wanted = [["decoder", "tiny", "original", 1], ["decoder", "tiny", "low_rank8", 1]]
     files, settings = trained(*HOST_RUNS[:2]), report_settings(steps=1000, host_runs=wanted[:1])
     assert not collected(hosts=files, settings=settings).hosts.empty
-    with pytest.raises(DataError, match="decoder tiny-low_rank8 seed 1 is missing"):
+    with pytest.raises(DataError, match="missing: decoder tiny-low_rank8/seed-1"):
         hosts_table(collected(hosts=files, settings=report_settings(steps=1000, host_runs=wanted)))
 
 
@@ -329,8 +328,8 @@ def test_a_wanted_run_of_another_host_is_not_left_out_of_the_table(trained, repo
     ("changes", "reason"),
     [
         ({"steps": 999}, "the run has 999 steps, expected 1000"),
-        ({"model_host": "radio"}, "'model_host' is radio, expected one of decoder"),
-        ({"validation_perplexity": None}, "validation_perplexity"),
+        ({"model_host": "radio"}, "'model_host' is radio, expected one of encoder, decoder"),
+        ({"validation_perplexity": None}, "perplexity"),
     ],
 )
 def test_a_run_that_cannot_stand_beside_the_others_is_named(trained, report_settings, changes, reason):
