@@ -9,11 +9,36 @@ from pathlib import Path
 import pytest
 from scipy.stats import ttest_ind
 
+from report.written import unchecked
 from symbert.cli import main
+from symbert.configuration import define_own
 from symbert.errors import MissingInputError, UsageError
+from symbert.report.collect import collect, read_record
 from symbert.report.compare import compare
 from symbert.report.imported import import_scores
 from symbert.report.published import COLUMNS, SCORES
+from symbert.report.tidy import tables_of, write_csv
+
+
+@pytest.fixture
+def reported(experiment, monkeypatch, counted):
+    """Writes an experiment with the tidy scores of its report; returns its folder."""
+    monkeypatch.setattr("symbert.report.collect.counted", lambda *_: counted())
+
+    def make(*arguments, **changes):
+        folder = experiment(*arguments, **changes)
+        return with_scores(folder)
+
+    return make
+
+
+def with_scores(folder):
+    define_own(read_record(folder)[1]["configuration"])
+    with unchecked():
+        data = collect(read_record(folder)[1])
+    write_csv(folder / "report/data/scores.csv", tables_of(data)["scores"])
+    return folder
+
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
@@ -27,9 +52,9 @@ def table_of(tmp_path, *paths, **options):
 FIRST, SECOND = [0.50, 0.52, 0.57], [0.60, 0.61, 0.59, 0.99]
 
 
-def test_experiments_and_scores_of_others_stand_in_one_table(experiment, tmp_path, capsys):
-    first = experiment("first", {"original": FIRST})
-    second = experiment("second", {"original": SECOND, "pairwise": FIRST})
+def test_experiments_and_scores_of_others_stand_in_one_table(reported, tmp_path, capsys):
+    first = reported("first", {"original": FIRST})
+    second = reported("second", {"original": SECOND, "pairwise": FIRST})
     theirs = tmp_path / "theirs.csv"
     rows = [f"mine,{column},{seed},{score}" for column in COLUMNS for seed, score in ((1, 0.7), (2, 0.9))]
     theirs.write_text("\n".join(["attention,task,finetune_seed,value", *rows, "other,rte,1,0.4"]))
@@ -62,8 +87,8 @@ def test_experiments_and_scores_of_others_stand_in_one_table(experiment, tmp_pat
     assert rows["first: tiny-original"]["difference"] == "", "it is the reference"
 
 
-def test_another_score_and_reference_may_be_chosen(experiment, tmp_path):
-    first = experiment("first", {"original": FIRST, "pairwise": SECOND})
+def test_another_score_and_reference_may_be_chosen(reported, tmp_path):
+    first = reported("first", {"original": FIRST, "pairwise": SECOND})
     rows = table_of(tmp_path, first, score="rte", reference="first: tiny-pairwise")
     assert float(rows["first: tiny-original"]["difference"]) == pytest.approx(-7, abs=1e-9)
     with pytest.raises(UsageError, match="--reference is 'tiny', expected one of first: tiny-original, first:"):
@@ -72,16 +97,16 @@ def test_another_score_and_reference_may_be_chosen(experiment, tmp_path):
         table_of(tmp_path, first, score="wnli")
 
 
-def test_stand_ins_are_not_compared_with_others_scores(experiment, tmp_path):
-    first = experiment("first", {"original": FIRST})
-    second = experiment("second", {"original": SECOND}, stand_in=True)
+def test_stand_ins_are_not_compared_with_others_scores(reported, tmp_path):
+    first = reported("first", {"original": FIRST})
+    second = reported("second", {"original": SECOND}, stand_in=True)
     rows = table_of(tmp_path, first, second)
     assert rows["second: tiny-original"]["glue_score"] and not rows["second: tiny-original"]["difference"]
 
 
 def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path):
     folder = experiment("first", {})
-    with pytest.raises(MissingInputError, match="first: no scores of step 1800; run its fine-tuning first"):
+    with pytest.raises(MissingInputError, match="first: no report with scores of step 1800; run it to its end first"):
         table_of(tmp_path, folder)
     assert main(["compare", str(tmp_path / "gone")]) == 65
 
@@ -98,10 +123,10 @@ def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_p
     assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=1e-4) and row["common_seeds"] == "5"
 
 
-def test_an_experiment_that_is_given_twice_is_refused_in_one_line(experiment, tmp_path, monkeypatch):
+def test_an_experiment_that_is_given_twice_is_refused_in_one_line(reported, tmp_path, monkeypatch):
     """It was an internal error of the table of seeds."""
     monkeypatch.chdir(tmp_path)
-    experiment("a", {"original": FIRST})
+    reported("a", {"original": FIRST})
     with pytest.raises(UsageError, match="results/a is given twice"):
         compare([Path("a"), Path("results/a")])
 
@@ -110,30 +135,34 @@ OWN = {"train": "train.csv", "validation": "rows.csv", "columns": ["text"], "lab
 OWN |= {"labels": ["no", "yes"], "metric": "accuracy", "kind": None}
 
 
-def test_a_task_of_ones_own_is_compared_as_the_experiment_defines_it(experiment, tmp_path, nothing_of_ones_own):
+def test_a_task_of_ones_own_is_compared_as_the_experiment_defines_it(
+    reported, experiment, tmp_path, nothing_of_ones_own
+):
     folder = experiment("mine", {"original": FIRST, "pairwise": SECOND}, ["rte"], own={"sarcasm": OWN})
     for file in tmp_path.rglob("*.json"):
         file.write_text(file.read_text().replace('"rte"', '"sarcasm"'))
+    with_scores(folder)
     rows = table_of(tmp_path, folder)
     assert float(rows["mine: tiny-original"]["sarcasm"]) == pytest.approx(53)
     assert float(rows["mine: tiny-pairwise"]["difference"]) == pytest.approx(60 - 53, abs=1e-9)
 
 
-def test_scores_that_experiments_share_are_compared(experiment, tmp_path):
+def test_scores_that_experiments_share_are_compared(reported, tmp_path):
     """An experiment names the files of its scores, wherever and for whom they were made."""
-    experiment("base", {"original": FIRST})
-    folder = experiment("mine", {"pairwise": SECOND})
+    reported("base", {"original": FIRST})
+    folder = reported("mine", {"pairwise": SECOND})
     both = json.loads((folder / "experiment.json").read_text())
     both["inputs"]["scores"]["glue"] += [
         str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*base/**/8x3*.json")
     ]
     (folder / "experiment.json").write_text(json.dumps(both))
+    with_scores(folder)
     assert list(table_of(tmp_path, folder)) == ["mine: tiny-original", "mine: tiny-pairwise"]
 
 
-def test_a_finished_experiment_is_compared_by_its_name_alone(experiment, tmp_path, monkeypatch, capsys):
+def test_a_finished_experiment_is_compared_by_its_name_alone(reported, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    experiment("mine", {"original": FIRST, "pairwise": SECOND})
+    reported("mine", {"original": FIRST, "pairwise": SECOND})
     assert main(["compare", "mine"]) == 0
     by_name = capsys.readouterr().out
     monkeypatch.chdir(tmp_path / "results/mine")
@@ -141,11 +170,12 @@ def test_a_finished_experiment_is_compared_by_its_name_alone(experiment, tmp_pat
     assert capsys.readouterr().out == by_name, "from another folder"
 
 
-def test_models_without_pre_training_are_left_out(experiment, tmp_path, record):
-    folder = experiment("mine", {"original": FIRST})
+def test_models_without_pre_training_are_left_out(reported, tmp_path, record):
+    folder = reported("mine", {"original": FIRST})
     start = [record("tiny", "original", 0, task, seed, 0.3) for task in TASKS for seed in (1, 2, 3)]
     content = json.loads((folder / "experiment.json").read_text())
     content["inputs"]["scores"]["glue"].append("results/scores/start.json")
     (tmp_path / "results/scores/start.json").write_text(json.dumps(start))
     (folder / "experiment.json").write_text(json.dumps(content))
+    with_scores(folder)
     assert list(table_of(tmp_path, folder)) == ["mine: tiny-original"]

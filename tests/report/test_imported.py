@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import random
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from csv_rows import read_shown
 from legibility import assert_legible
-from report.written import read_runs, write_exhibit
+from report.written import collected, write_exhibit
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.glue.tasks import GLUE
@@ -20,13 +21,14 @@ from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures.pretraining import PRINTED_ENTRY, loss_figures
 from symbert.report.figures.scores import checkpoints_figure
-from symbert.report.imported import import_scores, read_tidy
+from symbert.report.imported import import_scores
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style
 from symbert.report.summary import summary
 from symbert.report.tables.pretraining import milestones_table
 from symbert.report.tables.scores import glue_table, scores_table
 from symbert.report.tables.statistics import statistics_table
+from symbert.report.tidy import parted, read_losses, read_scores, tables_of, write_csv
 
 MEANS_OF_TASKS = {  # of the authors, MNLI as one
     **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},
@@ -61,17 +63,21 @@ def imported(tmp_path, monkeypatch):
 
     def make(scores, losses=None, **options):
         import_scores(scores, "theirs", losses, **options)
-        return read(tmp_path / "results/theirs/scores.json")
+        steps = read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps"]
+        return parted(read_scores(tmp_path / "results/theirs/scores.csv"), steps)[0].to_dict("records")
 
     return make
+
+
+def read_tidy(file):
+    """The scores of a csv file, a row each."""
+    return read_scores(file).to_dict("records")
 
 
 def scores_of(file):
     """The scores of a csv file by size, attention, column and fine-tuning seed."""
     return {
-        (record["size"], record["attention"], column, record["finetune_seed"]): score
-        for record in read_tidy(file)
-        for column, score in record["metrics"].items()
+        (row["size"], row["attention"], row["column"], row["finetune_seed"]): row["score"] for row in read_tidy(file)
     }
 
 
@@ -82,8 +88,8 @@ def test_a_csv_has_a_row_for_each_score(write):
 
 def test_columns_stand_in_any_order_and_empty_cells_are_not_known(write):
     (record,) = read_tidy(write("0.5,,3.0,,rte,mine", header="value,step,finetune_seed,rows,task,attention"))
-    assert (record["size"], record["pretrain_seed"], record["step"], record["finetune_seed"]) == ("", 1, None, 3)
-    assert record["rows"] == {} and not record["partial"]
+    assert (record["size"], record["pretrain_seed"], record["finetune_seed"]) == ("", 1, 3)
+    assert math.isnan(record["step"]) and not record["partial"]
 
 
 def test_a_fraction_beside_percentages_is_not_read_as_less_than_one_percent(write):
@@ -142,7 +148,7 @@ def test_a_table_of_a_report_is_refused_with_the_remedy(
     for command in (["import-scores", "scores.csv", "--name", "own"], ["compare", "scores.csv"]):
         assert main([command[0], str(tmp_path / command[1]), *command[2:]]) == 65
         (line,) = capsys.readouterr().err.splitlines()
-        assert "scores.csv: a column for each task" in line and "give a row for each score" in line
+        assert "scores.csv: a column for each task" in line
 
 
 def test_what_is_no_csv_is_named(write, tmp_path):
@@ -159,12 +165,11 @@ def test_metrics_become_the_tasks_score(write):
     """The mean of accuracy and F1; the accuracy of CoLA is no score of GLUE's."""
     lines = ["mrpc,1,0.8,accuracy", "mrpc,1,0.9,f1", "cola,1,0.4,matthews", "qqp,1,0.7,"]
     header = "task,finetune_seed,value,metric,attention"
-    records = {record["task"]: record for record in read_tidy(write(*(f"{line},m" for line in lines), header=header))}
-    assert {task: record["metrics"][task] for task, record in records.items()} == pytest.approx(
+    rows = {row["column"]: row for row in read_tidy(write(*(f"{line},m" for line in lines), header=header))}
+    assert {column: row["score"] for column, row in rows.items()} == pytest.approx(
         {"mrpc": 0.85, "cola": 0.4, "qqp": 0.7}
     )
-    assert records["mrpc"]["details"] == {"mrpc": {"accuracy": 0.8, "f1": 0.9}}
-    assert records["qqp"]["details"] == {"qqp": {}}
+    assert rows["mrpc"]["details"] == {"accuracy": 0.8, "f1": 0.9} and rows["qqp"]["details"] == {}
     for line, problem in (
         ("cola,1,0.8,accuracy", "line 2: accuracy does not count for cola; leave it out, and give matthews"),
         ("mrpc,1,0.8,accuracy", "line 2: mrpc lacks f1; add it, or leave the column 'metric' empty"),
@@ -172,7 +177,9 @@ def test_metrics_become_the_tasks_score(write):
         with pytest.raises(DataError, match=problem):
             read_tidy(write(f"{line},m", header=header))
     with pytest.raises(DataError, match="line 3: a second score of the cell in line 2"):
-        read_tidy(write("mrpc,1,0.8,accuracy,m", "mrpc,1,0.8,,m", header=header))
+        read_tidy(write("mrpc,1,0.8,accuracy,m", "mrpc,1,0.8,accuracy,m", header=header))
+    (row,) = read_tidy(write("mrpc,1,0.8,accuracy,m", "mrpc,1,0.9,,m", header=header))
+    assert (row["score"], row["details"]) == (0.9, {"accuracy": 0.8}), "the score itself is there"
 
 
 def test_the_example_of_the_documentation_is_read(root, tmp_path, imported):
@@ -201,40 +208,49 @@ def test_any_order_of_rows_gives_the_same_scores_to_the_last_bit(tmp_path_factor
     found = []
     for _ in range(2):
         file.write_text("\n".join([HEADER, *lines]))
-        found.append(read_tidy(file))
+        found.append(read_scores(file))
         random.Random(seed).shuffle(lines)
-    assert found[0] == found[1]
+    assert found[0].equals(found[1])
     assert {(model, *rest): score for (_, model, *rest), score in scores_of(file).items()} == scores
 
 
-def test_what_is_unknown_of_a_record_is_null(write, imported):
+def test_what_is_unknown_of_a_score_is_not_made_up(write):
     lines = ["stsb,0.5,pearson,", "stsb,0.7,spearman,", "mnli_matched,0.8,,9815", "mnli_mismatched,0.8,,9832"]
     header = "task,value,metric,rows,attention,finetune_seed"
-    records = {record["task"]: record for record in imported(write(*(f"{line},m,2" for line in lines), header=header))}
-    assert records["stsb"]["details"] == {"stsb": {"pearson": 0.5, "spearman": 0.7}}
-    assert records["mnli"]["rows"] == {"validation_matched": 9_815, "validation_mismatched": 9_832}
-    for record in records.values():
-        assert record["majority"] is record["settings_hash"] is None and not record["stand_in"]
-        assert not record["partial"] and record["origin"] == "imported"
+    rows = {row["column"]: row for row in read_tidy(write(*(f"{line},m,2" for line in lines), header=header))}
+    assert rows["stsb"]["details"] == {"pearson": 0.5, "spearman": 0.7}
+    for row in rows.values():
+        assert math.isnan(row["majority"]) and row["constant_prediction"] is None
+        assert not row["partial"] and not row["stand_in"]
 
 
-def test_other_numbers_of_rows_than_glues_are_partial(write, imported):
+def test_other_numbers_of_rows_than_glues_are_partial(write):
     lines = ["rte,0.5,276", "mnli_matched,0.5,9815", "mnli_mismatched,0.5,9800", "qnli,0.5,"]
     header = "task,value,rows,attention,finetune_seed"
-    found = imported(write(*(f"{line},m,1" for line in lines), header=header))
-    assert {record["task"]: record["partial"] for record in found} == {"rte": True, "mnli": True, "qnli": False}
+    found = read_tidy(write(*(f"{line},m,1" for line in lines), header=header))
+    partial = {row["column"] for row in found if row["partial"]}
+    assert partial == {"rte", "mnli_mismatched"}
 
 
-def test_only_matthews_says_whether_one_class_was_predicted_throughout(write, imported):
+def test_only_matthews_says_whether_one_class_was_predicted_throughout(write):
     """Its value is 0 then; an accuracy of a constant prediction is one that others may have, too."""
     lines = ["cola,1,0,matthews", "cola,2,0.01,matthews", "cola,3,0,", "rte,1,0.5,accuracy"]
-    found = imported(write(*(f"{line},m" for line in lines), header="task,finetune_seed,value,metric,attention"))
-    assert {(record["task"], record["finetune_seed"]): record["constant_prediction"] for record in found} == {
+    found = read_tidy(write(*(f"{line},m" for line in lines), header="task,finetune_seed,value,metric,attention"))
+    assert {(row["task"], row["finetune_seed"]): row["constant_prediction"] for row in found} == {
         ("cola", 1): True,
         ("cola", 2): False,
         ("cola", 3): None,
         ("rte", 1): None,
     }
+
+
+def test_the_scores_of_a_report_are_read_as_they_were_written(tmp_path, record, write_scores, report_settings):
+    """The tidy table beside a page is what imports and comparisons read."""
+    scores = [record("tiny", "original", step, "mnli", seed) for step in (0, 1800) for seed in (1, 2)]
+    data = collected(report_settings(tasks=["mnli"]), scores=write_scores(scores), finetune_seeds=[1, 2])
+    (file,) = write_csv(tmp_path / "scores.csv", tables_of(data)["scores"])
+    back, columns = read_scores(file), ["step", "column", "score", "majority", "partial", "stand_in"]
+    assert back[columns].values.tolist() == data.scores[columns].values.tolist()
 
 
 @pytest.fixture
@@ -261,9 +277,7 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
         "curve": {"finetune_seeds": [1]},
     }
     inputs = experiment["inputs"]
-    assert inputs["scores"] == {"glue": [folder / "scores.json"]} and inputs["curve"] == {
-        "glue": [folder / "curve.json"]
-    }
+    assert inputs["scores"] == {"glue": [folder / "scores.csv"]} and inputs["losses"] == folder / "losses.csv"
     origin = inputs["origin"]
     assert origin["name"] == "small" and list(origin["files"]) == ["theirs.csv", "losses.csv"]
     assert (origin["steps"], origin["steps_from"]) == (4_000, "the last step")
@@ -286,7 +300,6 @@ def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write, impor
     imported(file)
     told = read(tmp_path / "results/theirs/experiment.json")["inputs"]
     assert (told["origin"]["steps"], told["origin"]["steps_from"]) == (200_000, "the paper")
-    assert told["curve"] == {"glue": []}
     assert [record["step"] for record in imported(file, steps=50_000)] == [50_000]
     assert read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps_from"] == "the command"
 
@@ -296,8 +309,7 @@ def test_losses_are_at_the_steps_that_the_file_names(write, imported, tmp_path):
     scores = write("base,pairwise,1000,rte,1,0.5", "base,pairwise,,rte,1,0.5", header=SCORES)
     losses = write(*(f"base,pairwise,{250 * at},5" for at in range(1, 9)), header=LOSSES, name="losses.csv")
     assert [record["step"] for record in imported(scores, losses)] == [2_000]
-    run = read_runs([tmp_path / "results/theirs/runs/base-pairwise/seed-1"], 2_000)
-    assert run["step"].tolist() == [250 * at for at in range(1, 9)]
+    assert read_losses(tmp_path / "results/theirs/losses.csv")["step"].tolist() == [250 * at for at in range(1, 9)]
 
 
 @pytest.mark.parametrize(
@@ -327,8 +339,8 @@ def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_o
     """It was missing from Table 3 without a word."""
     rows = ["base,original,,rte,1,0.5", "base,original,4000,rte,1,0.6"]
     rows += [f"base,pairwise,{step},rte,1,0.75" for step in (1_000, 4_000)]
-    final = [(it["attention"], it["step"], it["metrics"]) for it in imported(write(*rows, header=SCORES))]
-    assert final == [("original", 4_000, {"rte": 0.5}), ("pairwise", 4_000, {"rte": 0.75})]
+    final = [(it["attention"], it["step"], it["score"]) for it in imported(write(*rows, header=SCORES))]
+    assert final == [("original", 4_000, 0.5), ("pairwise", 4_000, 0.75)]
     with pytest.raises(UsageError, match="no run of small-pairwise is at the last step, 4000; add it"):
         imported(write(*rows, "small,pairwise,1000,rte,1,0.5", header=SCORES))
 
@@ -347,11 +359,11 @@ def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path, imported)
 def test_importing_again_replaces_all_and_leaves_no_run_of_the_import_before(files, write, imported, tmp_path):
     scores, losses = files
     imported(scores)
-    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.json*")}
+    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")}
     imported(scores, losses)
-    assert (tmp_path / "results/theirs/runs/small-original/seed-1/done.json").is_file()
+    assert (tmp_path / "results/theirs/losses.csv").is_file()
     imported(scores)
-    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.json*")} == before
+    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")} == before
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])

@@ -124,7 +124,7 @@ def test_a_file_that_is_something_else_or_missing_is_named(finished, tmp_path, c
     [
         (b'{"split": "validation", "step": 60, "loss": 4.\xff}', "not UTF-8"),
         (b'{"split": "validation", "step": 60, "loss"', "not JSON"),
-        (b'{"split": "validation", "step": 60}', "has no 'loss'"),
+        (b'{"split": "validation", "step": 60}', "'loss' is None"),
     ],
 )
 def test_a_damaged_line_of_a_log_is_told_with_file_and_line(finished, tmp_path, capsys, line, told):

@@ -92,7 +92,6 @@ def test_a_score_of_other_settings_than_the_reports_is_stale(records, write_scor
     message = problem(files, "aaaa")
     assert "other settings_hash: tiny-pairwise/seed-1/step-300/mrpc finetune_seed 1 has bbbb" in message
     assert message.count("other settings_hash: ") == len(SEEDS) * 3
-    assert len(read_scores(files, TASKS, SEEDS)) == 24, "a report without settings of its own compares none"
 
 
 @pytest.mark.parametrize(

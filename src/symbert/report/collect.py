@@ -379,11 +379,13 @@ def _rank_of(row: Mapping[str, Any]) -> tuple:
 
 def read_records(files: Iterable[Path], shape: Record) -> list[Record]:
     """The records of files; DataError for another shape, IntegrityError for one that was damaged since."""
-    return [
-        checked(record, f"{file}: record {number}", REMEDY)
-        for file in sorted(files)
-        for number, record in enumerate(read_json(file, [shape]), start=1)
-    ]
+    records = []
+    for file in sorted(files):
+        of_file = read_json(file, [shape])
+        if not of_file:
+            raise DataError(f"{file}: no record in it; {REMEDY}")
+        records += [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
+    return records
 
 
 def read_scores(
@@ -596,8 +598,9 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
             expected = f"expected {steps[run['host']]}"
             raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {REMEDY}")
     key = ("host", *RUN)
-    present = [tuple(run[name] for name in key) for run in runs]
-    refuse("runs", [*other_cells(runs, key, [*wanted, *present]), *other_facts(runs, "attention_dropout", ("host",))])
+    rows = [{name: run[name] for name in (*key, "attention_dropout")} for run in runs]
+    present = [tuple(row[name] for name in key) for row in rows]
+    refuse("runs", [*other_cells(rows, key, [*wanted, *present]), *other_facts(rows, "attention_dropout", ("host",))])
     return sorted(runs, key=_rank_of)
 
 

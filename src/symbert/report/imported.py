@@ -69,8 +69,9 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     written = {"experiment": name, "key": key(inputs, settings), "configuration": {"sweep": sweep, "tasks": {}}}
     written |= {"report": settings, "inputs": inputs, "checkpoints": [], "settings": {}}
     write_json(folder / "experiment.json", written)
-    for model in sorted(models, key=lambda model: order.model_rank(*model)):
-        print(f"{model_name(*model)}: {_counted(scores[(scores[MODEL] == model).all(axis=1)])}")
+    for size, attention in sorted(models, key=lambda model: order.model_rank(*model)):
+        of_model = scores[(scores["size"] == size) & (scores["attention"] == attention)]
+        print(f"{model_name(size, attention)}: {_counted(of_model)}")
     report(folder)
     print(f"{folder}/report/report.html: written")
 

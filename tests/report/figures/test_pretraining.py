@@ -96,13 +96,13 @@ def test_a_log_of_another_run_is_refused(run, plot):
 
 
 def test_a_log_that_lacks_the_measure_is_named(run, plot):
-    with pytest.raises(DataError, match=r"metrics\.jsonl: the validation 'perplexity' at step 200 is None, expected a"):
+    with pytest.raises(DataError, match=r"metrics\.jsonl:3: 'perplexity' is None"):
         plot(run("decoder", "original", 1, (9.0, None, 7.0)))
 
 
 def test_seeds_that_were_evaluated_at_other_steps_are_refused(run, plot):
     one = run("encoder-decoder", "original", 1, (0.1, 0.5, 0.9))
-    with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps than tiny-original seed 1"):
+    with pytest.raises(DataError, match="tiny-original seed 2 was evaluated at other steps"):
         plot(one, run("encoder-decoder", "original", 2, (0.1, 0.5, 0.9), steps=(50, 300, 1000)))
 
 

@@ -302,7 +302,7 @@ def blimp_table(data: Collection) -> Table | None:
 
 def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
     """A row per checkpoint: `accuracy`, the mean over paradigms, and that of each phenomenon."""
-    checkpoint = ["host", *JUDGED]
+    checkpoint = list(JUDGED)
     models = judgements.groupby(checkpoint, sort=False)["accuracy"].mean().to_frame()
     phenomena = judgements.groupby([*checkpoint, "phenomenon"], sort=False)["accuracy"].mean()
     return models.join(phenomena.unstack(sort=False))
