@@ -16,7 +16,7 @@ import pandas as pd
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import DataError, UsageError
 from symbert.files import publish, reading
-from symbert.glue.tasks import OWN, PUBLISHED, Task
+from symbert.glue import tasks
 from symbert.report import order
 from symbert.report.published import TRAINING
 
@@ -136,8 +136,8 @@ def read_scores(file: Path) -> pd.DataFrame:
     DataError names the file and the line of a cell that is no score, of an unknown task, of a metric that does not
     count for it, and of a second score of one cell; and a score of which a metric is missing.
     """
-    tasks = [*PUBLISHED.values(), *OWN.values()]
-    columns = {column: task for task in tasks for column in task.scores.values()}
+    known = [*tasks.PUBLISHED.values(), *tasks.OWN.values()]
+    columns = {column: task for task in known for column in task.scores.values()}
     cells: dict[tuple, dict[str, tuple[str, Score]]] = {}
     for place, row in read_rows(file, Score):
         if not -1 <= row.value <= 1:
@@ -154,19 +154,21 @@ def read_scores(file: Path) -> pd.DataFrame:
     if not cells:
         raise DataError(f"{file}: no score in it; give a row for each")
     rows = [_score_of(columns[column], metrics) for (*_, column), metrics in cells.items()]
+    places = {task.name: place for place, task in enumerate(known)}
     rows.sort(
         key=lambda row: (
             *order.model_rank(row["size"], row["attention"]),
             row["pretrain_seed"],
             row["step"] if row["step"] == row["step"] else math.inf,
-            list(columns).index(row["column"]),
+            places[row["task"]],
             row["finetune_seed"],
+            list(columns).index(row["column"]),
         )
     )
     return pd.DataFrame(rows)
 
 
-def _score_of(task: Task, metrics: dict[str, tuple[str, Score]]) -> Record:
+def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record:
     """The row of a score column, from its rows by metric."""
     values = {metric: row.value for metric, (_, row) in metrics.items()}
     place, row = next(iter(metrics.values()))
