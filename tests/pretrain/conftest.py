@@ -49,6 +49,6 @@ def unpublished(last_saved, manifest, brief, monkeypatch):
     """That folder, with the checkpoints to resume from and nothing published: made by the first test that needs it."""
     if not last_saved.joinpath("state").exists():
         with monkeypatch.context() as patch:
-            patch.setattr("symbert.pretrain.train.Session.publish", corpora.killed)
+            patch.setattr("symbert.pretrain.run.Records.publish", corpora.killed)
             assert main(corpora.options(manifest, brief(), last_saved)) == 75
     return last_saved

@@ -141,7 +141,7 @@ def test_the_facts_of_the_run_stand_in_config_json_and_in_the_model_card(extract
 
 
 def test_an_extracted_checkpoint_is_exported_as_plain_bert_with_the_same_facts(extracted, tmp_path):
-    export(extracted, "bert", tmp_path / "bert")
+    export(extracted, tmp_path / "bert")
     ours, plain = (AutoModelForMaskedLM.from_pretrained(path).eval() for path in (extracted, tmp_path / "bert"))
     assert type(plain) is BertForMaskedLM and plain.config.pretraining == ours.config.pretraining
     ids = torch.arange(5, 60)[None]

@@ -29,7 +29,7 @@ def test_a_log_shorter_than_its_checkpoint_is_refused_rather_than_padded(tmp_pat
 
 def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
-        MetricsLog(tmp_path / "metrics.jsonl", 0).write(loss=float("nan"))
+        MetricsLog(tmp_path / "metrics.jsonl", 0).write("train", 10, loss=float("nan"))
 
 
 def test_surplus_bytes_of_a_killed_run_do_not_count_after_a_resume(tmp_path):

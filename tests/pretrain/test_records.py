@@ -27,6 +27,7 @@ FACTS = {
 
 
 def records(state, leads: bool = True, step: int = 7) -> Records:
+    (state / "resume/step-00000001").mkdir(parents=True, exist_ok=True)  # a training that goes on
     made = Records(state, leads)
     made.step = step
     return made

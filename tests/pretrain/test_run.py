@@ -147,7 +147,7 @@ def test_a_run_that_began_on_another_device_or_corpus_is_refused_in_one_line(
     if "rows" in change:
         manifest = write_corpus(tmp_path / "other", **change)
     else:
-        monkeypatch.setattr("symbert.pretrain.train.resolve_precision", lambda chosen, device: change["precision"])
+        monkeypatch.setattr("symbert.pretrain.compute.resolve_precision", lambda chosen, device: change["precision"])
     code, error = here(options(manifest, brief(), run))
     assert code == 64
     assert re.search(rf"state/identity.json: the run began otherwise \({said}\); move .*/state away to train", error)
@@ -351,7 +351,7 @@ def test_a_forced_pretraining_trains_again_to_the_same_bytes(forced, manifest, b
 
 def test_a_forced_pretraining_computes_with_the_code_of_today(forced, manifest, brief, uninterrupted, monkeypatch):
     """It published the losses and weights of earlier code again."""
-    monkeypatch.setattr("symbert.pretrain.train.linear_rate", lambda step, peak, warmup_steps, end: peak / 2)
+    monkeypatch.setattr("symbert.pretrain.compute.linear_rate", lambda step, peak, warmup_steps, end: peak / 2)
     assert main(options(manifest, brief(), forced)) == 0
     assert not set(outcome(forced).values()) & set(uninterrupted.values())
 
@@ -365,7 +365,7 @@ def test_a_forced_pretraining_that_is_killed_resumes(forced, manifest, brief, un
     assert main(words) == 0 and outcome(forced) == uninterrupted and CheckpointStore.save is save
 
 
-@pytest.mark.parametrize("last", ["train.Session.publish", "checkpoint.CheckpointStore.remove_resumable"])
+@pytest.mark.parametrize("last", ["run.Records.publish", "checkpoint.CheckpointStore.remove_resumable"])
 def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_again(
     tmp_path, manifest, brief, uninterrupted, monkeypatch, last
 ):
@@ -374,7 +374,7 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
     with monkeypatch.context() as patch:
         patch.setattr(f"symbert.pretrain.{last}", killed)
         assert main(words) == 75
-    assert (run / "done.json").exists() == (last != "train.Session.publish")
+    assert (run / "done.json").exists() == (last != "run.Records.publish")
     for name in PUBLISHED:
         (run / name).unlink(missing_ok=True)
     monkeypatch.setattr(Trainer, "step", killed)  # nothing is computed

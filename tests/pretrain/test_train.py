@@ -14,10 +14,10 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.paths import Run
-from symbert.pretrain.compute import Updater, pick_device
+from symbert.pretrain.compute import Updater, memory_explained, pick_device
 from symbert.pretrain.distributed import World
 from symbert.pretrain.run import Records
-from symbert.pretrain.train import Session, Trainer, memory_explained
+from symbert.pretrain.train import Session, Trainer
 
 
 @pytest.fixture
@@ -336,7 +336,7 @@ def test_a_step_of_several_processes_waits_for_them_once(build, monkeypatch, tmp
     trainer = build(world=World(0, 2, pick_device()), **every)
     records = Records(tmp_path / "state", leads=True)
     records.open({})
-    session = Session(trainer, tmp_path, records, SimpleNamespace(signal=None))
+    session = Session(trainer, records, SimpleNamespace(signal=None, flags=lambda: (0.0, 0.0)))
     session.resume()
     session.run()
     assert waited_for == [1, 4, 4, 4, 4, 2], "where to resume, four steps, an evaluation"

@@ -17,7 +17,7 @@ from symbert.errors import ConfigError, IntegrityError
 from symbert.paths import Run
 from symbert.pretrain.distributed import World
 from symbert.pretrain.parallel_text import END, PADDING, START
-from symbert.pretrain.tasks import IGNORED, count_matches, scores_of, task_of
+from symbert.pretrain.tasks import IGNORED, ParallelText, count_matches, scores_of
 from symbert.pretrain.train import Trainer
 
 RUN = Run("tiny", "original", 1, "encoder-decoder")
@@ -196,4 +196,4 @@ def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manife
     *others, one, another = json.loads(vocabulary.read_text())
     vocabulary.write_text(json.dumps([*others, another, one]))
     with pytest.raises(IntegrityError, match=f"^{vocabulary}: sha256 expected .*; run snakemake -R pack .*pack_pairs"):
-        task_of(RUN, brief(), copied)
+        ParallelText(RUN, brief(), copied)

@@ -1,7 +1,6 @@
 """Checkpoints of this project: their weights as safetensors files, and the model that was trained, of any host, without
 transformers."""
 
-import importlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,8 +99,7 @@ def model_of(config: Configuration) -> HostModel:
     for head, kind in {"SequenceClassification": Classifier, "QuestionAnswering": SpanModel}.items():
         if head in str(config.architectures):
             return kind(config, len(config.id2label))
-    module, name = HOSTS[host_named_in(config.architectures) or ENCODER].model.split(":")
-    return getattr(importlib.import_module(module), name)(config)
+    return HOSTS[host_named_in(config.architectures) or ENCODER].model_class(config)
 
 
 @contextmanager

@@ -10,11 +10,12 @@ have whole tensors, so any number of processes goes on with them.
 """
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
-from symbert.errors import FULL, DivergedError, InputOutputError, IntegrityError, SymbertError
+from symbert.errors import FULL, ConfigError, DivergedError, InputOutputError, IntegrityError, SymbertError
 from symbert.files import (
     MEGABYTE,
     free_space,
@@ -40,30 +41,34 @@ from symbert.files import (
 )
 from symbert.model.loading import Tensors, weights_of, write_tensors
 from symbert.pretrain.distributed import gather, part_of
-from symbert.pretrain.run import DAMAGED, KEEP, name_of_step
+from symbert.pretrain.run import DAMAGED, KEEP, METRICS, name_of_step
 
-METRICS = "metrics.jsonl"
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
 DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
 
 
 class MetricsLog:
-    """A line per logged step; cut back to `length` bytes, where the checkpoint was, when a run resumes."""
+    """A line per logged step; cut back to `length` bytes, where the checkpoint was, when a run resumes.
+
+    SYMBERT_TRACKER=module:function in the environment names a tracker: the function gets the folder of the run, and
+    returns one that is called with split, step and values of each line (docs/pretraining.md has one for TensorBoard).
+    """
 
     def __init__(self, path: Path, length: int) -> None:
-        self.path = path
+        self.path, self.track = path, _tracker_of(path.parents[1])
         with writing(path):
             self.file = open(path, "ab")  # noqa: SIM115 (open as long as the run)
             self.hash = _hash_beginning(path, length)
             self.file.truncate(length)
             self.file.seek(length)
 
-    def write(self, **values: Any) -> None:
+    def write(self, split: str, step: int, **values: Any) -> None:
         """Append one line."""
-        line = (json.dumps(values, allow_nan=False) + "\n").encode()
+        line = (json.dumps({"split": split, "step": step, **values}, allow_nan=False) + "\n").encode()
         with writing(self.path):
             self.file.write(line)
         self.hash.update(line)
+        self.track(split, step, values)
 
     def flush(self) -> int:
         """Make all lines durable; returns the length in bytes."""
@@ -83,6 +88,17 @@ class MetricsLog:
     def sha256(self) -> str:
         """Of the whole file."""
         return self.hash.hexdigest()
+
+
+def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None]:
+    path = os.environ.get("SYMBERT_TRACKER")
+    if not path:
+        return lambda split, step, values: None
+    module, _, function = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)(folder)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"SYMBERT_TRACKER is {path}: {error}; write module:function, or unset it") from None
 
 
 def verify_metrics(path: Path, length: int, sha256: str) -> None:

@@ -20,7 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import Optimizer
 
 import symbert
-from symbert.errors import ConfigError, SymbertError
+from symbert.errors import ConfigError, MemoryExhaustedError, SymbertError
 from symbert.files import single_writer
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -33,6 +33,7 @@ GIVEN = {
     "SYMBERT_GPUS": ("", "0"),  # set by our rules
 }
 NO_COMPILER = ("No working C++ compiler", "C++ compile error", "Failed to find C compiler")  # of Inductor, of Triton
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
 # cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
 # (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
@@ -211,6 +212,25 @@ def compiler_explained() -> Iterator[None]:
         raise ConfigError(
             f"config: 'recipe' is fast, which compiles the model, but no compiler works on this machine ({reason}); "
             "install a C and C++ compiler (g++), or set 'recipe: faithful'"
+        ) from None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocator of a GPU or a CPU refused."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
+
+
+@contextmanager
+def memory_explained(task: Any) -> Iterator[None]:
+    """MemoryExhaustedError in the place of any allocator's error in a task."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise MemoryExhaustedError(
+            f"{task}: out of memory; lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: true' "
+            "(the batch stays the same); the last checkpoint is kept"
         ) from None
 
 

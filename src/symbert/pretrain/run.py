@@ -22,12 +22,22 @@ from symbert.errors import (
     ConfigError,
     DivergedError,
     InputOutputError,
+    IntegrityError,
     MissingInputError,
     PreemptedError,
     SymbertError,
     explain,
 )
-from symbert.files import extracted_again, free_space, read_json, sha256_of, verify_sha256, write_json
+from symbert.files import (
+    copy_file,
+    extracted_again,
+    free_space,
+    hash_of,
+    read_json,
+    sha256_of,
+    verify_sha256,
+    write_json,
+)
 from symbert.hosts import HOSTS
 from symbert.operators import operator_named, planned_operator
 from symbert.paths import Run
@@ -35,6 +45,7 @@ from symbert.sizes import BUILT_IN, SIZES, define
 
 PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
+METRICS = "metrics.jsonl"
 DAMAGED = "the file is damaged"
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
@@ -71,6 +82,10 @@ class StopRequest:
         """
         is_orphan = os.getppid() != self._parent and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
         return self._received or (ORPHANED if is_orphan else None)
+
+    def flags(self) -> tuple[float, float]:
+        """Whether this process is asked to stop, and by the time limit."""
+        return float(self.signal is not None), float(self.signal == LIMIT)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         if self._received in (None, LIMIT):
@@ -128,7 +143,8 @@ class Records:
     exit code (`torchrun` hides it). Neither is an input of any rule."""
 
     def __init__(self, state: Path, leads: bool) -> None:
-        self.provenance, self.status, self.leads = state / "provenance.json", state / "status.json", leads
+        self.state, self.leads = state, leads
+        self.provenance, self.status = state / "provenance.json", state / "status.json"
         self.step = 0  # completed ones
 
     @property
@@ -136,9 +152,26 @@ class Records:
         """The sessions so far, the first one first."""
         return read_json(self.provenance, {"sessions": [dict]})["sessions"]
 
+    def claim(self, run: Run, settings: PretrainSettings, decided: dict[str, Any]) -> dict[str, Any]:
+        """Note the facts that determine the run, those that its device and rows decided among them; returns all.
+
+        ConfigError where another run began here: its device decided on another precision or dropout, or its corpus had
+        other rows; IntegrityError where that is not known.
+        """
+        identity = {**run.facts, **run.model, **recorded_settings(settings), **decided}
+        record, remedy = self.state / "identity.json", f"move {self.state} away to train the run again from its start"
+        if not record.is_file():
+            if any(self.state.glob("*/step-*")):
+                raise IntegrityError(f"{record}: missing, so it is not known how the run beside it began; {remedy}")
+            write_json(record, identity)
+        elif (begun := read_json(record, dict, remedy)) != identity:
+            raise ConfigError(f"{record}: the run began otherwise ({difference(begun, identity)}); {remedy}")
+        return identity
+
     def open(self, facts: dict[str, Any]) -> None:
         """Add a session; a line on stderr for each soft fact that differs from the session before."""
-        sessions = self.sessions if self.provenance.is_file() else []
+        is_resumed = self.provenance.is_file() and any(self.state.glob("resume/step-*"))
+        sessions = self.sessions if is_resumed else []  # an earlier training has no part in this one
         before = sessions[-1] if sessions else facts
         if changes := difference(_soft_facts(before), _soft_facts(facts)):
             print(
@@ -154,6 +187,27 @@ class Records:
         newest = {**newest, "step": self.step, **measured, "until": _now()}
         write_json(self.provenance, {"sessions": [*before, newest]})
         self._write("running")
+
+    def publish(self, run: Run, identity: dict[str, Any], manifest: Path, measured: dict[str, Any]) -> None:
+        """Write the declared outputs: metrics.jsonl, timing.json and, last, done.json."""
+        packed = read_json(manifest, {"vocabulary_sha256": str})
+        others = {*run.facts, "corpus_hash"}
+        done = {
+            **run.facts,
+            **measured,
+            "corpus_hash": identity["corpus_hash"],
+            "vocabulary_sha256": packed["vocabulary_sha256"],
+            **({"stand_in": True} if packed.get("stand_in") else {}),  # of a parallel text
+            "settings_hash": hash_of(identity),
+            "settings": {name: value for name, value in identity.items() if name not in others or name in run.model},
+        }
+        folder, sessions = self.state.parent, self.sessions
+        copy_file(self.state / METRICS, folder / METRICS)
+        longest = max(sessions, key=lambda session: session.get("steps_timed", 0))
+        commits = list(dict.fromkeys(session["commit"] for session in sessions))
+        timing = {**run.facts, **longest, "sessions": len(sessions), "commits": commits}
+        write_json(folder / "timing.json", timing)
+        write_json(folder / "done.json", {**done, "metrics_sha256": sha256_of(folder / METRICS)})
 
     @contextmanager
     def status_written(self) -> Iterator[None]:

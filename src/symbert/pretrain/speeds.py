@@ -14,10 +14,10 @@ from symbert.configuration import PretrainSettings, settings_from
 from symbert.errors import MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.paths import Run
-from symbert.pretrain.compute import compiler_explained, facts_of_machine
+from symbert.pretrain.compute import compiler_explained, facts_of_machine, memory_explained
 from symbert.pretrain.pace import known_peak
 from symbert.pretrain.run import define_model
-from symbert.pretrain.train import Trainer, memory_explained
+from symbert.pretrain.train import Trainer
 
 ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
 SEED = 1

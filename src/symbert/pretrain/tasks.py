@@ -5,7 +5,6 @@ A batch is a pure function of (seed, step), so all operators of one seed see the
 class and name it in `symbert.hosts`.
 """
 
-import importlib
 import math
 import sys
 from abc import ABC, abstractmethod
@@ -28,7 +27,8 @@ from symbert.draws import permute
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
 from symbert.hosts import HOSTS, Rows
-from symbert.model.bert import layer_weights
+from symbert.model.bert import initialize, layer_weights
+from symbert.model.configuration import configuration_of
 from symbert.model.masking import Masker
 from symbert.paths import Run
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
@@ -152,6 +152,17 @@ class Task(ABC):
         """That the layers read of a sequence, as a plan counts them."""
         return HOSTS[self.run.host].tokens(self.rows)
 
+    def starting_model(self, attention_dropout: float) -> nn.Module:
+        """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
+        run, vocabulary_size = self.run, self.rows.vocabulary_size
+        config = configuration_of(run.size, run.attention, vocabulary_size, self.settings.dropout)
+        config.attention_probs_dropout_prob = attention_dropout
+        for name, number in self.token_ids.items():
+            setattr(config, name, number)
+        model = HOSTS[run.host].model_class(config)
+        initialize(model, run.pretrain_seed)
+        return model
+
     def order(self, step: int) -> tuple[Ids, Ids]:
         """Epoch and row of each sequence of step `step` (from 0)."""
         return sequences_of(step, self.settings.batch_size, self.training_count, self.run.pretrain_seed)
@@ -205,12 +216,6 @@ class Loss(nn.Module):
     def forward(self, targets: Tensor, **inputs: Tensor) -> Tensor:
         logits = self.task.logits(self.model, **inputs).float()
         return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
-
-
-def task_of(run: Run, settings: PretrainSettings, manifest: Path) -> Task:
-    """The task of a run's host."""
-    module, name = HOSTS[run.host].task.split(":")
-    return getattr(importlib.import_module(module), name)(run, settings, manifest)
 
 
 def sequences_of(step: int, batch_size: int, rows_count: int, seed: int) -> tuple[Ids, Ids]:

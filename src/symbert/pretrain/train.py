@@ -1,69 +1,37 @@
 """The training of one run, to be read from top to bottom: start, data, micro-batches, clip, schedule, step, evaluation,
 log, checkpoint, stop, publication."""
 
-import importlib
 import math
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from symbert.configuration import PretrainSettings, recorded_settings
+from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.draws import mix
-from symbert.errors import (
-    ConfigError,
-    DivergedError,
-    IntegrityError,
-    MemoryExhaustedError,
-    PreemptedError,
-    TimeLimitError,
-)
-from symbert.files import copy_file, hash_of, read_json, sha256_of, single_writer, write_json
+from symbert.errors import ConfigError, DivergedError, IntegrityError, PreemptedError, TimeLimitError
+from symbert.files import single_writer, write_json
 from symbert.hosts import HOSTS, refuse_sharding
 from symbert.model.anatomy import describe_attention
-from symbert.model.bert import initialize
-from symbert.model.configuration import configuration_of
 from symbert.paths import Run
-from symbert.pretrain.checkpoint import DIVERGED, METRICS, CheckpointStore, MetricsLog, Position
-from symbert.pretrain.compute import (
-    RECIPES,
-    Updater,
-    attention_dropout,
-    attention_kernels,
-    autocast,
-    build_optimizer,
-    compiler_explained,
-    facts_of_machine,
-    linear_rate,
-    recorded_dropout,
-    resolve_precision,
-)
+from symbert.pretrain import compute
+from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
 from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world, peers_explained
 from symbert.pretrain.pace import Pace, known_peak
-from symbert.pretrain.run import (
-    LIMIT,
-    Records,
-    StopRequest,
-    difference,
-    read_run,
-    refuse_full,
-    storage_of,
-)
-from symbert.pretrain.tasks import Batch, Loss, task_of, verify_manifest, verify_shards
+from symbert.pretrain.run import METRICS, Records, StopRequest, read_run, refuse_full, storage_of
+from symbert.pretrain.tasks import Batch, Loss, verify_manifest, verify_shards
 from symbert.provenance import PROJECT, commit_of
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
 DESCRIBED = 8  # validation sequences from which the attention of the start is described
 LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
 
 
 def train(
@@ -82,49 +50,32 @@ def train(
     run, settings, manifest = read_run(folder)
     with join_world() as world, single_writer(folder) if world.leads else nullcontext():
         records = Records(folder / "state", world.leads)
-        with records.status_written(), memory_explained(run), compiler_explained(), peers_explained(world.rank):
-            identity = identity_of(run, settings, world.device, manifest)
+        with (
+            records.status_written(),
+            compute.memory_explained(run),
+            compute.compiler_explained(),
+            peers_explained(world.rank),
+        ):
+            decided = {
+                "precision": compute.resolve_precision(settings.precision, world.device),
+                **compute.recorded_dropout(compute.RECIPES[settings.recipe], settings.dropout, world.device),
+                "corpus_hash": verify_manifest(manifest),
+            }
             if world.leads:
-                refuse_another_run(folder / "state", identity)
+                identity = records.claim(run, settings, decided)
                 verify_shards(manifest)
             world.wait()
             trainer = Trainer(run, settings, manifest, world, micro_batch_size, shard_parameters)
             if recompute_activations:
                 trainer.model.recompute_activations()
-            session = Session(trainer, folder, records, stop)
+            session = Session(trainer, records, stop)
             if world.leads:
                 session.open(threads)
             session.resume()
             session.run()
             if world.leads:
-                session.publish(identity, manifest)
-
-
-def identity_of(run: Run, settings: PretrainSettings, device: torch.device, manifest: Path) -> dict[str, Any]:
-    """All facts that determine a run's result, those that follow from the device and the rows too.
-
-    IntegrityError when the manifest was changed since its hash was made.
-    """
-    return {
-        **run.facts,
-        **run.model,
-        **recorded_settings(settings),
-        "precision": resolve_precision(settings.precision, device),
-        **recorded_dropout(RECIPES[settings.recipe], settings.dropout, device),
-        "corpus_hash": verify_manifest(manifest),
-    }
-
-
-def refuse_another_run(state: Path, identity: dict[str, Any]) -> None:
-    """Note the identity of the run in `state`. ConfigError where another one began: its device decided on another
-    precision or dropout, or its corpus had other rows; IntegrityError where that is not known."""
-    record, remedy = state / "identity.json", f"move {state} away to train the run again from its start"
-    if not record.is_file():
-        if any(state.glob("*/step-*")):
-            raise IntegrityError(f"{record}: missing, so it is not known how the run beside it began; {remedy}")
-        write_json(record, identity)
-    elif (begun := read_json(record, dict, remedy)) != identity:
-        raise ConfigError(f"{record}: the run began otherwise ({difference(begun, identity)}); {remedy}")
+                records.publish(run, identity, manifest, session.measured)
+                session.checkpoints.remove_resumable()
 
 
 @dataclass(frozen=True)
@@ -154,8 +105,8 @@ class Trainer:
         shard_parameters: bool = False,
     ) -> None:
         self.run, self.settings, self.world = run, settings, world or alone()
-        self.device, self.recipe = self.world.device, RECIPES[settings.recipe]
-        self.precision = resolve_precision(settings.precision, self.device)
+        self.device, self.recipe = self.world.device, compute.RECIPES[settings.recipe]
+        self.precision = compute.resolve_precision(settings.precision, self.device)
         if settings.batch_size < self.world.size:
             raise ConfigError(
                 f"config: 'pretrain.batch_size' is {settings.batch_size}, fewer than the {self.world.size} "
@@ -165,24 +116,14 @@ class Trainer:
         if self.is_sharded:
             refuse_sharding(settings.recipe, run.host, self.world.size, settings.batch_size)
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
-        self.task = task_of(run, settings, manifest)
-        self.model = self._starting_model()
+        self.task = HOSTS[run.host].task_class(run, settings, manifest)
+        self.attention_dropout = compute.attention_dropout(self.recipe, settings.dropout, self.device)
+        self.model = self.task.starting_model(self.attention_dropout)
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.recipe.compiled)
-        self.optimizer = build_optimizer(self.model, settings, settings.optimizer)
-        self.updater = Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
+        self.optimizer = compute.build_optimizer(self.model, settings, settings.optimizer)
+        self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
         self.flags: list[float] = []  # sums over all processes, in the last step
-
-    def _starting_model(self) -> nn.Module:
-        run, dropout = self.run, self.settings.dropout
-        config = configuration_of(run.size, run.attention, self.task.rows.vocabulary_size, dropout)
-        config.attention_probs_dropout_prob = attention_dropout(self.recipe, dropout, self.device)
-        for name, number in self.task.token_ids.items():
-            setattr(config, name, number)
-        module, name = HOSTS[run.host].model.split(":")
-        model = getattr(importlib.import_module(module), name)(config)
-        initialize(model, run.pretrain_seed)
-        return model
 
     @property
     def parameters(self) -> int:
@@ -193,7 +134,7 @@ class Trainer:
         """The rate of step `step` (from 0); where `schedule_steps` is null it ends with the training."""
         settings = self.settings
         end = settings.schedule_steps or settings.steps
-        return linear_rate(step, settings.learning_rate, settings.warmup_steps, end)
+        return compute.linear_rate(step, settings.learning_rate, settings.warmup_steps, end)
 
     def step(self, step: int, flags: Callable[[], Sequence[float]] = tuple) -> StepResult:
         """Take the optimizer step `step` (from 0), on its batch; `self.flags` are then the sums over all processes of
@@ -231,28 +172,26 @@ class Trainer:
         """The summed loss of a batch, in nats."""
         if self.recipe.compiled:
             batch = self.task.of_one_shape(batch)
-        with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
+        with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
             return self.loss(**vars(batch.to(self.device)))
 
-    def _fitting(self, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`; where memory runs out, again with half as many sequences at a time.
+    def _fitting(self, work: Callable[[], Any]) -> Any:
+        """The result of `work`; where memory runs out, again with half as many sequences at a time.
 
         Several processes compute together, so one of them cannot go back alone: there the error stands.
         """
         while True:
             try:
-                return compute()
+                return work()
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error) or self.micro_batch_size == 1 or self.world.size > 1:
+                if not compute.is_out_of_memory(error) or self.micro_batch_size == 1 or self.world.size > 1:
                     raise
             self.micro_batch_size = math.ceil(self.micro_batch_size / 2)
             self.optimizer.zero_grad(set_to_none=True)
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
-            print(
-                f"warning: {self.run}: out of memory; goes on with {self.micro_batch_size} sequences at a time",
-                file=sys.stderr,
-            )
+            fact = f"out of memory; goes on with {self.micro_batch_size} sequences at a time"
+            print(f"warning: {self.run}: {fact}", file=sys.stderr)
 
     def _refuse_divergence(self, step: int, result: StepResult) -> None:
         """DivergedError when loss or gradient norm is not finite."""
@@ -288,7 +227,7 @@ class Trainer:
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
                 loss, count = self._loss_of(batch).item(), batch.count
-            with autocast(self.precision, self.device), attention_kernels(self.recipe, self.device):
+            with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
                 tally = self.task.tally(self.model, rows, self.device)
             sums.append([loss, count, *tally] if len(rows) else [0.0, 0, *tally])
         if self.is_sharded:
@@ -298,36 +237,39 @@ class Trainer:
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
         batch = self.task.validation_batch(np.arange(min(DESCRIBED, self.task.validation_count))).to(self.device)
-        model = self._starting_model().to(self.device) if self.is_sharded else self.model  # by this process alone
+        model = self.task.starting_model(self.attention_dropout).to(self.device)  # whole in this process
         return describe_attention(model, *(getattr(batch, name) for name in self.task.layer_inputs))
 
 
 class Session:
     """Step after step, evaluated, logged and saved as configured, until done or asked to stop."""
 
-    def __init__(self, trainer: Trainer, folder: Path, records: Records, stop: StopRequest) -> None:
-        self.trainer, self.folder, self.state = trainer, folder, folder / "state"
-        self.records, self.stop = records, stop
-        self.settings, self.world = trainer.settings, trainer.world
+    def __init__(self, trainer: Trainer, records: Records, stop: StopRequest) -> None:
+        self.trainer, self.records, self.stop = trainer, records, stop
+        self.settings, self.world, self.state = trainer.settings, trainer.world, records.state
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process
-        self.tracker = tracker_of(folder) if self.world.leads else None
         tokens, flops = self.settings.batch_size * trainer.task.tokens, trainer.task.flops(trainer.model)
-        peak = known_peak(facts_of_machine(trainer.device)["device"], trainer.precision)
+        peak = known_peak(compute.facts_of_machine(trainer.device)["device"], trainer.precision)
         self.pace = Pace(tokens, flops, peak and peak * self.world.size, trainer.device)
 
-    def open(self, threads: int) -> None:
-        """Refuse a disk that is too small, and record what the session runs on.
+    @property
+    def measured(self) -> dict[str, Any]:
+        """The facts of a finished run that were measured."""
+        return {
+            "steps": self.settings.steps,
+            **{f"validation_{name}": value for name, value in self.metrics.last_validation().items()},
+            **{f"{name}_signature": value for name, value in self.trainer.task.signatures.items()},
+            "parameters": self.trainer.parameters,
+        }
 
-        A run whose facts change goes on, but not with the same bits.
-        """
+    def open(self, threads: int) -> None:
+        """Refuse a disk that is too small, and record what the session runs on."""
         trainer = self.trainer
         refuse_full(storage_of(trainer.parameters, self.settings), self.state)
-        if not any(self.state.glob("resume/step-*")):  # sessions of an earlier training, which has no part in this one
-            self.records.provenance.unlink(missing_ok=True)
         write_json(self.state / "config.json", trainer.model.config.to_dict())
         facts = {
-            **facts_of_machine(trainer.device),
+            **compute.facts_of_machine(trainer.device),
             "commit": commit_of(PROJECT),
             "threads": threads,
             "processes": self.world.size,
@@ -360,36 +302,25 @@ class Session:
     def run(self) -> None:
         """Do the remaining steps."""
         progress = Progress(f"pretrain {self.trainer.run}", self.settings.steps, "steps", self.records.step)
-        for step in range(self.records.step, self.settings.steps):
-            result = self.trainer.step(step, self._flags)
-            self.records.step = step + 1
+        for step in range(self.records.step + 1, self.settings.steps + 1):  # completed ones
+            result = self.trainer.step(step - 1, self.stop.flags)
+            self.records.step = step
             self.pace.step()
-            self._measure(result)
+            if step % LOG_EVERY == 0:
+                norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
+                self._log("train", **{**vars(result), "gradient_norm": norm})
+            if step % self.settings.evaluate_every == 0 or step == self.settings.steps:
+                self._log("validation", **self.trainer.evaluate())
+                self.pace.restart()
             self._save()
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
-                progress.update(step + 1, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
-
-    def _flags(self) -> tuple[float, float]:
-        """Whether this process was asked to stop, and by the time limit."""
-        return float(self.stop.signal is not None), float(self.stop.signal == LIMIT)
-
-    def _measure(self, result: StepResult) -> None:
-        """Log the step, and evaluate, where that is due."""
-        step = self.records.step
-        if step % LOG_EVERY == 0:
-            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
-            self._log("train", **{**vars(result), "gradient_norm": norm})
-        if step % self.settings.evaluate_every == 0 or step == self.settings.steps:
-            self._log("validation", **self.trainer.evaluate())
-            self.pace.restart()
+                progress.update(step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
 
     def _log(self, split: str, **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
         if self.metrics:
-            self.metrics.write(split=split, step=self.records.step, **values)
-        if self.tracker:
-            self.tracker(split, self.records.step, values)
+            self.metrics.write(split, self.records.step, **values)
 
     def _save(self) -> None:
         """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
@@ -416,60 +347,3 @@ class Session:
     def _record(self) -> None:
         """Record how far this session came, and how fast."""
         self.records.update(micro_batch_size=self.trainer.micro_batch_size, **self.pace.summary())
-
-    def publish(self, identity: dict[str, Any], manifest: Path) -> None:
-        """Write the declared outputs, and remove the checkpoints to resume from."""
-        trainer, run, settings = self.trainer, self.trainer.run, self.settings
-        packed = read_json(manifest, {"vocabulary_sha256": str})
-        dropout = recorded_dropout(trainer.recipe, settings.dropout, trainer.device)
-        summary = {
-            "steps": settings.steps,
-            **{f"validation_{name}": value for name, value in self.metrics.last_validation().items()},
-            **{f"{name}_signature": value for name, value in trainer.task.signatures.items()},
-            "parameters": trainer.parameters,
-            "corpus_hash": identity["corpus_hash"],
-            "vocabulary_sha256": packed["vocabulary_sha256"],
-            **({"stand_in": True} if packed.get("stand_in") else {}),  # of a parallel text
-            "settings_hash": hash_of(identity),
-            "settings": {name: identity[name] for name in (*run.model, *recorded_settings(settings), *dropout)},
-        }
-        copy_file(self.state / METRICS, self.folder / METRICS)
-        summary["metrics_sha256"] = sha256_of(self.folder / METRICS)
-        sessions = self.records.sessions
-        longest = max(sessions, key=lambda session: session.get("steps_timed", 0))
-        commits = list(dict.fromkeys(session["commit"] for session in sessions))
-        timing = {**run.facts, **longest, "sessions": len(sessions), "commits": commits}
-        write_json(self.folder / "timing.json", timing)
-        write_json(self.folder / "done.json", {**run.facts, **summary})
-        self.checkpoints.remove_resumable()
-
-
-def tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None] | None:
-    """A tracker that the environment names (SYMBERT_TRACKER=module:function), opened for a run's folder: it is called
-    with the split, the step and the values of each line of metrics.jsonl (docs/pretraining.md has one)."""
-    if not (path := os.environ.get("SYMBERT_TRACKER")):
-        return None
-    module, _, function = path.partition(":")
-    try:
-        return getattr(importlib.import_module(module), function)(folder)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"SYMBERT_TRACKER is {path}: {error}; write module:function, or unset it") from None
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocator of a GPU or a CPU refused."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
-
-
-@contextmanager
-def memory_explained(task: Any) -> Iterator[None]:
-    """MemoryExhaustedError in the place of any allocator's error in a task."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise MemoryExhaustedError(
-            f"{task}: out of memory; lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: true' "
-            "(the batch stays the same); the last checkpoint is kept"
-        ) from None
