@@ -1,7 +1,7 @@
 """To add something takes as few edits as the documentation says, and the results of a chain then have it.
 
-A copy of the project gets one of everything: an operator, a size and a task, which need no edit, a source, a filter, a
-table, a figure, a configuration key and a metric of a training step.
+A copy of the project gets one of everything: an operator, a size and a task, which need no edit, a built-in operator, a
+task of GLUE, a host, a source, a filter, a table, a figure, a configuration key and a metric of a training step.
 """
 
 import csv
@@ -107,6 +107,31 @@ class TwiceAttention(OriginalAttention):
 
 '''
 
+HOST = """\
+    "backwards": Host(
+        "symbert.model.bert:DecoderModel",
+        "symbert.pretrain.tasks:TokenBefore",
+        "corpus",
+        "Backward decoders predict the token before.",
+        measure="perplexity",
+        sites=1,
+        parameters=Shape.parameters,
+        step_flops=_next_tokens,
+        tokens=lambda rows: rows.tokens - 1,
+    ),
+"""
+
+HOST_TASK = '''\
+class TokenBefore(NextToken):
+    """The token before each token: rows are read from their ends."""
+
+    def _batch_of(self, split: PackedRows, rows: Ids) -> TokenBatch:
+        ids = torch.from_numpy(split[rows]).flip(1)
+        return TokenBatch(ids[:, :-1], ids[:, 1:])
+
+
+'''
+
 GLUE_TASK = """\
     Task("diagnostic", columns=("premise", "hypothesis"), labels=("entailment", "other"), metrics=("matthews",)),
 """
@@ -119,6 +144,10 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "task of GLUE": [("src/symbert/glue/tasks.py", '    Task(\n        "wnli"', GLUE_TASK)],
     "size": [],
     "task": [],
+    "host": [
+        ("src/symbert/hosts.py", "}\nENCODER, *OTHERS", HOST),
+        ("src/symbert/pretrain/tasks.py", "@dataclass(frozen=True)\nclass PairBatch", HOST_TASK),
+    ],
     "source": [
         ("src/symbert/sources.py", "SOURCES: dict", SOURCE),
         ("src/symbert/sources.py", ")\n}\n\n\ndef is_stand_in", ", HandbookSource()"),
@@ -145,7 +174,16 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     ],
 }
 PLACES = {  # files by addition
-    **{"operator": 0, "built-in operator": 1, "size": 0, "task": 0, "task of GLUE": 1, "source": 1, "filter": 1},
+    **{
+        "operator": 0,
+        "built-in operator": 1,
+        "size": 0,
+        "task": 0,
+        "task of GLUE": 1,
+        "host": 2,
+        "source": 1,
+        "filter": 1,
+    },
     **{"table": 1, "figure": 1, "key": 2, "metric": 1},
 }
 
@@ -222,6 +260,11 @@ def test_the_new_operator_and_size_have_runs(extended):
 def test_the_built_in_operator_is_known_and_right(extended):
     said = extended.run("-m", "symbert", "check-operator", "twice")
     assert "every weight follows from the seed" in said and "failed" not in said
+
+
+def test_the_host_has_runs(extended):
+    said = extended.snakemake("--dry-run", "--config", "sweep={hosts: [backwards]}")
+    assert re.search(r"runs/backwards/slim-shifted-[0-9a-f]{8}/seed-1/done.json", said)
 
 
 def test_the_task_of_glue_belongs_to_its_suite(extended):
