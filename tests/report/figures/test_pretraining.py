@@ -76,7 +76,7 @@ def test_each_host_and_size_has_a_panel_with_the_mean_of_the_seeds_of_each_opera
     (band,) = decoder.collections  # of two seeds: lowest to highest
     assert {tuple(point) for point in band.get_paths()[0].vertices} >= {(50, 100), (50, 110), (1000, 20), (1000, 22)}
     assert [panel.get_yscale() for panel in (decoder, pairs)] == ["log", "linear"]
-    assert "2 pre-training seeds" in drawn.caption and HOSTS["decoder"].task in drawn.caption
+    assert "2 pre-training seeds" in drawn.caption and HOSTS["decoder"].sentence in drawn.caption
 
 
 def test_a_perplexity_that_hardly_falls_has_numbers_beside_it(run, plot):
