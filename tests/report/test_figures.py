@@ -1,9 +1,8 @@
-"""Figures: what they show, that no text runs into another, and that their bytes are reproducible."""
+"""Figure 2: what it shows, that no text runs into another, and that the authors' losses stand where they may."""
 
 import itertools
 import math
 import random
-import resource
 
 import numpy as np
 import pandas as pd
@@ -13,19 +12,16 @@ from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
 from legibility import assert_legible
-from report.written import collected, read_runs, write_exhibit
-from symbert.errors import ConfigError
-from symbert.operators import OPERATORS, Description, Operator
+from report.written import read_runs
+from symbert.operators import OPERATORS
 from symbert.report import published
-from symbert.report.collect import losses_of, read_scores
+from symbert.report.collect import losses_of
 from symbert.report.figures.pretraining import loss_figure
-from symbert.report.figures.scores import checkpoints_figure
-from symbert.report.statistics import Exits, curves_of, exits_of
-from symbert.report.style import Plot, draw_survival, house_style, looks_of, write_plot
+from symbert.report.statistics import Exits, exits_of
+from symbert.report.style import draw_survival, house_style, looks_of
 
 ATTENTION = tuple(OPERATORS)
 LOOKS = looks_of(OPERATORS)
-TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
 PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 
@@ -53,23 +49,6 @@ def loss_inputs(write_run, report_settings):
     return make
 
 
-@pytest.fixture
-def score_inputs(record, write_scores, report_settings):
-    """Arguments of draw_checkpoints: each operator rises to a higher score than the one before."""
-
-    def make(attention, sizes=("tiny",), steps=(300, 900, 1800), pretrain_seeds=(1,), **changes):
-        records = []
-        for size, (position, name), step, task, seed in itertools.product(
-            sizes, enumerate(attention), steps, TASKS, pretrain_seeds
-        ):
-            score = 0.5 + (0.2 + 0.02 * position) * (1 - math.exp(-3 * step / steps[-1])) + 0.005 * seed
-            stand_in = changes.get("glue_source", "embedded") == "embedded"
-            records.append(record(size, name, step, task, 1, score, pretrain_seed=seed, stand_in=stand_in))
-        return write_scores(records), report_settings(steps=steps[-1], **changes)
-
-    return make
-
-
 def loss_plot(inputs):
     runs, settings = inputs
     return loss_figure(read_runs(runs, settings.steps), "tiny", settings)
@@ -77,15 +56,6 @@ def loss_plot(inputs):
 
 def loss_of(inputs):
     return loss_plot(inputs).figure
-
-
-def checkpoints_plot(inputs):
-    files, settings = inputs
-    return checkpoints_figure(collected(curve=files, curve_seeds=[1], settings=settings))
-
-
-def checkpoints_of(inputs):
-    return checkpoints_plot(inputs).figure
 
 
 def test_several_seeds_are_one_curve_with_a_confidence_band_and_a_range_of_exits(loss_inputs):
@@ -180,77 +150,3 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
     expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []
     assert [tuple(line.get_ydata()) for line in hollow] == expected
     assert [line.get_color() for line in hollow] == [LOOKS[name].color for name in ("original", "symmetric")] * overlaid
-
-
-def test_figure_3_has_line_crossings_and_baseline(score_inputs):
-    with house_style():
-        figure = checkpoints_of(score_inputs(["original", "pairwise"], steps=(300, 1200, 1800)))
-        found = assert_legible(figure)
-    assert "stand-in task score (%)" in found
-    last = [100 * (0.505 + share * (1 - math.exp(-3))) for share in (0.20, 0.22)]
-    line = 0.95 * last[1]
-    first, second = (100 * (0.505 + 0.22 * (1 - math.exp(-3 * step / 1800))) for step in (300, 1200))
-    assert first < line < second
-    crossing = 300 + 900 * (line - first) / (second - first)
-    assert f"pairwise: {crossing:,.0f} (300–1,200); {last[1]:.2f}" in found and "majority baseline: 50.00" in found
-    assert any(text.startswith("original: ") and text.endswith(f"; {last[0]:.2f}") for text in found)
-    assert any(list(mark.get_xdata()) == [pytest.approx(crossing)] for mark in figure.axes[0].lines)
-
-
-def test_a_curve_is_the_mean_over_seeds(record, write_scores):
-    records = [
-        record("tiny", "original", step, task, seed, 0.1 * seed + step / 10_000)
-        for step, task, seed in itertools.product((300, 1800), TASKS, (1, 2))
-    ]
-    curves = curves_of(read_scores(write_scores(records), TASKS, [1, 2]))
-    assert curves["original"].loc[1].to_dict() == pytest.approx({300: 18.0, 1800: 33.0})
-
-
-def test_figures_have_the_same_bytes_whatever_the_order_of_the_inputs(loss_inputs, score_inputs, tmp_path):
-    runs, settings = loss_inputs(ATTENTION[:3])
-    first, second = ([tmp_path / f"{name}.{suffix}" for suffix in ("png", "pdf")] for name in ("first", "second"))
-    write_exhibit("figure-figure2", first, runs=runs, settings=settings)
-    write_exhibit("figure-figure2", second, runs=runs[::-1], settings=settings)
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    files, settings = score_inputs(ATTENTION[:3])
-    write_exhibit("figure-figure3_checkpoints", first, curve=files, settings=settings, curve_seeds=[1])
-    write_exhibit("figure-figure3_checkpoints", second, curve=files[::-1], settings=settings, curve_seeds=[1])
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-    assert first[0].read_bytes().startswith(b"\x89PNG") and first[1].read_bytes().startswith(b"%PDF")
-    assert b"CreationDate" not in first[1].read_bytes()
-
-
-def test_a_caption_stands_beside_its_figure_as_text_and_as_latex(tmp_path):
-    plot = Plot(Figure((7.0, 2.0)), "On 95 % of A_b.\n\nHow to\nread it.")
-    outputs = [tmp_path / "f.txt", tmp_path / "f.tex"]
-    write_plot(plot, "A figure.", outputs)
-    assert outputs[0].read_text() == "A figure. On 95 % of A_b.\n\nHow to read it.\n"
-    latex = outputs[1].read_text()
-    assert r"\caption{A figure. On 95 \% of A\_b.}" in latex and r"{\footnotesize How to read it.}" in latex
-    assert r"{f.pdf}" in latex and r"\label{fig:f}" in latex and r"\begin{figure*}" in latex, "two columns wide"
-    write_plot(Plot(Figure((3.5, 2.0))), "A figure.", outputs)
-    assert outputs[0].read_text() == "A figure.\n" and r"\end{figure}" in outputs[1].read_text()
-
-
-@pytest.mark.parametrize(("key", "value"), [("color", "ultra"), ("marker", "?"), ("line", "wavy")])
-def test_looks_that_no_figure_can_have_are_refused_with_the_class(monkeypatch, key, value):
-    own = Operator("own", "my_operators:Own")
-    vars(own)["description"] = Description(**{key: value})  # as if its class said so
-    monkeypatch.setitem(OPERATORS, "own", own)
-    with pytest.raises(ConfigError, match=f"my_operators:Own: '{key}' is .*; choose from "):
-        looks_of(["original"])
-
-
-@pytest.mark.parametrize("suffix", ["png", "pdf"])
-def test_a_disk_that_fails_while_a_figure_is_written_is_no_bug_of_matplotlibs(tmp_path, suffix):
-    figure = Figure()
-    for panel in figure.subplots(2, 2).flat:
-        panel.set_title("abc")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match=f"File too large.*figure.{suffix}"):
-            write_plot(Plot(figure), "", [tmp_path / f"figure.{suffix}"])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not [*tmp_path.iterdir()]
