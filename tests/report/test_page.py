@@ -152,10 +152,10 @@ def test_exhibits_stand_in_the_order_of_the_contents(written):
         "table-corpus",
     ]
     assert re.findall(r'<li><a href="#([^"]+)">', text) == names
-    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Claims", "Operators", "Corpus"]
+    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Claims", "Operators", "Corpus", "Glossary"]
     assert text.index('<section class="first"') < text.index(names[1]) < text.index("<nav") < text.index("<h2>Claims")
     folded = re.findall(r"<summary><h2>([^<]+)<", text)
-    assert folded == ["Operators", "Corpus"], "what is compared, and how it was made"
+    assert folded == ["Operators", "Corpus", "Glossary"], "what is compared, and how it was made"
 
 
 @pytest.mark.parametrize(

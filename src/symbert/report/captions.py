@@ -12,6 +12,22 @@ from symbert.report import published
 from symbert.sources import SOURCES, is_stand_in
 
 UNTRAINED = "no pre-training"
+GLOSSARY = {
+    "operator": "how the score of two tokens in attention is computed; original is that of BERT",
+    "size": "the shape of a model: its layers, heads and widths",
+    "host": "the model that an operator stands in: encoder, decoder, or encoder–decoder",
+    "run": "one pre-training of a size with an operator in a host, from a pre-training seed",
+    "pre-training seed": "fixes initial weights, order of rows and masks; operators of one seed start and read alike",
+    "fine-tuning seed": "fixes the head’s initial weights and the order of a task’s rows",
+    "plateau, exit": "the loss first stays near that of guessing by frequency; the exit is the evaluation after it",
+    "stand-in": "text or a task made from documentation in place of the published one, for tests",
+    "partial": "a task of which other rows were read or scored than are published",
+    "†": "a model that predicts one class throughout",
+    "std": "the sample standard deviation over seeds",
+    "majority baseline": "the score of predicting the most frequent class of the training rows",
+    "Welch’s interval": "a 95 % interval of the difference of two means whose variances may differ",
+    "p, Holm": "a permutation test over all splits of the seeds; Holm’s correction for the number of tests",
+}
 STAND_IN_TEXT = "The parallel text is a stand-in, numbers in English and German words."
 
 

@@ -71,6 +71,7 @@ def write_page(folder: Path, settings: ReportSettings, written: list[Written]) -
         warnings=wording.warnings,
         summary=[line for text in texts for line in _shortened(_text_of(text.files[0])).splitlines()],
         folded=FOLDED,
+        glossary=captions.GLOSSARY,
         facts=wording.facts | captions.data_of(settings),
         chapters=[(name, list(map(_shown, group))) for name, group in chapters],
     )
