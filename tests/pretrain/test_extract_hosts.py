@@ -147,7 +147,7 @@ def test_the_example_of_the_model_card_runs_in_the_directory(extracted, tmp_path
     expected = type(trainer.model) if form == "ours" else STOCK[host][1]
     assert type(names["model"]) is expected and ("tokenizer" in names) == (host == "decoder" and form == "stock")
     assert f"# {host.capitalize()} tiny-pairwise, step 20 of 30" in card
-    assert HOSTS[host].task in card and f"{HOSTS[host].measure.replace('_', ' ')} at the last step: 0.8750" in card
+    assert HOSTS[host].sentence in card and f"{HOSTS[host].measure.replace('_', ' ')} at the last step: 0.8750" in card
     assert "masked token" not in card and "None" not in card
 
 
