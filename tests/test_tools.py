@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from symbert.report.imported import import_scores, read_tidy
+from symbert.report.imported import import_scores
+from symbert.report.tidy import read_losses, read_scores
 
 PAIRWISE = "bert_base_pairwise_20240204-093411"
 
@@ -29,12 +30,13 @@ def convert(root, tmp_path):
 
 def scores_of(file: Path) -> dict[tuple, float]:
     """The scores of a csv file by size, attention, step, seed and column."""
-    keys = ("size", "attention", "step", "finetune_seed")
-    return {
-        (*(record[key] for key in keys), column): score
-        for record in read_tidy(file)
-        for column, score in record["metrics"].items()
-    }
+    keys = ("size", "attention", "step", "finetune_seed", "column")
+    return {tuple(row[key] for key in keys): row["score"] for row in rows_of(file)}
+
+
+def rows_of(file: Path) -> list[dict]:
+    """The rows of a csv file of scores."""
+    return read_scores(file).astype(object).where(lambda frame: frame.notna(), None).to_dict("records")
 
 
 def write_run(folder: Path, name: str, **results: float) -> None:
@@ -58,9 +60,8 @@ def test_folders_of_the_trainer_are_converted_by_their_names(convert, tmp_path):
             ("small", "original", None, 1, "cola"): 0.0,
         }
     )
-    known = {record["task"]: (record["rows"], record["constant_prediction"]) for record in read_tidy(file)}
-    assert known["mnli"] == ({"validation_matched": 9815, "validation_mismatched": 9832}, None)
-    assert known["cola"] == ({}, True)
+    known = {row["column"]: (row["partial"], row["constant_prediction"]) for row in rows_of(file)}
+    assert known["mnli_matched"] == (False, None) and known["cola"] == (False, True)
     write_run(folder, "my-run")
     assert "my-run: not a name like NAME; change NAME" in convert("trainer", tmp_path / "theirs")
 
@@ -86,9 +87,8 @@ def test_losses_of_a_dashboard_are_at_even_steps_and_the_one_after_the_training_
     (tmp_path / "scores.csv").write_text("attention,task,finetune_seed,value\npairwise,rte,1,0.5\n")
     monkeypatch.chdir(tmp_path)
     import_scores(tmp_path / "scores.csv", "theirs", losses)
-    lines = (tmp_path / "results/theirs/runs/base-pairwise/seed-1/metrics.jsonl").read_text().splitlines()
-    points = [json.loads(line) for line in lines]
-    assert [(point["step"], point["loss"]) for point in points] == [
+    points = read_losses(tmp_path / "results/theirs/losses.csv")
+    assert list(zip(points["step"], points["loss"], strict=True)) == [
         (250 * (at + 1), 9 - at / 1000) for at in range(800)
     ]
     del steps[3]
@@ -115,5 +115,5 @@ def test_results_of_the_harness_are_converted(convert, tmp_path):
     file = convert("harness", tmp_path / "results.json")
     scores = {column: score for (_, attention, _, _, column), score in scores_of(file).items()}
     assert scores == pytest.approx({"mrpc": 0.75, "cola": 0.1, "mnli_matched": 0.35, "mnli_mismatched": 0.36})
-    assert {record["attention"] for record in read_tidy(file)} == {"pythia-70m"}
-    assert all(record["partial"] for record in read_tidy(file)), "100 of 408 rows"
+    assert {record["attention"] for record in rows_of(file)} == {"pythia-70m"}
+    assert all(record["partial"] for record in rows_of(file)), "100 of 408 rows"
