@@ -177,7 +177,7 @@ def test_the_auto_classes_do_not_take_a_model_of_another_host_for_an_encoder(ext
     """AutoModelForMaskedLM drew all weights of an encoder at random beside the model's."""
     for host in OTHERS:
         _, folder = extracted(host)
-        with pytest.raises(ConfigError, match="is_decoder|encoder-decoder"):
+        with pytest.raises(ConfigError, match="is_decoder|is_encoder_decoder"):
             AutoModelForMaskedLM.from_pretrained(folder)
 
 
