@@ -30,8 +30,8 @@ test-campaigns: env
 
 # The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian. Its packages stay.
 test-slurm: env
-	PYTHONPATH=tests $(BIN)/python -m slurm.cluster install
-	PYTHONPATH=tests $(BIN)/python -m slurm.cluster run $(BIN)/python -m pytest tests/slurm/on_slurm.py
+	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster install
+	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/on_slurm.py
 
 check: env
 	$(BIN)/ruff check src tests benchmarks tools
@@ -73,12 +73,12 @@ gpu-check: env
 
 # Downloads from a hub on this machine that misbehaves; a minute of CPU time; options in docs/measurements/README.md.
 download-faults: env
-	PYTHONPATH=tests $(BIN)/python -m corpus.download_faults $(FAULTS) $(if $(OUT),--output $(OUT))
+	PYTHONPATH=tests $(BIN)/python -m campaigns.download_faults $(FAULTS) $(if $(OUT),--output $(OUT))
 
 # Faults of the whole chain: kills, full and failing disks, damage, reboots; 5 s of CPU time each; options in
 # docs/measurements/README.md. What was interrupted goes on.
 chaos: env
-	PYTHONPATH=tests $(BIN)/python -m chaos.campaign $(CHAOS) $(if $(WORK),--work $(WORK)) $(if $(OUT),--output $(OUT))
+	PYTHONPATH=tests $(BIN)/python -m campaigns.chaos.campaign $(CHAOS) $(if $(WORK),--work $(WORK)) $(if $(OUT),--output $(OUT))
 
 # The documentation as a site, in site/. REPOSITORY=https://… is where its links to other files of the project lead.
 docs: .venv/docs/complete
@@ -92,11 +92,11 @@ docs: .venv/docs/complete
 
 # The pictures of README.md, from the page of a finished demo; needs chromium.
 pictures: env
-	PYTHONPATH=tests $(BIN)/python -m screens results/demo-embedded/report/report.html docs/pictures --readme
+	PYTHONPATH=tests $(BIN)/python -m campaigns.screens results/demo-embedded/report/report.html docs/pictures --readme
 
 # All that README.md shows, in a fresh clone; about an hour on two cores. FOLDER=… keeps it there.
 first-hour:
-	tests/first_hour.sh $(FOLDER)
+	tests/campaigns/first_hour.sh $(FOLDER)
 
 clean-env:
 	rm -rf .venv

@@ -327,7 +327,7 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
 
 
 def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, monkeypatch):
-    """It is in the environment of each job alone, which other users cannot read; tests/slurm has the same on Slurm."""
+    """It is in the environment of each job alone, which other users cannot read; on Slurm: tests/campaigns/slurm."""
     token = f"hf_{secrets.token_hex(16)}"
     with served_hub(monkeypatch) as hub, command_lines() as seen:
         for file, body in ((VOCABULARY, b"[PAD]\n"), (CORPUS_CHECKSUMS, b"0" * 64 + b"  en_meta_part_1.jsonl.zst\n")):

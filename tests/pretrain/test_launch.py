@@ -1,4 +1,4 @@
-"""How pre-training is started; docs/cluster.md and tests/slurm start it so."""
+"""How pre-training is started; docs/cluster.md and tests/campaigns/slurm start it so."""
 
 import subprocess
 

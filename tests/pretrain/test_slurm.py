@@ -1,4 +1,4 @@
-"""What is asked of Slurm, by a stand-in of its command; tests/slurm asks a real one."""
+"""What is asked of Slurm, by a stand-in of its command; tests/campaigns/slurm asks a real one."""
 
 import os
 import signal

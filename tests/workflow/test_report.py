@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from workflow.browser import find_browser, see
+from campaigns.browser import find_browser, see
 
 
 @pytest.fixture(scope="module", autouse=True)

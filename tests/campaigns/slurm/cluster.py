@@ -1,4 +1,4 @@
-"""A Slurm of one node on loopback, with GPUs that are only device files: `python -m slurm.cluster`, as root.
+"""A Slurm of one node on loopback, with GPUs that are only device files: `python -m campaigns.slurm.cluster`, as root.
 
 `install` installs its packages, `run COMMAND` runs a command beside it, `stop` ends what a killed run left.
 All end with another code than 0, and the reason, where nothing was done. Everything lies in HOME, but for two links in

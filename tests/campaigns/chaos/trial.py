@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos import disk
-from chaos.faults import BETWEEN, CLOCK, DAMAGES, DELETED, EMPTIED, FULL, REBOOT, SECOND, STOPPED, TIME, Fault
-from chaos.preload import SNAKEMAKE, Notes, unsynced
-from chaos.stages import (
+from campaigns.chaos import disk
+from campaigns.chaos.faults import BETWEEN, CLOCK, DAMAGES, DELETED, EMPTIED, FULL, REBOOT, SECOND, STOPPED, TIME, Fault
+from campaigns.chaos.preload import SNAKEMAKE, Notes, unsynced
+from campaigns.chaos.stages import (
     RESULTS,
     TARGETS,
     Folder,

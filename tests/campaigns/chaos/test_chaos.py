@@ -10,18 +10,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from chaos import disk
-from chaos.campaign import Campaign
-from chaos.faults import FULL, STOPPED, Fault, Undisturbed, draw_trial
-from chaos.preload import Notes, compile_library, compiler
-from chaos.stages import TARGETS, Folder, Start, artefacts, difference
-from chaos.trial import Trial
+from campaigns.chaos import disk
+from campaigns.chaos.campaign import Campaign
+from campaigns.chaos.faults import FULL, STOPPED, Fault, Undisturbed, draw_trial
+from campaigns.chaos.preload import Notes, compile_library, compiler
+from campaigns.chaos.stages import TARGETS, Folder, Start, artefacts, difference
+from campaigns.chaos.trial import Trial
 
 FEW = 4  # faults of each stage in the short campaign
 needs_compiler = pytest.mark.skipif(
     compiler() is None, reason="no C compiler, without which no fault strikes at a call"
 )
 LOG = "results/logs/job.log"
+pytestmark = pytest.mark.campaign
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,6 @@ def campaign(tmp_path_factory):
     return Campaign(tmp_path_factory.mktemp("chaos"), seed=7, stages=list(TARGETS))
 
 
-@pytest.mark.campaign
 @needs_compiler
 def test_a_few_faults_of_each_stage_lose_nothing(campaign):
     for number, stage in enumerate(TARGETS):

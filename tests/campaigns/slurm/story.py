@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from campaigns.slurm import cluster
+from campaigns.slurm.copies import ON_SLURM, copy_of, log_of, snakemake, working_copy
+from campaigns.slurm.jobs import PATIENCE, Training, ask, job, jobs_of, wait_until
+from campaigns.slurm.published import write_mirror
 from command_lines import command_lines
-from slurm import cluster
-from slurm.copies import ON_SLURM, copy_of, log_of, snakemake, working_copy
-from slurm.jobs import PATIENCE, Training, ask, job, jobs_of, wait_until
-from slurm.published import write_mirror
 
 SILENCE = 120  # seconds
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from chaos.faults import Damage
+from campaigns.chaos.faults import Damage
 
 PAGE = 4096  # bytes
 DELETED = (

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos.faults import Undisturbed
-from chaos.preload import Notes
+from campaigns.chaos.faults import Undisturbed
+from campaigns.chaos.preload import Notes
 from workflow.checkout import ENVIRONMENT, heed_signals
 
 TARGETS = {

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm import cluster
-from slurm.copies import log_of
-from slurm.jobs import ask, jobs_of
-from slurm.story import Story, tell, trainings_of
+from campaigns.slurm import cluster
+from campaigns.slurm.copies import log_of
+from campaigns.slurm.jobs import ask, jobs_of
+from campaigns.slurm.story import Story, tell, trainings_of
 from symbert.files import sha256_of
 
 # What tells of time, machine and process, and what is only needed to go on; of the report the tables of scores count.

@@ -2,13 +2,13 @@
 # The first hour of a stranger: all that README.md shows, in its order, in a fresh clone. It reads its own console, and
 # ends with pictures of the page at two widths, light and dark.
 #
-#   tests/first_hour.sh [FOLDER]      a new folder to work in; a temporary one where none is given
-#   FINISHED=DIR                      results/ with a finished demo, which are copied first and spare its six minutes
-#   SKIP='make test'                  a line of README.md that is left out
+#   tests/campaigns/first_hour.sh [FOLDER]  a new folder to work in; a temporary one where none is given
+#   FINISHED=DIR                            results/ with a finished demo, which are copied first and spare its six minutes
+#   SKIP='make test'                        a line of README.md that is left out
 set -euo pipefail
 export LC_ALL=C.UTF-8
 
-origin=$(cd "$(dirname "$0")/.." && pwd)
+origin=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
@@ -61,5 +61,5 @@ for output in results/demo-embedded/report/report.html $pages bert/config.json; 
 done
 
 cd "$clone"
-PYTHONPATH=tests .venv/bin/python -m screens results/demo-embedded/report/report.html "$folder/pictures"
+PYTHONPATH=tests .venv/bin/python -m campaigns.screens results/demo-embedded/report/report.html "$folder/pictures"
 echo "first_hour: $(wc -l < "$folder/lines.txt") lines of console; all outputs are there; look at the pictures above"

@@ -18,13 +18,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from chaos import disk
-from chaos.faults import FULL, NAMES, Fault, draw_trial
-from chaos.preload import Notes, compile_library, compiler
-from chaos.stages import TARGETS, Folder, Reference, run_reference
-from chaos.trial import Result, Trial
+from campaigns.chaos import disk
+from campaigns.chaos.faults import FULL, NAMES, Fault, draw_trial
+from campaigns.chaos.preload import Notes, compile_library, compiler
+from campaigns.chaos.stages import TARGETS, Folder, Reference, run_reference
+from campaigns.chaos.trial import Result, Trial
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 OUTCOMES = ("equal", "refused", "unexplained", "lost")
 Line = dict[str, object]  # of the record: what became of a fault
 

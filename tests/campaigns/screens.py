@@ -1,7 +1,7 @@
 """Pictures of pages, taken by a browser without a screen.
 
-`python -m screens PAGE FOLDER` takes the whole page at the widths of a telephone and of a desktop, light and dark;
-`python -m screens PAGE --readme FOLDER` takes the two pictures of README.md from the report of the demo.
+`python -m campaigns.screens PAGE FOLDER` takes the whole page at the widths of a telephone and of a desktop;
+`python -m campaigns.screens PAGE --readme FOLDER` takes the two pictures of README.md from the report of the demo.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from workflow.browser import find_browser
+from campaigns.browser import find_browser
 
 WIDTHS = (390, 1440)  # pixels
 FIRST_SCREEN = (1440, 900)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from chaos.preload import SNAKEMAKE, Call
+from campaigns.chaos.preload import SNAKEMAKE, Call
 
 WRITES = ("open", "write", "fsync", "rename", "unlink", "mkdir")
 TIME = "time"  # not a call: a share of a process's CPU time, in thousandths

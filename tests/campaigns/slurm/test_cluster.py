@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 
-from slurm import cluster
+from campaigns.slurm import cluster
+
+pytestmark = pytest.mark.campaign
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from slurm import cluster
+from campaigns.slurm import cluster
 from workflow.checkout import check_out
 
 CONFIG = {
