@@ -109,6 +109,12 @@ def command(*arguments, **changes) -> list[str]:
     return [sys.executable, "-m", "symbert", *options(*arguments, **changes)]
 
 
+def losses(run: Path) -> dict[str, list[float]]:
+    """The losses that a run has logged, by split."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return {split: [line["loss"] for line in lines if line["split"] == split] for split in ("train", "validation")}
+
+
 def start(arguments: list[str]) -> subprocess.Popen:
     """The command as a process of its own, its standard error readable as text."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}

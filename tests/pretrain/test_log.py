@@ -10,32 +10,23 @@ from symbert.errors import IntegrityError
 from symbert.pretrain.checkpoint import MetricsLog
 
 
-def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
+def test_a_resumed_log_is_cut_back_to_its_checkpoint_and_a_shorter_one_is_refused(tmp_path):
+    """The position used to stay at the old end, so that the next checkpoint was further than the file is long."""
     path = tmp_path / "metrics.jsonl"
     log = MetricsLog(path, 0)
     log.write(split="validation", step=10, loss=5.0)
     length = log.flush()
     log.write(split="validation", step=20, loss=4.0)
     log.flush()
-    assert MetricsLog(path, length).last_validation()["loss"] == 5.0
-    assert path.stat().st_size == length
-
-
-def test_a_log_shorter_than_its_checkpoint_is_refused_rather_than_padded(tmp_path):
-    (tmp_path / "metrics.jsonl").write_text("{}\n")
-    with pytest.raises(IntegrityError, match="metrics.jsonl: 3 bytes, the checkpoint was at 100.*start the run over"):
-        MetricsLog(tmp_path / "metrics.jsonl", 100)
+    again = MetricsLog(path, length)
+    assert again.last_validation()["loss"] == 5.0 and again.flush() == path.stat().st_size == length
+    with pytest.raises(IntegrityError, match=f"metrics.jsonl: {length} bytes, the checkpoint was at 100.*start the"):
+        MetricsLog(path, 100)
 
 
 def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         MetricsLog(tmp_path / "metrics.jsonl", 0).write("train", 10, loss=float("nan"))
-
-
-def test_surplus_bytes_of_a_killed_run_do_not_count_after_a_resume(tmp_path):
-    """The position used to stay at the old end, so that the next checkpoint was further than the file is long."""
-    (tmp_path / "metrics.jsonl").write_text("x" * 5000)
-    assert MetricsLog(tmp_path / "metrics.jsonl", 4000).flush() == 4000
 
 
 def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkeypatch):
@@ -47,18 +38,17 @@ def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkey
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left.*metrics.jsonl"):
-        log.flush()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space left.*metrics.jsonl"):
+            log.flush()
     assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation()["loss"] == 5.0
 
 
 def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path, root, manifest, monkeypatch, brief):
     from tensorboardX.proto.event_pb2 import Event
 
-    (code,) = [code for name, code in own_files(root, "docs/pretraining.md").items() if name == "my_tracker.py"]
-    (tmp_path / "my_tracker.py").write_text(code)
+    (tmp_path / "my_tracker.py").write_text(own_files(root, "docs/pretraining.md")["my_tracker.py"])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SYMBERT_TRACKER", "my_tracker:tensorboard")
@@ -72,10 +62,9 @@ def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path,
         (length,) = struct.unpack("<Q", data[:8])  # and its checksum, the event, and that of the event
         event, data = Event.FromString(data[12 : 12 + length]), data[16 + length :]
         scalars += [(event.step, value.tag, pytest.approx(value.simple_value)) for value in event.summary.value]
-    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     assert scalars == [
         (line["step"], f"{line['split']}/{name}/{place}", number)
-        for line in lines
+        for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
         for name, value in line.items()
         if name not in ("split", "step")
         for place, number in enumerate(value if isinstance(value, list) else [value])

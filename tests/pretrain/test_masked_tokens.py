@@ -1,19 +1,14 @@
 """Batches of masked tokens: functions of seed and step alone, however they are cut or padded."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
 from pretrain.corpora import SPECIAL
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
-from symbert.model.masking import Masker
 from symbert.paths import Run
 from symbert.pretrain import tasks
 from symbert.pretrain.tasks import IGNORED, MaskedBatch, MaskedTokens, PackedRows, sequences_of
@@ -27,10 +22,6 @@ def objective(manifest, brief):
         return MaskedTokens(Run("tiny", attention, seed), brief(batch_size=batch_size), manifest)
 
     return make
-
-
-def masker(seed: int = 1, probability: float = 0.15) -> Masker:
-    return Masker(seed, probability, 60, SPECIAL["mask"], tuple(SPECIAL.values()))
 
 
 def original_rows(batch: MaskedBatch) -> np.ndarray:
@@ -54,12 +45,6 @@ def assert_same(one: MaskedBatch, other: MaskedBatch) -> None:
         assert torch.equal(tensor, vars(other)[name]), name
 
 
-def tiny_model(attention: str = "pairwise") -> MaskedModel:
-    model = MaskedModel(configuration_of("tiny", attention, 60, dropout=0.0))
-    initialize(model, 1)
-    return model.double()
-
-
 def loss_and_gradients(model: MaskedModel, batches: list[MaskedBatch]) -> tuple[Tensor, list[Tensor]]:
     """Summed loss of the batches, and what it adds up to in the parameters."""
     model.zero_grad()
@@ -72,41 +57,33 @@ def loss_and_gradients(model: MaskedModel, batches: list[MaskedBatch]) -> tuple[
     return total, [parameter.grad.clone() for parameter in model.parameters()]
 
 
-def test_every_epoch_reads_every_row_once_in_another_order(objective, manifest):
+def test_every_epoch_reads_every_row_once_in_another_order_in_batches_across_its_end(objective, manifest):
     rows = PackedRows(manifest, "train")
-    read = np.concatenate([original_rows(objective(10).training_batch(step)) for step in range(10)])
-    first, second = read[:50], read[50:]
+    batches = [original_rows(objective(8).training_batch(step)) for step in range(13)]
+    read = np.concatenate(batches)
+    first, second = read[:50], read[50:100]
     everything = sorted(map(tuple, rows[np.arange(50)]))
     assert sorted(map(tuple, first)) == sorted(map(tuple, second)) == everything
     assert not (first == second).all()
-
-
-def test_a_batch_is_a_function_of_seed_and_step_alone(objective):
-    one, again = (objective(8).training_batch(7) for _ in range(2))
-    assert_same(one, again)
-    other = objective(8, seed=2).training_batch(7)
-    assert not torch.equal(one.input_ids, other.input_ids)
-
-
-def test_the_sequences_of_a_step_are_the_rows_of_its_batch(objective, manifest):
-    rows = PackedRows(manifest, "train")
     epoch, sequence = sequences_of(6, 8, len(rows), seed=1)  # positions 48 to 55 of 50 rows
-    assert epoch.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
-    assert (original_rows(objective(8).training_batch(6)) == rows[sequence]).all()
+    assert epoch.tolist() == [0, 0, 1, 1, 1, 1, 1, 1] and (batches[6] == rows[sequence]).all()
 
 
-def test_a_sequence_gets_the_same_mask_in_batches_of_any_size(objective):
+def test_a_batch_is_a_function_of_seed_and_step_alone_whatever_the_operator(objective):
+    first = objective(8).training_batch(7)
+    for attention in ("pairwise", "original", "shared"):
+        assert_same(objective(8, attention=attention).training_batch(7), first)
+    for other in (objective(8, seed=2).training_batch(7), objective(8).training_batch(8)):
+        assert not torch.equal(first.input_ids, other.input_ids)
+
+
+def test_masks_do_not_depend_on_the_batch_size_and_those_of_validation_are_fixed(objective, manifest):
     by_ten = together([objective(10).training_batch(step) for step in range(12)])
-    by_forty = together([objective(40).training_batch(step) for step in range(3)])
-    assert_same(by_ten, by_forty)
-
-
-def test_validation_masks_are_fixed_and_independent_of_the_batch_size(objective, manifest):
-    rows = PackedRows(manifest, "validation")
+    assert_same(by_ten, together([objective(40).training_batch(step) for step in range(3)]))
     by_three = together([objective().validation_batch(np.arange(8)[first : first + 3]) for first in (0, 3, 6)])
     by_eight = together([objective().validation_batch(np.arange(8))])
     assert_same(by_three, by_eight)
-    assert (original_rows(by_eight) == rows[np.arange(8)]).all()
+    assert (original_rows(by_eight) == PackedRows(manifest, "validation")[np.arange(8)]).all()
 
 
 def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
@@ -121,64 +98,23 @@ def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
         assert (batch.input_ids.numpy()[:, 2:12:2] == SPECIAL["unk"]).all()
 
 
-@given(borders=st.sets(st.integers(1, 11)))
-def test_micro_batches_put_together_are_the_batch(borders):
-    ids = np.random.default_rng(0).integers(0, 60, (12, 16))
-    corrupted, positions = masker(probability=0.1).corrupt(ids, np.zeros(12, int), np.arange(12))
-    whole = MaskedBatch(*map(torch.from_numpy, (corrupted, positions, ids.take(positions))))
-    edges = [0, *sorted(borders), 12]
-    parts = [whole.part(first, last) for first, last in pairwise(edges)]
-    assert_same(together(parts), whole)
-    for part, (first, last) in zip(parts, pairwise(edges), strict=True):
-        assert (original_rows(part) == ids[first:last]).all()
-
-
 def padded(batch: MaskedBatch, slots: int, monkeypatch, task: MaskedTokens) -> MaskedBatch:
     """The batch in one shape, where so many slots are enough."""
     monkeypatch.setattr(tasks, "slots_of", lambda *_: slots)
     return task.of_one_shape(batch)
 
 
-@pytest.mark.parametrize(("slots", "expected"), [(64, 64), (7, 21), (20, 20), (1, 20)])
-def test_a_padded_batch_has_the_slots_or_a_multiple_of_them(slots, expected, objective, monkeypatch):
-    batch = MaskedBatch(torch.zeros(4, 16, dtype=torch.int64), torch.arange(20), torch.arange(20))
-    wide = padded(batch, slots, monkeypatch, objective())
-    assert len(wide.positions) == len(wide.targets) == expected
-    assert wide.positions[20:].eq(0).all() and wide.targets[20:].eq(IGNORED).all()
-    assert torch.equal(wide.positions[:20], batch.positions) and torch.equal(wide.targets[:20], batch.targets)
-
-
-def test_a_batch_without_a_masked_token_is_padded_too(objective, monkeypatch):
-    none = torch.zeros(0, dtype=torch.int64)
-    batch = MaskedBatch(torch.zeros(1, 4, dtype=torch.int64), none, none)
-    assert padded(batch, 8, monkeypatch, objective()).targets.tolist() == 8 * [IGNORED]
-
-
-@pytest.mark.parametrize("slots", [64, 7])
-def test_empty_slots_change_neither_loss_nor_gradients(objective, slots, monkeypatch):
-    model, whole = tiny_model(), objective(8).training_batch(3)
-    loss, gradients = loss_and_gradients(model, [whole])
-    padded_loss, padded_gradients = loss_and_gradients(model, [padded(whole, slots, monkeypatch, objective(8))])
-    torch.testing.assert_close(padded_loss, loss, rtol=1e-14, atol=0)
-    for one, other in zip(gradients, padded_gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
-
-
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
-def test_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(objective, attention, monkeypatch):
-    model, whole = tiny_model(attention), objective(8).training_batch(3)
+def test_padded_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(objective, attention, monkeypatch):
+    model = MaskedModel(configuration_of("tiny", attention, 60, dropout=0.0))
+    initialize(model, 1)
+    model.double()
+    whole = objective(8).training_batch(3)
     loss, gradients = loss_and_gradients(model, [whole])
-    parts = [whole.part(first, min(first + 3, 8)) for first in range(0, 8, 3)]
-    parts = [padded(part, 16, monkeypatch, objective(8)) for part in parts]
-    added_loss, added_gradients = loss_and_gradients(model, parts)
-    torch.testing.assert_close(added_loss, loss, rtol=1e-12, atol=0)
-    for one, other in zip(gradients, added_gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
-
-
-def test_all_operators_of_one_seed_train_on_the_same_batches(objective):
-    first, *others = [
-        objective(attention=attention).training_batch(5) for attention in ("original", "pairwise", "shared")
-    ]
-    for other in others:
-        assert_same(first, other)
+    for size, slots in ((8, 64), (8, 7), (3, 16)):
+        parts = [whole.part(first, min(first + size, 8)) for first in range(0, 8, size)]
+        parts = [padded(part, slots, monkeypatch, objective(8)) for part in parts]
+        added_loss, added_gradients = loss_and_gradients(model, parts)
+        torch.testing.assert_close(added_loss, loss, rtol=1e-12, atol=0)
+        for one, other in zip(gradients, added_gradients, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)

@@ -28,18 +28,14 @@ def build(manifest, brief):
     return make
 
 
-def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed(build, manifest):
+def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed_and_all_held_out_rows(build, manifest):
     decoder, encoder = build().task, build(host="encoder").task
     rows = PackedRows(manifest, "train")[encoder.order(3)[1]]
     batch = decoder.training_batch(3)
     assert (batch.ids.numpy() == rows[:, :-1]).all() and (batch.targets.numpy() == rows[:, 1:]).all()
-
-
-def test_validation_has_every_held_out_row_once_however_it_is_cut(build, manifest):
-    rows = PackedRows(manifest, "validation")[np.arange(8)]
-    task = build().task
-    assert (task.validation_batch(np.arange(8)).targets.numpy() == rows[:, 1:]).all()
-    assert (task.validation_batch(np.arange(4, 8)).targets.numpy() == rows[4:, 1:]).all()
+    held_out = PackedRows(manifest, "validation")[np.arange(8)]
+    for rows in (np.arange(8), np.arange(4, 8)):
+        assert (decoder.validation_batch(rows).targets.numpy() == held_out[rows, 1:]).all()
 
 
 def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
@@ -53,12 +49,6 @@ def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
     assert trainer.step(0).loss == pytest.approx(np.mean(losses), rel=1e-5)
 
 
-def test_a_validation_gives_the_loss_and_its_perplexity(build):
-    measured = build().evaluate()
-    assert measured["perplexity"] == pytest.approx(math.exp(measured["loss"]))
-    assert measured["loss"] == pytest.approx(math.log(60), abs=0.3), "a new model knows nothing of 60 word pieces"
-
-
 def test_a_perplexity_that_no_float_holds_is_a_divergence(build):
     """It was believed that a finite loss has a perplexity: above 709 nats the run ended with an internal error."""
     trainer = build()
@@ -67,15 +57,13 @@ def test_a_perplexity_that_no_float_holds_is_a_divergence(build):
         trainer.evaluate()
 
 
-def test_a_run_of_a_decoder_says_its_host_and_its_perplexity(manifest, brief, tmp_path):
+def test_a_run_of_a_decoder_learns_and_says_its_host_and_its_perplexity(manifest, brief, tmp_path):
     """The corpus counts upwards, which a decoder learns: each row's first piece alone is free."""
     settings = brief(steps=150, learning_rate=5e-3, evaluate_every=50, save_every=150, dropout=0.0)
     assert main(corpora.options(manifest, settings, tmp_path, "symmetric", host="decoder")) == 0
     done = read_json(tmp_path / "done.json")
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     last = [line for line in lines if line["split"] == "validation"][-1]
-    assert done["model_host"] == "decoder"
     assert (done["validation_loss"], done["validation_perplexity"]) == (last["loss"], last["perplexity"])
-    assert done["validation_perplexity"] < 10 < lines[1]["loss"] * 5
-    assert len(lines[0]["logit_std"]) == 2, "of two layers"
-    assert read_json(tmp_path / "state/identity.json")["model_host"] == "decoder"
+    assert last["perplexity"] == pytest.approx(math.exp(last["loss"])) and last["perplexity"] < 10
+    assert done["model_host"] == read_json(tmp_path / "state/identity.json")["model_host"] == "decoder"

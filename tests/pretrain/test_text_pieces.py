@@ -3,16 +3,18 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from symbert.pretrain.parallel_text import END, PADDING, SPECIAL_TOKENS, START, UNKNOWN, TextPieces
+from symbert.pretrain.parallel_text import END, PADDING, START, UNKNOWN, TextPieces
 
 TEXT = ["The cat (a tabby) sat; it didn't move.", "Der Kater saß — wie immer — auf dem Ofen!", "猫は静かに座った。"]
 PIECES = TextPieces.learned_from(TEXT * 3, 120)
 
 
 def test_a_line_comes_back_with_its_case_its_spaces_and_its_signs():
-    for line in [*TEXT, "the Tabby cat; (didn't) move!", "Kater; 猫 sat。"]:
+    """A sentence without a space was one word, which as a whole was unknown from its 101st letter on."""
+    for line in [*TEXT, "the Tabby cat; (didn't) move!", "Kater; 猫 sat。", "猫は静かに座った。" * 20]:
         (ids,) = PIECES.encode([line])
-        assert PIECES.decode(ids) == line
+        assert UNKNOWN not in ids and PIECES.decode(ids) == line
+        assert PIECES.decode([START, *ids, END, *ids, PADDING]) == line
 
 
 @given(st.lists(st.text(sorted({*"".join(TEXT)} - {" "}), min_size=1, max_size=12), max_size=6))
@@ -34,20 +36,7 @@ def test_the_name_of_a_special_token_in_a_text_is_text():
     assert {PADDING, START, END}.isdisjoint(ids) and pieces.decode(ids) == "</s> <pad>"
 
 
-def test_a_letter_of_a_script_without_spaces_is_a_word():
-    """A sentence without a space was one word, which as a whole was unknown from its 101st letter on."""
-    long = "猫は静かに座った。" * 20
-    (ids,) = PIECES.encode([long])
-    assert UNKNOWN not in ids and PIECES.decode(ids) == long
-
-
-def test_what_follows_the_end_is_no_text():
-    (ids,) = PIECES.encode(["The cat"])
-    assert PIECES.decode([START, *ids, END, *ids, PADDING]) == "The cat"
-
-
 def test_pieces_are_the_same_in_each_process_and_after_writing(tmp_path):
-    again = TextPieces.learned_from(TEXT * 3, 120)
-    assert again.pieces == PIECES.pieces and PIECES.pieces[:4] == SPECIAL_TOKENS
+    assert TextPieces.learned_from(TEXT * 3, 120).pieces == PIECES.pieces
     PIECES.write(tmp_path / "pieces.json")
     assert TextPieces.read(tmp_path / "pieces.json").encode(TEXT) == PIECES.encode(TEXT)
