@@ -39,29 +39,16 @@ sys.dont_write_bytecode = False
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
-# Files, by folder, whose tests share what is costly to make: one run of the workflow.
-SHARED = {
-    "workflow": (
-        "bundle",
-        "cluster",
-        "end_to_end",
-        "experiment",
-        "hygiene",
-        "own_things",
-        "report",
-        "reruns",
-        "sharing",
-    ),
-}
 # What begins first: a scope, files and folders; then comes all else.
 LONGEST = ("test_scale.py", "shared in workflow", "test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")
+ALONE = ("corpus", "graph", "mirror", "places", "versions")  # in tests/workflow; the others share one run of the chain
 
 
 def scope_of(nodeid: str) -> str:
-    """What one process runs: the tests of a file, or of files that share something."""
+    """What one process runs: the tests of a file, or of files that share something costly."""
     file = Path(nodeid.partition("::")[0])
-    folder, name = file.parent.name, file.stem.removeprefix("test_")
-    return f"shared in {folder}" if name in SHARED.get(folder, ()) else str(file)
+    shares = file.parent.name == "workflow" and file.stem.removeprefix("test_") not in ALONE
+    return "shared in workflow" if shares else str(file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

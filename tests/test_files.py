@@ -27,23 +27,15 @@ from symbert.files import (
 )
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
-    target = tmp_path / "table.csv"
-    target.write_text("old")
-    with pytest.raises(RuntimeError), publish(target) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
-    assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["table.csv"]
-
-
-def test_a_successful_write_replaces_the_file_at_once(tmp_path):
-    target = tmp_path / "deep" / "table.csv"
+def test_a_write_replaces_the_file_at_once_or_leaves_the_old_one_and_no_other(tmp_path):
+    target = tmp_path / "deep/table.csv"
     with publish(target) as temporary:
         temporary.write_text("new")
         assert not target.exists()
-    assert target.read_text() == "new"
-    assert os.listdir(target.parent) == ["table.csv"]
+    with pytest.raises(RuntimeError), publish(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "new" and os.listdir(target.parent) == ["table.csv"]
 
 
 PUBLISH_SLOWLY = """
@@ -110,8 +102,9 @@ def refuse(number):
     return call
 
 
-@pytest.mark.parametrize("call", ["os.replace", "os.fsync", "os.open"])
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize(
+    ("call", "number"), [("os.replace", errno.EIO), ("os.fsync", errno.ESTALE), ("os.open", errno.EROFS)]
+)
 def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeypatch, call, number):
     target = tmp_path / "table.csv"
     target.write_text("old")
@@ -144,23 +137,14 @@ def test_an_input_that_may_not_be_read_is_not_told_as_an_output_that_may_not_be_
 
 
 @pytest.mark.parametrize("read", [read_json, sha256_of, lambda path: list(read_json_lines(path, "make it again"))])
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
-def test_an_input_that_cannot_be_read_is_named(tmp_path, monkeypatch, read, number):
+def test_an_input_that_cannot_be_read_is_named(tmp_path, monkeypatch, read):
     path = tmp_path / "input"
     path.write_text("{}")
-    monkeypatch.setattr("builtins.open", refuse(number))
-    monkeypatch.setattr("io.open", refuse(number))
+    monkeypatch.setattr("builtins.open", refuse(errno.EACCES))
+    monkeypatch.setattr("io.open", refuse(errno.EACCES))
     with pytest.raises(OSError) as failure:
         read(path)
-    assert explain(failure.value) == (65, f"{path}: {os.strerror(number)}")
-
-
-def test_a_folder_that_is_a_file_is_no_bug(tmp_path):
-    (tmp_path / "results").touch()
-    for target in ("results/x.json", "results/deep/x.json"):
-        with pytest.raises(OSError) as failure:
-            write_json(tmp_path / target, {})
-        assert explain(failure.value)[0] == 65
+    assert explain(failure.value) == (65, f"{path}: {os.strerror(errno.EACCES)}")
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path):
@@ -203,12 +187,11 @@ def test_a_second_process_is_refused_while_the_first_writes_and_told_who_does(tm
     assert answer.get(timeout=120) == "entered"
 
 
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EIO])
-def test_a_lock_that_the_system_refuses_is_no_bug_but_no_place_to_train(tmp_path, monkeypatch, number):
-    monkeypatch.setattr("fcntl.flock", refuse(number))
+def test_a_lock_that_the_system_refuses_is_no_bug_but_no_place_to_train(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", refuse(errno.ENOLCK))
     with pytest.raises(OSError) as failure, single_writer(tmp_path):
         pass
-    assert explain(failure.value) == (65, f"{tmp_path}/lock: {os.strerror(number)}")
+    assert explain(failure.value) == (65, f"{tmp_path}/lock: {os.strerror(errno.ENOLCK)}")
 
 
 def test_free_space_is_that_of_the_file_system_even_of_a_folder_to_come(tmp_path):
@@ -226,7 +209,6 @@ FITTING = {"step": 1, "scaler": {}, "sha256": {"a": "b"}, "shards": [{"rows": 2,
     ("value", "told"),
     [
         ([], "is [], expected an object"),
-        ("x" * 99, "is '" + "x" * 59 + "…, expected an object"),
         ({key: value for key, value in FITTING.items() if key != "step"}, "has no 'step'"),
         (FITTING | {"step": True}, "has the step True"),
         (FITTING | {"sha256": {"a": 1}}, "has the sha256.a 1"),

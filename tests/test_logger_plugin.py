@@ -162,12 +162,12 @@ FAILED = [
 
 def test_without_a_terminal_a_run_has_plain_lines_and_snakemakes_log_the_rest(tmp_path):
     (tmp_path / "Snakefile").write_text(CHAIN)
-    outcome = Checkout(tmp_path).snakemake("--logger", "symbert", "--show-failed-logs")
+    dry = ("--logger", "symbert", "--dry-run", "--quiet", "rules")
+    outcome, planned = Checkout(tmp_path).commands(("--logger", "symbert", "--show-failed-logs"), dry)
     lines = outcome.output.splitlines()
     first = lines.index(FAILED[0])
     assert outcome.code == 1 and lines[first : first + 3] == FAILED and "\x1b" not in outcome.output
     assert "6 jobs: " in outcome.output and "rule work:" not in outcome.output and "rule work:" in outcome.log
-    planned = Checkout(tmp_path).snakemake("--logger", "symbert", "--dry-run", "--quiet", "rules")
     assert planned.code == 0 and "rule work:" not in planned.output and "dry-run" in planned.output
 
 

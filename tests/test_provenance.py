@@ -30,12 +30,8 @@ def test_the_commit_is_told_and_whether_files_differ_from_it(repository):
     assert commit_of(folder) == commit
     (folder / "file").write_text("two")
     assert commit_of(folder) == f"{commit}, modified"
-
-
-def test_a_copy_inside_another_repository_does_not_have_its_commit(repository):
-    folder, _ = repository
     (folder / "copy").mkdir()
-    assert commit_of(folder / "copy") == "not known: the project is a copy without its Git repository"
+    assert "not known" in commit_of(folder / "copy"), "a copy in another repository does not have its commit"
 
 
 def test_without_git_the_commit_is_not_known(tmp_path, monkeypatch):

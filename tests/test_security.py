@@ -1,7 +1,7 @@
 """Nothing that is read runs code: no pickle, no code beside a checkpoint or data set, no name that a shell would obey.
 
 Other gates stand with what they guard: archives in corpus/test_blocklist.py, the token in corpus/test_published.py,
-slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
+campaigns/slurm/on_slurm.py, HTML and formulas of csv in report/test_formats.py, report/test_page.py
 and report/test_imported.py, commits of revisions in corpus/test_published.py, pins in test_environment.py.
 """
 
@@ -71,20 +71,18 @@ def write_pickle(path: Path, form: str = "pickle") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("form", "load"),
-    [
-        ("pickle", pickle.loads),
-        ("torch", lambda content: torch.load(io.BytesIO(content), weights_only=False)),
-        ("numpy", lambda content: np.load(io.BytesIO(content), allow_pickle=True)),
-    ],
-)
-def test_the_payload_would_run(tmp_path, form, load):
+def test_the_payload_would_run(tmp_path):
     """Else the tests below could not fail."""
-    content = write_pickle(tmp_path / "file", form).read_bytes()
-    assert not (tmp_path / "ran").exists()
-    load(content)
-    assert (tmp_path / "ran").is_dir()
+    loaders = {
+        "pickle": pickle.loads,
+        "torch": lambda content: torch.load(io.BytesIO(content), weights_only=False),
+        "numpy": lambda content: np.load(io.BytesIO(content), allow_pickle=True),
+    }
+    for form, load in loaders.items():
+        content = write_pickle(tmp_path / "file", form).read_bytes()
+        assert not (tmp_path / "ran").exists()
+        load(content)
+        (tmp_path / "ran").rmdir()
 
 
 @pytest.mark.parametrize("form", ["pickle", "torch", "numpy"])
@@ -138,19 +136,11 @@ def test_weights_that_are_no_safetensors_are_named_by_every_command(tmp_path, fo
     with pytest.raises(IntegrityError, match=r"model\.safetensors: damaged \(.*; delete it "):
         load_classifier(weights.parent, 2, 0.0)
     assert [f"{weights}: damaged (" in line for line in capsys.readouterr().err.splitlines()[-2:]] == [True, True]
-    assert not (weights.parent / "ran").exists()
-
-
-def test_a_pickled_model_beside_no_safetensors_is_not_looked_for(tmp_path):
-    checkpoint = tmp_path / "checkpoint"
-    write_checkpoint(checkpoint)
-    (checkpoint / "model.safetensors").unlink()
-    write_pickle(checkpoint / "pytorch_model.bin", "torch")
-    words = ["--checkpoint", str(checkpoint), "--output", str(tmp_path / "bert")]
-    assert cli.main(["export", *words]) == cli.main(["anatomy", str(checkpoint)]) == 65
+    weights.rename(weights.with_name("pytorch_model.bin"))  # which nobody looks for
+    assert cli.main(["export", *words]) == cli.main(["anatomy", str(weights.parent)]) == 65
     with pytest.raises(SymbertError, match="file not found"):
-        load_classifier(checkpoint, 2, 0.0)
-    assert not (checkpoint / "ran").exists()
+        load_classifier(weights.parent, 2, 0.0)
+    assert not (weights.parent / "ran").exists()
 
 
 @pytest.mark.usefixtures("nothing_of_ones_own")
@@ -287,17 +277,16 @@ def test_every_free_text_of_the_configuration_holds_commands_in_the_tests_below(
 
 
 @pytest.mark.usefixtures("nothing_of_ones_own")
-@pytest.mark.parametrize("key", NAMES)
-def test_a_name_of_anything_is_no_command(root, tmp_path, monkeypatch, key):
+def test_a_name_of_anything_is_no_command(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError) as refused:
-        check(read_config(root, under(key, NAMES[key])))
-    assert "touch ran" in str(refused.value) and "\n" not in str(refused.value)
+    for key, value in NAMES.items():
+        with pytest.raises(ConfigError) as refused:
+            check(read_config(root, under(key, value)))
+        assert "touch ran" in str(refused.value) and "\n" not in str(refused.value), key
 
 
-@pytest.mark.parametrize("source", HOSTILE)
-def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path, source):
-    """Each command of a dry run is given to bash, with nothing for `python`."""
+def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path):
+    """Each command of dry runs is given to bash, with nothing for `python`."""
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     for name in ("glue", "ood"):
         (tmp_path / f"{name}{COMMANDS}").mkdir()
@@ -308,20 +297,25 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
         with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
             rows = [(f"{split} {label}", label) for label in OWN_TASK["labels"]]
             csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *rows])
-    (tmp_path / "mine.yaml").write_text(json.dumps(HOSTILE[source]))
-    words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile", "mine.yaml"]
-    planned = Checkout(tmp_path).snakemake(*words)
-    assert planned.code == 0, planned.output
-    commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.output, re.M)
-    assert len(commands) > 50
-    assert any("touch ran" in command for command in commands) == (source != "hub"), "whose texts are in settings.json"
+    for source, settings in HOSTILE.items():
+        (tmp_path / f"{source}.yaml").write_text(json.dumps(settings))
+    words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile"]
+    script = ""
+    for source, planned in zip(
+        HOSTILE, Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in HOSTILE)), strict=True
+    ):
+        assert planned.code == 0, planned.output
+        commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.output, re.M)
+        assert len(commands) > 50
+        assert any("touch ran" in command for command in commands) == (source != "hub"), (
+            "whose texts are in settings.json"
+        )
+        script += "".join(f"( {command}\n)\n" for command in commands)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(shutil.which("true"))
-    script = "\n".join(f"( {command}\n)" for command in commands)
-    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
-    )
+    (tmp_path / "all.sh").write_text(script)
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "all.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert not (tmp_path / "ran").exists()
 

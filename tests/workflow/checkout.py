@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 TRACKED = ("Snakefile", "pyproject.toml", "config.yaml", "profiles", "workflow", "envs", "src")
@@ -61,32 +61,35 @@ class Checkout:
 
     directory: Path
 
-    def snakemake(self, *arguments: str, timeout: int = HANG) -> Outcome:
-        """Run Snakemake here, in a fork of a process that has loaded it, which spares two seconds of each start.
+    def snakemake(self, *arguments: str) -> Outcome:
+        """One command."""
+        return self.commands(arguments)[0]
 
-        Its output is kept, with the error stream of its commands.
-        """
+    def commands(self, *commands: Sequence[str], timeout: int = HANG) -> list[Outcome]:
+        """Commands one after the other, in one fork of a process that has loaded Snakemake: dry runs of other settings,
+        or runs between which no module and no profile changes."""
         loaded = multiprocessing.get_context("forkserver")
         loaded.set_forkserver_preload(LOADED)
         environment = {**os.environ, **ENVIRONMENT}
-        before = self.logs()
-        with tempfile.NamedTemporaryFile("r") as output:
-            process = loaded.Process(target=_run_here, args=(self.directory, arguments, environment, output.name))
-            process.start()
-            process.join(timeout)
-            if process.is_alive():
+        outcomes, answers = loaded.Pipe(duplex=False)
+        process = loaded.Process(target=_run_here, args=(self.directory, commands, environment, answers))
+        process.start()
+        answers.close()
+        try:
+            if not outcomes.poll(timeout):
                 os.killpg(process.pid, signal.SIGKILL)
-                raise TimeoutError(output.read())
-            log = "".join(path.read_text() for path in self.logs() - before)
-            return Outcome(process.exitcode, output.read(), log)
+                raise TimeoutError(f"Snakemake hangs: {commands}")
+            return outcomes.recv()
+        finally:
+            process.join()
 
-    def logs(self) -> set[Path]:
-        """Snakemake's own, of all runs here."""
-        return set((self.directory / ".snakemake/log").glob("*.log"))
-
-    def tiny(self, *arguments: str, **options) -> Outcome:
+    def tiny(self, *arguments: str) -> Outcome:
         """Snakemake with the tiny settings."""
-        return self.snakemake(*arguments, *self.tiny_settings(), **options)
+        return self.tinies(arguments)[0]
+
+    def tinies(self, *commands: Sequence[str]) -> list[Outcome]:
+        """As `commands`, with the tiny settings."""
+        return self.commands(*([*words, *self.tiny_settings()] for words in commands))
 
     def tiny_settings(self) -> list[str]:
         """The options of the tiny settings, whose file is written here."""
@@ -126,8 +129,8 @@ def heed_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str, str], output: str) -> None:
-    """Snakemake in this process, which it ends."""
+def _run_here(directory: Path, commands: list[Sequence[str]], environment: dict[str, str], answers: Connection) -> None:
+    """Snakemake in this process, once per command; answers with all outcomes."""
     from snakemake.cli import main
 
     gc.freeze()  # all that was loaded stays
@@ -135,19 +138,22 @@ def _run_here(directory: Path, arguments: tuple[str, ...], environment: dict[str
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
-    with open(output, "w", buffering=1) as sys.stdout:
-        sys.stderr = sys.stdout
-        for stream in (1, 2):  # those of the jobs
-            os.dup2(sys.stdout.fileno(), stream)
-        sys.argv[1:] = ["--cores", "2", *arguments]
-        main()
-
-
-@cache
-def dry_run(checkout: Checkout, *arguments: str) -> Outcome:
-    """A dry run in a checkout that no test changes and under no changed environment: asked once, however many tests
-    look at the answer."""
-    return checkout.snakemake("--dry-run", *arguments)
+    outcomes = []
+    for words in commands:
+        before, code = set(Path(".snakemake/log").glob("*.log")), 0
+        with tempfile.NamedTemporaryFile("w+", buffering=1) as output:
+            sys.stdout = sys.stderr = output
+            for stream in (1, 2):  # those of the jobs
+                os.dup2(output.fileno(), stream)
+            sys.argv[1:] = ["--cores", "2", *words]
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+            logs = set(Path(".snakemake/log").glob("*.log")) - before
+            outcomes.append(Outcome(code or 0, Path(output.name).read_text(), "".join(log.read_text() for log in logs)))
+    answers.send(outcomes)
+    os._exit(0)  # its streams are closed
 
 
 def check_out(origin: Path, directory: Path) -> Checkout:

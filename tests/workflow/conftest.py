@@ -1,5 +1,4 @@
 import shutil
-from dataclasses import dataclass
 
 import pytest
 
@@ -11,6 +10,7 @@ STAGES = {
     "pretrain": ("--until", "pretrain"),
     "glue": ("--until", "score"),
     "all": (),
+    "nothing": (),
 }
 
 
@@ -20,29 +20,20 @@ def checkout(root, tmp_path_factory):
     return check_out(root, tmp_path_factory.mktemp("fresh") / "a copy of symbért")
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A checkout in which the tiny chain ran to its end, one command per stage, and how each command ended."""
-
-    checkout: Checkout
-    outcomes: dict[str, Outcome]
-
-
 @pytest.fixture(scope="session")
-def chain(root, tmp_path_factory) -> Chain:
-    """The tiny chain, run once for all tests, stage by stage."""
+def chain(root, tmp_path_factory) -> tuple[Checkout, dict[str, Outcome]]:
+    """The tiny chain, run once for all tests, a command per stage: its checkout, and how each command ended."""
     copy = check_out(root, tmp_path_factory.mktemp("run") / "a copy of symbért")
-    outcomes = {}
-    for stage, arguments in STAGES.items():
-        outcomes[stage] = copy.tiny(*arguments)
-        assert outcomes[stage].code == 0, outcomes[stage].output[-5000:]
-    return Chain(copy, outcomes)
+    outcomes = dict(zip(STAGES, copy.tinies(*STAGES.values()), strict=True))
+    for outcome in outcomes.values():
+        assert outcome.code == 0, outcome.output[-5000:]
+    return copy, outcomes
 
 
 @pytest.fixture(scope="session")
 def finished(chain) -> Checkout:
     """The checkout of the chain: to be read only."""
-    return chain.checkout
+    return chain[0]
 
 
 @pytest.fixture

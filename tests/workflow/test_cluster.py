@@ -1,12 +1,9 @@
 """What the profile for Slurm makes of the jobs; tests/campaigns/slurm sends them to a real Slurm of one node."""
 
 import os
-import re
 
 import pytest
 import yaml
-
-from workflow.checkout import dry_run
 
 CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--symbert-slurm-init-seconds-before-status-checks", "1")
 FOUR_NODES = (
@@ -49,8 +46,3 @@ def test_a_site_sets_limits_and_quality_of_service_and_may_know_gres_alone(copy,
     words = told(copy, submitted, site, "--config", FOUR_NODES[0])
     assert "-p gpu -t 720 --qos=long --mem 8000 " in words and "--signal=USR1@120" in words
     assert words.endswith("--gres=gpu:a100:1") and "--gpus" not in words
-
-
-def test_a_rule_that_asks_for_nothing_has_memory_and_minutes_that_grow_with_its_attempts(root, checkout):
-    outcome = dry_run(checkout, "--profile", "profiles/slurm", "paper_tables")
-    assert re.search(r"resources: .*mem_mb=4000.*runtime=60", outcome.output), outcome.output

@@ -130,3 +130,18 @@ def test_text_that_oscars_filters_would_drop_is_kept_on_request(run, published, 
     corpus = run("kept", files, mirror=str(tmp_path / "mirror"))
     (counts,) = [path for path in corpus.glob("parts-*/*.json") if path.name != "settings.json"]
     assert read_json(counts)["counts"]["kept"] == 30 and len(shards(corpus)) == 5
+
+
+def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(root, published, tmp_path):
+    mirror, copy = tmp_path / "mirror", check_out(root, tmp_path / "run")
+    shutil.copytree(published, mirror)
+    part = mirror / "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_1.jsonl.zst"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    settings = ("source=mirror", f"mirror={mirror}", "corpus={parts: 1, filter: none}", "glue={source: embedded}")
+    outcome = copy.snakemake("--until", "prepare_part", "--config", *settings)
+    assert outcome.code == 1 and "symbert prepare-part: " in outcome.output
+    assert part.name in outcome.output and "sha256" in outcome.output
+    left = [path.name for path in copy.directory.glob("results/corpus/parts-*/*") if path.is_file()]
+    assert left == ["settings.json"]

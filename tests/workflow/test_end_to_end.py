@@ -19,12 +19,13 @@ def report(finished):
 
 
 def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
-    jobs = {stage: outcome.jobs for stage, outcome in chain.outcomes.items()}
+    jobs = {stage: outcome.jobs for stage, outcome in chain[1].items()}
     assert jobs["paper_tables"] == {"paper_tables": 1}
     assert jobs["corpus"] == {"build_blocklist": 1, "prepare_part": 4, "pack": 1}
     assert jobs["pretrain"] == {"pretrain": 2}
     assert jobs["glue"] == {"extract": 4, "prepare_task": 8, "score": 4}
     assert jobs["all"] == {"measure_speeds": 1, "prepare_task": 8, "score_robustness": 2, "report": 1, "all": 1}
+    assert jobs["nothing"] == {}
 
 
 def test_every_table_and_figure_is_there(report):

@@ -1,12 +1,64 @@
-"""The jobs that Snakemake plans, in dry runs."""
+"""The jobs that Snakemake plans: dry runs of many settings in one process."""
 
 import re
 
 import pytest
 
-from workflow.checkout import check_out, dry_run
+from symbert.operators import OPERATORS
+from workflow.checkout import check_out
 
 PAPER = ("scale=paper", "source=hub")
+LONGEST_COMMAND = 4_000  # characters: a command names a file or a folder, not what it reads
+ONE = "attention: [original], pretrain_seeds: [1], probes: []"
+SETTINGS = {
+    "demo": (),
+    "paper": ("--config", *PAPER),
+    "hosts": (
+        "--config",
+        "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared], suites: [glue, superglue]}",
+    ),
+    "pairs alone": ("--until", "pretrain", "--config", "sweep={hosts: [encoder-decoder]}"),
+    "swept": (
+        "--config",
+        "sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}",
+    ),
+    "one": ("--config", f"sweep={{{ONE}}}"),
+    "more": (
+        *("--config", "glue={robustness: {noise: []}}"),
+        f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true, probes: [shared]}}",
+    ),
+    "every operator": ("--config", f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"),
+    "gpus": (
+        *("--printshellcmds", "--resources", "gpu=2"),
+        *("--config", "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}"),
+    ),
+    "wrong key": ("--config", "sorce=hub"),
+    "no mirror": ("--config", "source=mirror", "mirror=/no/such/place"),
+    "stand-ins": ("--config", "scale=paper"),
+    "slurm": ("--profile", "profiles/slurm", "paper_tables"),
+    "study": ("--configfile", "studies/search.yaml"),
+}
+
+
+@pytest.fixture(scope="module")
+def planned(root, tmp_path_factory):
+    """How each dry run ended, in a checkout that nothing was run in."""
+    copy = check_out(root, tmp_path_factory.mktemp("fresh") / "a copy of symbért")
+    (copy.directory / "studies").symlink_to(root / "studies")
+    outcomes = copy.commands(*(["--dry-run", *words] for words in SETTINGS.values()))
+    assert not (copy.directory / "results").exists()
+    return dict(zip(SETTINGS, outcomes, strict=True))
+
+
+@pytest.fixture(scope="module")
+def jobs(planned):
+    """The jobs of dry runs by rule."""
+
+    def jobs(name: str) -> dict[str, int]:
+        assert planned[name].code == 0, planned[name].output[-3000:]
+        return planned[name].jobs
+
+    return jobs
 
 
 def test_lint_finds_nothing(checkout):
@@ -14,24 +66,95 @@ def test_lint_finds_nothing(checkout):
     assert outcome.code == 0 and "your workflow is in a good condition" in outcome.output, outcome.output
 
 
-def test_the_demo_has_three_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(checkout):
-    jobs = dry_run(checkout).jobs
-    assert jobs["pretrain"] == 4 * 3  # the paper's operators and `original-gain`, three seeds of each
-    assert (
-        jobs["extract"] == 4 * 3 and jobs["score"] == 4 * 3 and jobs["score_robustness"] == 4
-    )  # four operators at three steps
-    assert jobs["prepare_task"] == 2 * 8 and jobs["prepare_part"] == 4
-    assert not {"download_file", "download_part"} & jobs.keys(), (
-        "published files of the package are read where they lie"
-    )
+def test_the_demo_has_three_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(jobs):
+    """The paper's operators and `original-gain`; published files of the package are read where they lie."""
+    demo = jobs("demo")
+    assert demo["pretrain"] == demo["extract"] == demo["score"] == 4 * 3 and demo["score_robustness"] == 4
+    assert demo["prepare_task"] == 2 * 8 and demo["prepare_part"] == 4
+    assert not {"download_file", "download_part"} & demo.keys()
 
 
-def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(checkout):
+def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(jobs):
     """6 runs; 6 final checkpoints and 3 base models at 18 steps, of which the last is final: 57 checkpoints."""
-    jobs = dry_run(checkout, "--config", *PAPER).jobs
-    assert jobs["pretrain"] == 6
-    assert jobs["extract"] == jobs["score"] == 6 + 3 * 17
-    assert jobs["prepare_part"] == jobs["download_part"] == 300
+    paper = jobs("paper")
+    assert paper["pretrain"] == 6 and paper["extract"] == paper["score"] == 6 + 3 * 17
+    assert paper["prepare_part"] == paper["download_part"] == 300
+
+
+def test_hosts_suites_and_operators_are_wildcards_of_the_same_rules(jobs):
+    hosts, pairs = jobs("hosts"), jobs("pairs alone")
+    assert (hosts["pretrain"], hosts["pack_pairs"], hosts["pack"]) == (18, 1, 1)
+    assert hosts["extract"] == 6 + 12 and hosts["score"] == 6 + 6 and hosts["prepare_task"] == 8 + 8 + 8
+    assert pairs["pretrain"] == 12 and "prepare_part" not in pairs
+    assert jobs("every operator")["pretrain"] == len(OPERATORS)
+
+
+def test_a_swept_key_is_trained_at_each_value_and_nothing_is_fine_tuned(jobs):
+    packed = {"build_blocklist": 1, "prepare_part": 4, "pack": 2}
+    assert jobs("swept") == {**packed, "pretrain": 24, "report": 1, "all": 1}
+    assert jobs("study") == {"write_text": 6, "pretrain": 8, "report": 1, "all": 1}
+
+
+def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
+    one, more = jobs("one"), jobs("more")
+    assert (one["pretrain"], one["extract"], one["score"]) == (1, 3, 3) and "measure_operators" not in one
+    assert (more["pretrain"], more["extract"], more["score"], more["measure_operators"]) == (1, 4, 4, 2)
+    assert "score_robustness" in one and "score_robustness" not in more
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("wrong key", 64, ["'sorce'", "'source'"]),
+        ("no mirror", 65, ["/no/such/place"]),
+        ("stand-ins", 64, ["'source'", "embedded"]),
+    ],
+)
+def test_a_mistake_stops_before_any_job_with_one_line(planned, name, code, words):
+    outcome = planned[name]
+    lines = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]
+    assert outcome.code == code and len(lines) == 1, outcome.output
+    assert all(word in lines[0] for word in words), lines
+    assert "Job stats" not in outcome.output and "Traceback" not in outcome.output
+
+
+def test_every_job_that_computes_with_a_model_is_told_of_the_gpu_that_it_was_given(planned):
+    for command in ("pretrain", "score", "measure-speeds"):
+        told = rf"SYMBERT_GPUS=1 exec python -m symbert --log \S+ {command} "
+        assert re.search(told, planned["gpus"].output), command
+
+
+def test_a_rule_that_asks_for_nothing_has_memory_and_minutes_on_a_cluster(planned):
+    assert re.search(r"resources: .*mem_mb=4000.*runtime=60", planned["slurm"].output), planned["slurm"].output
+
+
+def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_scale(root, tmp_path):
+    """An operator by its path and with an argument, a size by its shape, files of any name. An edit of
+    `pretrain.steps` in config.yaml did nothing at the scale demo."""
+    copy = check_out(root, tmp_path / "copy")
+    module = "from symbert.model.attention import SharedAttention\n\n\nclass Gated(SharedAttention):\n    pass\n"
+    (copy.directory / "my_operators.py").write_text(module)
+    with open(copy.directory / "config.yaml", "a") as file:
+        file.write("sweep: {pretrain_seeds: [1, 2]}\n")
+    for number, name in enumerate(("(1) x.jsonl", "-v.jsonl", "日本 語.jsonl")):
+        (tmp_path / name).write_text(f"{number}\n")
+    shape = "num_hidden_layers: 4, hidden_size: 256, num_attention_heads: 4, intermediate_size: 1024"
+    own = [f"sizes={{mini: {{{shape}}}}}", "operators={ranked: {class: my_operators:Gated, rank: 8}}"]
+    sweep = "sweep={sizes: [tiny, mini], attention: ['my_operators:Gated', ranked], pretrain_seeds: [1]}"
+    text = ("--config", "source=hub", f'corpus={{source: files, files: "{tmp_path}/*.jsonl"}}')
+    two, five, parts, mine = copy.commands(
+        ("--dry-run",),
+        ("--dry-run", "--config", "sweep={pretrain_seeds: [5], finetuned_pretrain_seeds: [5]}"),
+        ("--dry-run", "--printshellcmds", "--until", "prepare_part", *text),
+        ("--dry-run", "--cores", "8", "--config", *own, sweep),
+    )
+    assert (two.jobs["pretrain"], five.jobs["pretrain"]) == (4 * 2, 4), "the command line wins over both"
+    assert parts.jobs["prepare_part"] == len(set(re.findall(r"prepare-part (.*)", parts.output))) == 3, parts.output
+    assert mine.code == 0 and mine.jobs["pretrain"] == 4, mine.output
+    model = r"model=(mini|tiny)-(\S+)-[0-9a-f]{8}, seed=1\n"
+    job = rf"{model}    priority: 3\n(?:    threads: (\d+)\n)?    resources: .*gpu=(\d)"
+    asked = set(re.findall(job, mine.output))
+    assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
 
 
 @pytest.mark.campaign
@@ -43,100 +166,12 @@ def test_ten_thousand_parts_are_planned(checkout, options):
     assert plan.jobs["prepare_part"] == plan.jobs["download_part"] == 10_000 and plan.jobs["pack"] == 1
 
 
-def test_operators_and_sizes_of_ones_own_are_planned_by_their_names(root, tmp_path):
-    """A class in the folder where Snakemake runs, by its path and with an argument; a size by its shape."""
-    copy = check_out(root, tmp_path / "copy")
-    module = "from symbert.model.attention import SharedAttention\n\n\nclass Gated(SharedAttention):\n    pass\n"
-    (copy.directory / "my_operators.py").write_text(module)
-    shape = "num_hidden_layers: 4, hidden_size: 256, num_attention_heads: 4, intermediate_size: 1024"
-    own = [f"sizes={{mini: {{{shape}}}}}", "operators={ranked: {class: my_operators:Gated, rank: 8}}"]
-    sweep = "sweep={sizes: [tiny, mini], attention: ['my_operators:Gated', ranked], pretrain_seeds: [1]}"
-    outcome = copy.snakemake("--dry-run", "--cores", "8", "--config", *own, sweep)
-    assert outcome.code == 0 and outcome.jobs["pretrain"] == 4, outcome.output
-    model = r"model=(mini|tiny)-(\S+)-[0-9a-f]{8}, seed=1\n"
-    job = rf"{model}    priority: 3\n(?:    threads: (\d+)\n)?    resources: .*gpu=(\d)"
-    asked = set(re.findall(job, outcome.output))
-    assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
-
-
-def test_hosts_and_suites_are_wildcards_of_the_same_rules(checkout):
-    sweep = (
-        "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared], suites: [glue, superglue]}"
-    )
-    outcome = checkout.snakemake("--dry-run", "--config", sweep)
-    assert outcome.code == 0, outcome.output
-    assert (outcome.jobs["pretrain"], outcome.jobs["pack_pairs"], outcome.jobs["pack"]) == (18, 1, 1)
-    assert outcome.jobs["extract"] == 6 + 12 and outcome.jobs["score"] == 6 + 6
-    assert outcome.jobs["prepare_task"] == 8 + 8 + 8
-    alone = checkout.snakemake("--dry-run", "--until", "pretrain", "--config", "sweep={hosts: [encoder-decoder]}").jobs
-    assert alone["pretrain"] == 12 and "prepare_part" not in alone
-
-
-def test_a_swept_key_is_trained_at_each_value_and_nothing_is_fine_tuned(checkout):
-    sweep = "sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"
-    outcome = checkout.snakemake("--dry-run", "--config", sweep)
-    assert outcome.code == 0, outcome.output
-    assert outcome.jobs == {"build_blocklist": 1, "prepare_part": 4, "pack": 2, "pretrain": 24, "report": 1, "all": 1}
-
-
-def test_the_studies_are_experiments(checkout, root):
-    outcome = checkout.snakemake("--dry-run", "--configfile", str(root / "studies/search.yaml"))
-    assert outcome.code == 0, outcome.output
-    assert outcome.jobs == {"write_text": 6, "pretrain": 8, "report": 1, "all": 1}
-
-
-def test_the_sweep_asks_for_more_beside_the_comparison_on_request(checkout):
-    plain = "attention: [original], pretrain_seeds: [1], probes: []"
-    jobs = checkout.snakemake("--dry-run", "--config", f"sweep={{{plain}}}").jobs
-    more = f"sweep={{{plain}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true, probes: [shared]}}"
-    asked = checkout.snakemake("--dry-run", "--config", more, "glue={robustness: {noise: []}}").jobs
-    assert (jobs["pretrain"], jobs["extract"], jobs["score"]) == (1, 3, 3)
-    assert (asked["pretrain"], asked["extract"], asked["score"]) == (1, 4, 4)
-    assert "measure_operators" not in jobs and asked["measure_operators"] == 2
-
-
-def test_the_users_file_wins_over_the_scale_and_the_command_line_over_both(root, tmp_path):
-    """An edit of pretrain.steps in config.yaml did nothing at the scale demo."""
-    copy = check_out(root, tmp_path / "copy")
-    with open(copy.directory / "config.yaml", "a") as file:
-        file.write("sweep: {pretrain_seeds: [1, 2]}\n")
-    assert copy.snakemake("--dry-run").jobs["pretrain"] == 4 * 2
-    assert copy.snakemake("--dry-run", "--config", "sweep={pretrain_seeds: [5]}", "scale=laptop", "source=hub").jobs[
-        "pretrain"
-    ]
-    words = ("sweep={pretrain_seeds: [5], finetuned_pretrain_seeds: [5]}",)
-    assert copy.snakemake("--dry-run", "--config", *words).jobs["pretrain"] == 4
-
-
-def test_a_file_of_any_name_is_a_part_that_a_command_takes(checkout, tmp_path):
-    for number, name in enumerate(("(1) x.jsonl", "-v.jsonl", "日本 語.jsonl")):
-        (tmp_path / name).write_text(f"{number}\n")
-    words = ("--config", "source=hub", f'corpus={{source: files, files: "{tmp_path}/*"}}')
-    outcome = checkout.snakemake("--dry-run", "--printshellcmds", "--until", "prepare_part", *words)
-    assert outcome.jobs["prepare_part"] == 3, outcome.output
-    commands = re.findall(r"prepare-part (.*)", outcome.output)
-    assert len(set(commands)) == 3 and any("'" in command for command in commands)
-
-
-@pytest.mark.parametrize(
-    ("settings", "code", "words"),
-    [
-        (["sorce=hub"], 64, ["'sorce'", "did you mean 'source'"]),
-        (["source=mirror", "mirror=/no/such/place"], 65, ["/no/such/place"]),
-        (["scale=paper"], 64, ["'source' is embedded"]),
-    ],
-)
-def test_a_mistake_stops_before_any_job_with_one_line(checkout, settings, code, words):
-    outcome = checkout.snakemake("--dry-run", "--config", *settings)
-    lines = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]
-    assert outcome.code == code and len(lines) == 1, outcome.output
-    assert all(word in lines[0] for word in words), lines
-    assert "Job stats" not in outcome.output and "Traceback" not in outcome.output
-    assert not (checkout.directory / "results").exists()
-
-
-def test_every_job_that_computes_with_a_model_is_told_of_the_gpu_that_it_was_given(checkout):
-    small = "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}"
-    outcome = checkout.snakemake("--dry-run", "--printshellcmds", "--resources", "gpu=2", "--config", small)
-    for command in ("pretrain", "score", "measure-speeds"):
-        assert re.search(rf"SYMBERT_GPUS=1 exec python -m symbert --log \S+ {command} ", outcome.output), command
+@pytest.mark.campaign
+def test_no_command_of_the_largest_sweep_is_long(checkout):
+    """All operators, three pre-training seeds, 18 checkpoints of each, 8 tasks."""
+    sweep = f"sweep={{sizes: [base], attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1, 2, 3]}}"
+    settings = ("scale=paper", "source=hub", "corpus={parts: 300}", sweep)
+    outcome = checkout.snakemake("--dry-run", "--printshellcmds", "--config", *settings)
+    assert outcome.code == 0, outcome.output[-2000:]
+    commands = re.findall(r"-m symbert --log .*", outcome.output)
+    assert len(commands) > 1_000 and max(map(len, commands)) < LONGEST_COMMAND

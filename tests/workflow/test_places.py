@@ -32,24 +32,25 @@ def elsewhere(tmp_path) -> Checkout:
 def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, elsewhere):
     """A scale and files are sought in that folder, too."""
     (elsewhere.directory / "mine.yaml").write_text("experiment: mine\nsweep: {attention: [symmetric]}\n")
-    words = ("--snakefile", str(checkout.directory / "Snakefile"))
-    outcome = elsewhere.snakemake("paper_tables", *words, "--configfile", "mine.yaml")
-    assert outcome.code == 0 and outcome.jobs == {"paper_tables": 1}, outcome.output
-    assert (elsewhere.directory / "results/paper").is_dir() and not (checkout.directory / "results").exists()
     (elsewhere.directory / "short.yaml").write_text("pretrain: {steps: 600, warmup_steps: 30, save_every: 300}\n")
-    sweep = "sweep={sizes: [tiny], curve: {sizes: []}}"
-    outcome = elsewhere.snakemake("--dry-run", *words, "--config", "scale=short.yaml", sweep)
-    assert outcome.code == 0 and "results/short-embedded/report/report.html" in outcome.output, outcome.output
+    words = ("--snakefile", str(checkout.directory / "Snakefile"))
+    short = ("--config", "scale=short.yaml", "sweep={sizes: [tiny], curve: {sizes: []}}")
+    tables, planned = elsewhere.commands(
+        ("paper_tables", *words, "--configfile", "mine.yaml"), ("--dry-run", *words, *short)
+    )
+    assert tables.code == 0 and tables.jobs == {"paper_tables": 1}, tables.output
+    assert (elsewhere.directory / "results/paper").is_dir() and not (checkout.directory / "results").exists()
+    assert planned.code == 0 and "results/short-embedded/report/report.html" in planned.output, planned.output
 
 
 def test_the_workflow_is_a_module_of_another_one(checkout, elsewhere):
     (elsewhere.directory / "Snakefile").write_text(OTHER.format(snakefile=checkout.directory / "Snakefile"))
-    outcome = elsewhere.snakemake("--config", "experiment=mine")
+    mine = ("--config", "experiment=mine")
+    wrong = ("--dry-run", "--config", "sweep={attention: [symetric]}")
+    outcome, nothing, refused = elsewhere.commands(mine, ("--dry-run", *mine), wrong)
     assert outcome.code == 0, outcome.output
-    assert outcome.jobs.keys() == {"symbert_paper_tables", "mine"}
-    assert elsewhere.snakemake("--dry-run", "--config", "experiment=mine").jobs == {}
-    wrong = elsewhere.snakemake("--dry-run", "--config", "sweep={attention: [symetric]}")
-    assert wrong.code == 64 and "did you mean 'symmetric'" in wrong.output, wrong.output
+    assert outcome.jobs.keys() == {"symbert_paper_tables", "mine"} and nothing.jobs == {}
+    assert refused.code == 64 and "'symmetric'" in refused.output, refused.output
 
 
 def test_snakedeploy_makes_a_workflow_of_a_clone(root, tmp_path):
