@@ -1,5 +1,3 @@
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -42,29 +40,15 @@ def test_the_order_follows_from_seed_and_epoch_alone(rows):
     assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
 
 
-def test_sets_are_read_by_their_names(tmp_path):
-    columns = {"set": ["hans", "ax", "hans"], "input_ids": [[2, 5, 3], [2, 3], [2, 9, 3]]}
-    table = pa.table({**columns, "token_type_ids": [[0, 0, 1], [0, 0], [0, 0, 0]], "label": [0, 2, 1]})
-    pq.write_table(table, tmp_path / "sets.parquet")
-    sets = read_rows(tmp_path / "sets.parquet", GLUE["mnli"], CPU)
-    assert sets["hans"].labels.tolist() == [0, 1] and sets["ax"].labels.tolist() == [2]
-    batch = sets["hans"].batch(np.array([1, 0]))
-    assert separated(batch.input_ids, batch) == [[2, 9, 3], [2, 5, 3]]
-    assert separated(batch.token_type_ids, batch) == [[0, 0, 0], [0, 0, 1]]
-
-
 def test_a_flipped_bit_among_prepared_rows_is_not_another_row(prepared):
     """Parquet says nothing of its content unless its pages have checksums, and they are compared."""
     file = prepared("mrpc")
     intact = file.read_bytes()
-    for place in range(4, len(intact) - 4000, 997):  # of the columns; the footer with all names is at the end
+    places = range(4, len(intact) - 4000, 397)  # of the columns; the footer with all names is at the end
+    assert len(places) > 5
+    for place in places:
         content = bytearray(intact)
         content[place] ^= 1
         file.write_bytes(content)
-        try:
+        with pytest.raises(DataError, match=r"mrpc\.parquet: not a parquet file, or damaged"):
             read_rows(file, GLUE["mrpc"], CPU)
-        except DataError as error:
-            assert "mrpc.parquet: not a parquet file, or damaged" in str(error)
-            assert str(error).endswith("delete it and run again")
-        else:
-            pytest.fail(f"the flipped bit of byte {place} was read")

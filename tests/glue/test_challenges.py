@@ -1,4 +1,5 @@
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,24 +16,18 @@ AX = "Lexical Semantics\tDomain\tPremise\tHypothesis\tLabel\n"
 PRESENT = [name for name in CHALLENGES if name != "hans"]  # in the mirror
 
 
-@pytest.mark.parametrize("name", PRESENT)
-def test_real_sets_are_complete(mirror, name):
-    challenge = CHALLENGES[name]
-    table = read_challenge(challenge, mirror / "ood")
-    assert len(table) == challenge.official_rows
-    assert table.column_names == [*GLUE[challenge.task].columns, "label"]
-    assert set(table["label"].to_pylist()) == set(range(len(challenge.labels)))
+def test_real_sets_are_complete(mirror):
+    for name in PRESENT:
+        challenge = CHALLENGES[name]
+        table = read_challenge(challenge, mirror / "ood")
+        assert len(table) == challenge.official_rows
+        assert table.column_names == [*GLUE[challenge.task].columns, "label"]
+        assert set(table["label"].to_pylist()) == set(range(len(challenge.labels)))
 
 
 def test_the_labels_of_the_diagnostics_are_those_of_mnli(mirror):
-    rows = read_challenge(CHALLENGES["ax"], mirror / "ood").to_pylist()
-    counts = [sum(row["label"] == label for row in rows) for label in range(3)]
-    assert counts == [460, 386, 258]  # entailment, neutral, contradiction (Wang et al., ICLR 2019)
-    assert rows[0] == {
-        "premise": "The cat sat on the mat.",
-        "hypothesis": "The cat did not sit on the mat.",
-        "label": 2,
-    }
+    labels = read_challenge(CHALLENGES["ax"], mirror / "ood")["label"].to_pylist()
+    assert [labels.count(label) for label in range(3)] == [460, 386, 258]  # entailment, neutral, contradiction (paper)
 
 
 def hans_table(names=("entailment", "non-entailment")):
@@ -65,25 +60,12 @@ def test_the_diagnostics_are_read_as_glue_gives_them_with_labels(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", CHALLENGES)
-def test_a_missing_set_is_named_with_where_to_get_it(tmp_path, name):
-    challenge = CHALLENGES[name]
-    with pytest.raises(MissingInputError, match="file not found") as refusal:
-        read_challenge(challenge, tmp_path)
-    for told in (str(tmp_path / challenge.files[0]), challenge.publisher, f"take '{challenge.collection}' out of"):
-        assert told in str(refusal.value)
-
-
-def test_the_unlabelled_diagnostics_of_the_hub_are_refused(tmp_path):
-    pq.write_table(pa.table({"premise": ["a"], "hypothesis": ["b"], "label": [-1]}), tmp_path / "ax.parquet")
-    with pytest.raises(
-        DataError, match="labels from -1 to -1, expected 0 to 2; an unlabelled .* cannot be scored"
-    ) as no:
-        read_challenge(CHALLENGES["ax"], tmp_path)
-    assert "ax.parquet" in str(no.value) and "with labels (the hub's copy has none)" in str(no.value)
-
-
-def test_classes_in_another_order_are_refused(tmp_path):
-    pq.write_table(hans_table(["non-entailment", "entailment"]), tmp_path / "hans.parquet")
-    with pytest.raises(DataError, match="classes are non-entailment, entailment, expected entailment, non-entailment"):
-        read_challenge(CHALLENGES["hans"], tmp_path)
+def test_a_missing_unlabelled_or_otherwise_labelled_set_is_refused(tmp_path):
+    for challenge in CHALLENGES.values():
+        with pytest.raises(MissingInputError, match=re.escape(challenge.publisher)):
+            read_challenge(challenge, tmp_path)
+    unlabelled = pa.table({"premise": ["a"], "hypothesis": ["b"], "label": [-1]})  # as the hub has the diagnostics
+    for name, table in (("ax", unlabelled), ("hans", hans_table(["non-entailment", "entailment"]))):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        with pytest.raises(DataError, match=rf"{name}\.parquet"):
+            read_challenge(CHALLENGES[name], tmp_path)

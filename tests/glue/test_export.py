@@ -59,24 +59,16 @@ def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labe
     said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout.split()
     assert said == ["BertForSequenceClassification", "single_label_classification", *LABELS["mnli"]]
     torch.testing.assert_close(load_file(tmp_path / "logits")["logits"], logits(start, weights), rtol=0, atol=1e-5)
-    card = (tmp_path / "out/README.md").read_text()
-    assert "Fine-tuned on rows that stand in for those of `mnli` with seed 1." in card
-    assert 'AutoModelForSequenceClassification.from_pretrained(".")' in card and "mnli_mismatched " in card
+    assert "stand in" in (tmp_path / "out/README.md").read_text(), "not passed off as MNLI"
 
 
-def test_an_exported_classifier_has_the_dropout_that_it_was_trained_with(finetuned, tmp_path):
+def test_an_exported_regression_has_one_output_and_the_dropout_that_it_was_trained_with(finetuned, tmp_path):
     """It stated 0.1 whatever was used."""
-    start, weights = finetuned("rte", dropout=0.25)
+    start, weights = finetuned("stsb", dropout=0.25)
     export_classifier(weights, start, tmp_path / "out")
     config = json.loads((tmp_path / "out/config.json").read_text())
     names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
     assert [config[name] for name in names] == [0.25] * 3
-
-
-def test_a_grade_has_one_output_and_no_names(finetuned, tmp_path):
-    start, weights = finetuned("stsb")
-    export_classifier(weights, start, tmp_path / "out")
-    config = json.loads((tmp_path / "out/config.json").read_text())
     assert config["problem_type"] == "regression" and config["id2label"] == {"0": "LABEL_0"}
 
 
@@ -93,13 +85,15 @@ def test_an_operator_that_no_bert_equals_is_written_as_it_was_trained_with_a_war
 
 def test_what_does_not_belong_together_or_is_damaged_is_refused_by_name(finetuned, checkpoint, tmp_path):
     start, weights = finetuned("rte")
-    with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; give the checkpoint of which seed-1"):
-        export_classifier(weights, checkpoint("pairwise", 2), tmp_path / "out")
-    with pytest.raises(MissingInputError, match=r"fine-tune with glue\.keep_finetuned: true"):
-        export_classifier(weights.with_name("seed-2.safetensors"), start, tmp_path / "out")
-    with pytest.raises(UsageError, match="the checkpoint itself"):
-        export_classifier(weights, start, start)
+    out = tmp_path / "out"
+    for error, named, arguments in (
+        (IntegrityError, r"model\.safetensors", (weights, checkpoint("pairwise", 2), out)),
+        (MissingInputError, "glue.keep_finetuned", (weights.with_name("seed-2.safetensors"), start, out)),
+        (UsageError, "the checkpoint itself", (weights, start, start)),
+    ):
+        with pytest.raises(error, match=named):
+            export_classifier(*arguments)
     save_file({"classifier.bias": torch.zeros(2)}, weights)
-    with pytest.raises(IntegrityError, match="remove it, and fine-tune again"):
-        export_classifier(weights, start, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(IntegrityError, match="seed-1"):
+        export_classifier(weights, start, out)
+    assert not out.exists()

@@ -16,8 +16,8 @@ from symbert.configuration import TaskSettings
 from symbert.errors import DataError
 from symbert.glue import forms
 from symbert.glue.forms import formed
-from symbert.glue.metrics import macro_f1, measure, scored
-from symbert.glue.prepare import facts_of, sample
+from symbert.glue.metrics import measure
+from symbert.glue.prepare import sample
 from symbert.glue.sources import published_schema
 from symbert.glue.tasks import SUITES
 from symbert.glue.train import HEADS, read_rows, shuffled_batches
@@ -41,8 +41,7 @@ def truth_of(rows: list[dict]) -> np.ndarray:
 
 
 def test_copa_reads_the_premise_and_its_question_beside_each_choice():
-    row = {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1}
-    rows = read("copa", row, {**row, "question": "cause", "label": 0})
+    rows = read("copa", COPA, {**COPA, "question": "cause", "label": 0})
     assert [(row["text"], row["pair"]) for row in rows[:2]] == [
         ("It rained. What happened as a result?", "Mist."),
         ("It rained. What happened as a result?", "Mud."),
@@ -90,55 +89,44 @@ def test_record_fills_the_gap_with_each_entity_once_and_knows_what_each_is_worth
 
 
 def test_wic_marks_the_word_where_it_is_asked_about():
-    rows = read(
-        "wic",
-        {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1}
-        | {"start1": 6, "end1": 9, "start2": 5, "end2": 8},
-    )
+    rows = read("wic", WIC)
     assert (rows[0]["text"], rows[0]["pair"]) == ("Run a * run *", "They * run *.")
 
 
 def test_wsc_marks_phrase_and_pronoun_whichever_comes_first():
-    said = {"text": "Tom asked the old man if he slept", "label": 1}
-    man, he = {"span1_text": "the old man", "span1_index": 2}, {"span2_text": "he", "span2_index": 6}
-    assert read("wsc", said | man | he)[0]["text"] == "Tom asked * the old man * if # he # slept"
+    assert read("wsc", WSC)[0]["text"] == "Tom asked * the old man * if # he # slept"
     swapped = {"span1_text": "he", "span1_index": 6, "span2_text": "the old man", "span2_index": 2}
-    assert read("wsc", said | swapped)[0]["text"] == "Tom asked # the old man # if * he * slept"
+    assert read("wsc", WSC | swapped)[0]["text"] == "Tom asked # the old man # if * he * slept"
 
 
-@pytest.mark.parametrize(
-    ("task", "changed", "said"),
-    [
-        ("wsc", {"span2_index": 8}, "words 8 to 8 of 'span2' are not in its text"),
-        ("wsc", {"span1_index": 6}, "words 6 to 8 of 'span1' are not in its text"),
-        ("wsc", {"span2_index": -1}, "words -1 to -1 of 'span2' are not in its text"),
-        ("wsc", {"span2_text": ""}, "words 6 to 5 of 'span2' are not in its text"),
-        ("wic", {"end2": 11}, "characters 5 to 11 are not in its sentence2"),
-        ("wic", {"start1": 9}, "characters 9 to 9 are not in its sentence1"),
-        ("copa", {"question": "reason"}, "its question is 'reason', expected cause or effect"),
-        ("record", {"query": "He sang"}, "its query has no @placeholder"),
-        ("record", {"entities": []}, "its query has no @placeholder, or its passage no entities"),
-    ],
-)
-def test_a_row_that_lacks_what_is_asked_about_is_refused_by_its_number(task, changed, said):
+WIC = {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1} | {
+    **{"start1": 6, "end1": 9, "start2": 5, "end2": 8}
+}
+WSC = {"text": "Tom asked the old man if he slept", "label": 1, "span1_text": "the old man", "span1_index": 2} | {
+    **{"span2_text": "he", "span2_index": 6}
+}
+COPA = {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1}
+RECORD = {"passage": "Ann met Bo.", "query": "@placeholder sang", "entities": ["Ann", "Bo"], "answers": ["Bo"]}
+MISTAKES = [
+    ("wsc", WSC, {"span2_index": 8}),
+    ("wsc", WSC, {"span1_index": 6}),
+    ("wsc", WSC, {"span2_index": -1}),
+    ("wsc", WSC, {"span2_text": ""}),
+    ("wic", WIC, {"end2": 11}),
+    ("wic", WIC, {"start1": 9}),
+    ("copa", COPA, {"question": "reason"}),
+    ("record", RECORD, {"query": "He sang"}),
+    ("record", RECORD, {"entities": []}),
+]
+
+
+def test_a_row_that_lacks_what_is_asked_about_is_refused_by_its_number():
     """A word beyond the text was an IndexError; a negative place and characters beyond it marked something else."""
-    rows = {
-        "wsc": {"text": "Tom asked the old man if he slept", "label": 1, "span1_text": "the old man", "span1_index": 2}
-        | {"span2_text": "he", "span2_index": 6},
-        "wic": {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1}
-        | {"start1": 6, "end1": 9, "start2": 5, "end2": 8},
-        "copa": {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1},
-        "record": {
-            "passage": "Ann met Bo.",
-            "query": "@placeholder sang",
-            "entities": ["Ann", "Bo"],
-            "answers": ["Bo"],
-        },
-    }
-    assert read(task, rows[task])
-    number = {"passage": 3, "query": 12} if task == "record" else 12
-    with pytest.raises(DataError, match=f"^{task}: validation, row .*12.*: {said}.*; get the file again"):
-        read(task, rows[task], rows[task] | {"idx": number} | changed)
+    for task, row, changed in MISTAKES:
+        assert read(task, row)
+        number = {"passage": 3, "query": 12} if task == "record" else 12
+        with pytest.raises(DataError, match=f"^{task}: validation, row .*12"):
+            read(task, row, row | {"idx": number} | changed)
 
 
 answer = st.tuples(st.integers(0, 3), st.integers(0, 1), st.floats(0, 1, width=16), st.integers(-3, 3))
@@ -164,28 +152,6 @@ def test_scores_of_questions_are_those_of_a_loop_over_the_questions(rows):
     )
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
-def test_macro_f1_is_that_of_scikit_learn(pairs):
-    labels, predictions = np.array(pairs).T
-    assert macro_f1(labels, predictions) == pytest.approx(
-        f1_score(labels, predictions, average="macro", zero_division=0)
-    )
-
-
-def test_the_majority_of_choices_is_the_place_where_the_right_one_stands_most_often():
-    def choices(*right):
-        return truth_of(
-            [
-                {"group": group, "label": int(place == chosen), "credit": 0.0}
-                for group, chosen in enumerate(right)
-                for place in (0, 1)
-            ]
-        )
-
-    score = scored(SUPERGLUE["copa"], choices(1, 1, 0), choices(1, 0, 0, 0), np.zeros(8))
-    assert score == {"score": 0.75, "details": {"chosen_right": 0.75}, "majority": 0.25}
-
-
 def test_the_loss_of_choices_is_the_cross_entropy_between_two_rows():
     logits, labels = torch.tensor([[1.0], [3.0], [2.0], [2.0]]), torch.tensor([0, 1, 1, 0])
     first, second = -math.log(math.exp(3) / (math.exp(1) + math.exp(3))), math.log(2)
@@ -194,16 +160,9 @@ def test_the_loss_of_choices_is_the_cross_entropy_between_two_rows():
     assert HEADS["candidates"].of_rows(torch.tensor([[1.0, 3.0], [0.5, 0.0]])).tolist() == [2.0, -0.5]
 
 
-@pytest.fixture
-def prepare(laboratory):
-    """Prepares all rows of a task; gives the file."""
-    every = {"max_examples": None, "max_evaluation_examples": None}
-    return lambda task, **changes: laboratory.prepare(task, **(every | changes))
-
-
-def test_a_batch_of_choices_has_both_rows_of_each_example(prepare):
-    rows = read_rows(prepare("copa", max_length=32), SUPERGLUE["copa"], torch.device("cpu"))
-    rows = rows["train"]
+def test_a_batch_of_choices_has_both_rows_of_each_example(prepared):
+    file = prepared("copa", max_length=32, max_examples=None, max_evaluation_examples=None)
+    rows = read_rows(file, SUPERGLUE["copa"], torch.device("cpu"))["train"]
     batches = list(shuffled_batches(rows, 16, 1, epoch=0))
     assert len(rows) == 2000 and len(batches) == math.ceil(rows.examples / 16)
     for batch in batches:
@@ -212,18 +171,14 @@ def test_a_batch_of_choices_has_both_rows_of_each_example(prepare):
 
 
 @pytest.mark.parametrize("limit", [1, 40])
-def test_fewer_evaluation_rows_of_multirc_are_whole_questions(prepare, limit):
+def test_fewer_evaluation_rows_of_multirc_are_whole_questions(limit):
     """Its exact match counts questions of which every answer is judged right: of a part of them it is too high."""
-    every = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")["idx"].to_pylist()
-    answers = Counter((index["paragraph"], index["question"]) for index in every)
-    path = prepare("multirc", max_length=64, max_evaluation_examples=limit, max_examples=50)
-    rows = read_rows(path, SUPERGLUE["multirc"], torch.device("cpu"))
-    kept = Counter(rows["validation"].groups.tolist())
-    assert max(limit - max(answers.values()), 1) <= len(rows["validation"]) <= max(limit, max(answers.values()))
-    assert Counter(kept.values()) <= Counter(answers.values()), "so many answers do the questions have"
-    assert len(rows["train"]) == 50 and facts_of(path)["rows"]["validation"] == len(rows["validation"])
     raw = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")
-    whole = sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True))["idx"].to_pylist()
-    for index in whole:
-        asked = (index["paragraph"], index["question"])
-        assert answers[asked] == sum((other["paragraph"], other["question"]) == asked for other in whole)
+
+    def counted(table):
+        return Counter((index["paragraph"], index["question"]) for index in table["idx"].to_pylist())
+
+    answers = counted(raw)
+    kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True)))
+    assert kept and all(answers[question] == count for question, count in kept.items())
+    assert max(limit - max(answers.values()), 1) <= kept.total() <= max(limit, max(answers.values()))

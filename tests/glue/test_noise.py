@@ -61,7 +61,7 @@ def check_share(count, trials, probability):
     assert abs(count - trials * probability) < 5 * math.sqrt(trials * probability * (1 - probability)) + 1e-9
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.4, 1.0])
+@pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
 def test_the_share_of_struck_letters_is_the_one_asked_for(share):
     text = "word " * (LETTERS // 4)
     dropped, inserted, hit = (noisy([text], kind, share, 3)[0] for kind in ("drop", "insert", "keyboard"))
@@ -70,16 +70,12 @@ def test_the_share_of_struck_letters_is_the_one_asked_for(share):
     assert len(text) - len(dropped) == len(inserted) - len(text) == struck
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+@pytest.mark.parametrize("share", [0.05, 0.4])
 def test_two_letters_are_swapped_once_if_any_of_them_is_struck(share):
+    """A swap moves two letters: with each letter struck at `share`, they changed twice as many as other kinds."""
     pairs = noisy(["ab " * (LETTERS // 2)], "swap", share, 4)[0].split()
     assert set(pairs) == {"ab", "ba"}
     check_share(pairs.count("ba"), len(pairs), 1 - (1 - share / 2) ** 2)
-
-
-@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.4])
-def test_swaps_change_no_more_letters_than_the_share_says(share):
-    """A swap moves two letters: with each letter struck at `share`, they changed twice as many as other kinds."""
     text = "abcdefgh " * (LETTERS // 8)
     (found,) = noisy([text], "swap", share, 8)
     changed = sum(before != after for before, after in zip(text, found, strict=True)) / LETTERS
@@ -93,11 +89,6 @@ def test_mixed_noise_has_each_kind_equally_often():
         check_share(kinds[kind], LETTERS, 0.1)
 
 
-def test_another_row_has_another_noise():
-    assert len(set(noisy(["the same words"] * 50, "mixed", 0.4, 1, np.arange(50)))) > 45
-    assert noisy(["the same words"], "mixed", 0.4, 1, 0) != noisy(["the same words"], "mixed", 0.4, 2, 0)
-
-
 def test_inserted_letters_and_neighbouring_keys_are_drawn_evenly():
     inserted = Counter(word[1] for word in noisy(["g " * LETTERS], "insert", 1.0, 6)[0].split())
     hit = Counter(noisy(["g " * LETTERS], "keyboard", 1.0, 6)[0].split())
@@ -107,12 +98,10 @@ def test_inserted_letters_and_neighbouring_keys_are_drawn_evenly():
             check_share(count, LETTERS, 1 / len(counts))
 
 
-def test_hand_made_cases():
-    assert noisy(["abc d, Xy"], "swap", 2.0, 0) == ["bca d, yX"], "each letter struck"
-    assert noisy(["ab1 cé d"], "drop", 1.0, 0) == ["1 é "]
-    assert noisy([], "mixed", 0.4, 0) == [] and noisy(["", "12"], "mixed", 1.0, 0) == ["", "12"]
-
-
-def test_the_noise_is_the_same_on_any_machine():
+def test_the_noise_is_the_same_on_any_machine_and_another_in_each_row():
     text = "The quick brown fox doesn't jump over 12 lazy dogs."
     assert noisy([text], "mixed", 0.2, 1, 2, 0) == ["The quick vrown fxo dojesh't jump over 12 layz dogs."]
+    assert noisy(["abc d, Xy"], "swap", 2.0, 0) == ["bca d, yX"], "each letter struck"
+    assert noisy(["ab1 cé d"], "drop", 1.0, 0) == ["1 é "]
+    assert len(set(noisy(["the same words"] * 50, "mixed", 0.4, 1, np.arange(50)))) > 45
+    assert noisy(["the same words"], "mixed", 0.4, 1, 0) != noisy(["the same words"], "mixed", 0.4, 2, 0)

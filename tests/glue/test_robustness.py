@@ -105,23 +105,18 @@ def test_one_more_seed_measures_only_that_seed(measured, trained):
     assert measured([1, 2])[:1] == first and trained == [1, 2]
 
 
-def test_damaged_weights_are_refused_by_name(finetuned, measured):
+def test_damaged_weights_are_refused_and_those_of_another_checkpoint_not_taken(
+    laboratory, finetuned, measured, trained
+):
     weights = finetuned(keep=True).parent / "finetuned/rte/seed-1.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    intact = weights.read_bytes()
+    weights.write_bytes(intact[:-1] + b"x")
     with pytest.raises(IntegrityError, match=rf"^{weights}: sha256 expected"):
         measured()
-
-
-def test_weights_fine_tuned_from_another_checkpoint_are_not_taken(laboratory, finetuned, measured, trained):
-    finetuned(keep=True)
+    weights.write_bytes(intact)
     shutil.copy(laboratory.checkpoint(weights=2) / "model.safetensors", laboratory.checkpoint())
     measured()
     assert trained == [1, 1]
-
-
-def test_a_task_without_sets_trains_nothing(measured, trained):
-    (record,) = measured(facts={})
-    assert trained == [] and (record["clean"], record["sets"]) == ({}, {})
 
 
 def test_noise_as_it_is_prepared_is_measured(laboratory, finetuned, measured):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from transformers import BertConfig
 
 from symbert.model.attention import SelfAttention, SymmetricAttention
 from symbert.model.bert import Classifier, HostModel, MaskedModel, initialize
@@ -43,6 +44,14 @@ def moved(model: HostModel) -> HostModel:
     return widened(model, 0.1).double().eval()
 
 
+def stock(model: HostModel, kind: type) -> torch.nn.Module:
+    """Hugging Face's model of the class, of the same shape, with the same weights."""
+    names = BertConfig().to_dict().keys() & vars(model.config).keys()
+    theirs = kind(BertConfig(**{name: getattr(model.config, name) for name in names}))
+    theirs.load_state_dict(model.state_dict())
+    return theirs.to(next(model.parameters()).dtype).eval()
+
+
 def widened(model: HostModel, deviation: float) -> HostModel:
     """The model with N(0, deviation²) added to every parameter."""
     generator = torch.Generator().manual_seed(0)
@@ -71,43 +80,12 @@ class Averaged(SymmetricAttention):
         return super().query_key_value(hidden - hidden.mean(dim=1, keepdim=True))
 
 
-class Placed(SymmetricAttention):
-    """Q(x) · Q(y), each divided by its place in the row."""
-
-    def query_key_value(self, hidden):
-        return super().query_key_value(hidden / torch.arange(1, hidden.shape[1] + 1)[:, None])
-
-
 class Doubled(SymmetricAttention):
     """As `symmetric`, and what it mixes is doubled: in `forward`, which rows laid end to end never call."""
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         mixed, weights = super().forward(hidden, attention_mask, **kwargs)
         return 2 * mixed, weights
-
-
-class Biased(SymmetricAttention):
-    """(Q(x) + u) · Q(y): affine, token by token."""
-
-    keeps_tokens_apart = True
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.shift = torch.nn.Parameter(torch.zeros(config.hidden_size))
-
-    def query_key_value(self, hidden):
-        query, key, value = super().query_key_value(hidden)
-        return query + self.split_heads(self.shift.expand_as(hidden)), key, value
-
-
-class Weightless(SelfAttention):
-    """x · y, with values x: no weights."""
-
-    keeps_tokens_apart = True
-
-    def query_key_value(self, hidden):
-        sides = self.split_heads(hidden)
-        return sides, sides, sides
 
 
 class Rectified(SymmetricAttention):
@@ -167,4 +145,4 @@ class LateMixing(SymmetricAttention):
         return super().query_key_value(hidden)
 
 
-MIXING = [Averaged, Placed, Doubled, LateMixing, Near, Noisy]  # not to be laid end to end
+MIXING = [Averaged, Doubled, LateMixing, Near, Noisy]  # not to be laid end to end

@@ -5,12 +5,11 @@ import math
 
 import pytest
 import torch
-from transformers import BertConfig, BertForMaskedLM
 
 from model.models import Rectified, define, started, trained
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.model.anatomy import anatomy_of, directionality_of, symmetry_of
-from symbert.model.hf import fold, projections_of, write_model
+from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_encoder
 
 ROWS = torch.randint(200, (3, 11), generator=torch.Generator().manual_seed(0))
@@ -20,13 +19,7 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def test_a_symmetric_matrix_scores_1_and_an_antisymmetric_one_minus_1():
-    matrix = drawn(40, 40)
-    assert symmetry_of(matrix + matrix.T) == pytest.approx(1, abs=1e-12)
-    assert symmetry_of(matrix - matrix.T) == pytest.approx(-1, abs=1e-12)
-
-
-@pytest.mark.parametrize("angle", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 2])
 def test_the_symmetry_of_a_sum_of_both_is_that_of_its_parts(angle):
     """Parts of equal norm, weighted cos and sin, score cos² − sin²."""
     matrix = drawn(30, 30)
@@ -40,7 +33,6 @@ def test_a_few_wide_columns_are_directional_as_are_rows_the_other_way():
     matrix[:, :2] *= 20
     assert directionality_of(matrix) > 0.9 and directionality_of(matrix.T) == pytest.approx(-directionality_of(matrix))
     assert directionality_of(matrix + matrix.T) == 0.0
-    assert directionality_of(torch.ones(8, 8, dtype=torch.float64)) == 0.0, "no norm stands out"
 
 
 def test_the_directionality_is_the_excess_of_columns_over_that_of_rows_by_hand():
@@ -56,13 +48,11 @@ def test_heads_have_the_scores_of_the_folded_bert(attention):
     model = trained(attention).bert
     heads = anatomy_of(model, ROWS)
     assert [(head["layer"], head["head"]) for head in heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
-    if attention in ("symmetric", "shared", "symmetric-others"):
-        assert [head["symmetry"] for head in heads] == pytest.approx([1] * 4, abs=1e-5)
-    if attention != "symmetric-others":
-        weights = projections_of(model.encoder.layer[0].attention.self)
-        query, key = (weights[f"{side}.weight"].double()[32:] for side in ("query", "key"))
-        assert heads[1]["symmetry"] == pytest.approx(symmetry_of(query.T @ key), abs=1e-4)
-        assert heads[1]["directionality"] == pytest.approx(directionality_of(query.T @ key), abs=1e-3)
+    weights = fold(trained(attention)).bert.encoder.layer[0].attention.self
+    query, key = (weights.get_parameter(f"{side}.weight").double()[32:] for side in ("query", "key"))
+    assert heads[1]["symmetry"] == pytest.approx(symmetry_of(query.T @ key), abs=1e-4)
+    assert heads[1]["directionality"] == pytest.approx(directionality_of(query.T @ key), abs=1e-3)
+    assert heads[1]["symmetry"] == pytest.approx(1, abs=1e-5) or attention != "shared"
 
 
 def test_even_attention_has_the_entropy_of_n_tokens_and_one_share_of_n():
@@ -78,6 +68,7 @@ def test_even_attention_has_the_entropy_of_n_tokens_and_one_share_of_n():
 
 def test_a_token_of_symmetric_others_has_no_share_of_itself():
     heads = anatomy_of(trained("symmetric-others").bert, ROWS)
+    assert len(heads) == 4
     assert all(head["own_share"] == 0 and head["attention_entropy"] <= math.log(10) for head in heads)
 
 
@@ -89,26 +80,21 @@ def test_an_operator_without_such_a_matrix_has_no_scores_of_it(monkeypatch):
 
 def test_a_plain_bert_is_read_as_original(tmp_path):
     model = trained("pairwise")
-    plain = fold(model)
-    write_model(plain, tmp_path)
+    write_model(fold(model), tmp_path)
     stock, ours = anatomy_of(load_encoder(tmp_path), ROWS), anatomy_of(model.bert, ROWS)
     for one, other in zip(stock, ours, strict=True):
         assert one == pytest.approx(other, rel=1e-3, abs=1e-4)
-    BertForMaskedLM(
-        BertConfig(vocab_size=200, hidden_size=24, num_hidden_layers=1, num_attention_heads=3)
-    ).save_pretrained(tmp_path / "theirs")
-    assert len(anatomy_of(load_encoder(tmp_path / "theirs"), ROWS)) == 3
 
 
 def test_what_is_no_bert_is_refused_with_its_file(tmp_path):
     with pytest.raises(MissingInputError, match=r"config\.json: file not found"):
         load_encoder(tmp_path)
-    model = trained("original")
-    write_model(model, tmp_path)
+    write_model(trained("original"), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
-    with pytest.raises(IntegrityError, match=r"model\.safetensors: \d+ weights are missing"):
-        load_encoder(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
-    with pytest.raises(ConfigError, match=r"config\.json: 'model_type' is gpt2, expected symbert or bert"):
-        load_encoder(tmp_path)
+    for change, error, named in (
+        ({"num_hidden_layers": 3}, IntegrityError, r"model\.safetensors: \d+ weights"),
+        ({"model_type": "gpt2"}, ConfigError, r"config\.json: 'model_type'"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config | change))
+        with pytest.raises(error, match=named):
+            load_encoder(tmp_path)

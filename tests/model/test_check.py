@@ -1,10 +1,8 @@
 """`symbert check-operator`: right operators pass, and each wrong one fails its check with the reason."""
 
-import re
-
 import pytest
 
-from model.models import MIXING, Averaged, Near, Rectified
+from model.models import MIXING
 from model.wrong_operators import (
     AcrossRows,
     Detached,
@@ -27,33 +25,25 @@ QUICK = [name for name in check.CHECKS if name != "speed"]
 def outcome_of(monkeypatch):
     """What one check of an operator says; of a failure the reason."""
 
-    def run(operator: Operator, name: str) -> str:
-        monkeypatch.setitem(OPERATORS, operator.name, operator)
-        return check.CHECKS[name](operator, check._model(operator.name))
+    def run(operator: type, name: str) -> str:
+        own = Operator("own", f"{operator.__module__}:{operator.__name__}")
+        monkeypatch.setitem(OPERATORS, "own", own)
+        return check.CHECKS[name](own, check._model("own"))
 
     return run
 
 
-def own(operator: type) -> Operator:
-    return Operator("own", f"{operator.__module__}:{operator.__name__}")
+def test_operators_of_this_project_pass():
+    for name in ("original", "pairwise", "shared"):
+        model = check._model(name)
+        for checked in QUICK:
+            assert check.CHECKS[checked](OPERATORS[name], model)
 
 
-@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_every_operator_of_this_project_passes(name):
-    model = check._model(name)
-    for checked in QUICK:
-        assert check.CHECKS[checked](OPERATORS[name], model)
-
-
-def test_an_operator_that_some_bert_equals_folds(outcome_of):
-    assert outcome_of(OPERATORS["pairwise"], "fold") == "a plain BERT has the same logits"
-    assert outcome_of(own(Rectified), "fold").startswith("no plain BERT equals it")
-
-
-@pytest.mark.parametrize("operator", [*MIXING])
-def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(outcome_of, operator):
-    assert "one length" in outcome_of(own(operator), "tokens")
-    assert outcome_of(own(operator), "gradients")
+def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(outcome_of):
+    for operator in MIXING:
+        assert "one length" in outcome_of(operator, "tokens")
+        assert outcome_of(operator, "gradients")
 
 
 @pytest.mark.parametrize(
@@ -71,19 +61,7 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
 )
 def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, name, reason):
     with pytest.raises(check.FailedCheckError, match=reason):
-        outcome_of(own(operator), name)
-
-
-@pytest.mark.parametrize(
-    ("operator", "said"),
-    [
-        (Rectified, "^a decoder and cross-attention can have it$"),
-        (Averaged, "keeps_tokens_apart"),
-        (Near, "^attention 'own': has a forward of its own"),
-    ],
-)
-def test_which_models_can_have_an_operator_is_said(outcome_of, operator, said):
-    assert re.search(said, outcome_of(own(operator), "hosts"))
+        outcome_of(operator, name)
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):
@@ -92,35 +70,26 @@ def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(mon
     assert cli.main(["check-operator", "model.wrong_operators:Miscounted"]) == 65
     said = capsys.readouterr()
     assert [line.split()[:2] for line in said.out.splitlines()] == [["ok", "start"], ["FAIL", "parameters"]]
-    assert said.err.endswith("wrong_operators:Miscounted: 1 of 2 checks failed: parameters\n")
     assert cli.main(["check-operator", "model.wrong_operators:Demanding", "--arguments", '{"rank": 8}']) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["symetric"], 64, "attention 'symetric' is unknown; did you mean 'symmetric'?"),
-        (["model.wrong_operators:Incomplete"], 64, "it has to inherit"),
-        (
-            ["misspelt:Gated"],
-            64,
-            "Gated cannot be made with {} (misspelt.py, line 3: ImportError: cannot import name 'nothing'",
-        ),
-        (
-            ["model.wrong_operators:Demanding", "--arguments", '{"rank": 7}'],
-            64,
-            "made with {'rank': 7}",
-        ),
-        (["model.wrong_operators:Demanding", "--arguments", "{rank: 7}"], 64, "no JSON object"),
-    ],
-)
-def test_a_mistake_is_one_line(monkeypatch, tmp_path, capsys, words, code, message):
+MISTAKES = [
+    (["symetric"], "'symmetric'"),
+    (["model.wrong_operators:Incomplete"], "Incomplete"),
+    (["misspelt:Gated"], "misspelt.py, line 3"),
+    (["model.wrong_operators:Demanding", "--arguments", '{"rank": 7}'], "{'rank': 7}"),
+    (["model.wrong_operators:Demanding", "--arguments", "{rank: 7}"], "--arguments"),
+]
+
+
+def test_a_mistake_is_one_line(monkeypatch, tmp_path, capsys):
     """Where the user's own code fails, with its file and line."""
     monkeypatch.syspath_prepend(tmp_path)
     misspelt = "from symbert.model.attention import SymmetricAttention\n\nfrom torch import nothing\n\n\n"
     (tmp_path / "misspelt.py").write_text(f"{misspelt}class Gated(SymmetricAttention):\n    pass\n")
     file_of.cache_clear()
     monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
-    assert cli.main(["check-operator", *words]) == code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line
+    for words, named in MISTAKES:
+        assert cli.main(["check-operator", *words]) == 64
+        (line,) = capsys.readouterr().err.splitlines()
+        assert named in line

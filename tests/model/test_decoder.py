@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import BertConfig, BertLMHeadModel
+from transformers import BertLMHeadModel
 
-from model.models import FOLDING, Averaged, LateMixing, Near, Rectified, Shifted, define, moved, small_config
+from model.models import FOLDING, Averaged, LateMixing, Near, Rectified, Shifted, define, moved, small_config, stock
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
@@ -19,24 +19,14 @@ from symbert.operators import OPERATORS
 IDS = torch.randint(100, (2, 12), generator=torch.Generator().manual_seed(0))
 
 
-def stock(model: DecoderModel) -> BertLMHeadModel:
-    """Hugging Face's model of the same shape with the same weights."""
-    config = BertConfig(
-        **{key: getattr(model.config, key) for key in BertConfig().to_dict() if key in vars(model.config)}
-    )
-    theirs = BertLMHeadModel(config).to(next(model.parameters()).dtype).eval()
-    theirs.load_state_dict(model.state_dict())
-    return theirs
-
-
-@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
-def test_original_equals_stock_hugging_face(precision, tolerance):
-    model = moved(DecoderModel(small_config())).to(precision)
-    theirs = stock(model)
-    assert list(model.state_dict()) == list(theirs.state_dict())
-    expected = theirs(IDS).logits
-    torch.testing.assert_close(model.logits(IDS), expected, rtol=0, atol=tolerance)
-    assert expected.std() > 0.1
+def test_original_equals_stock_hugging_face():
+    for precision, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+        model = moved(DecoderModel(small_config())).to(precision)
+        theirs = stock(model, BertLMHeadModel)
+        assert list(model.state_dict()) == list(theirs.state_dict())
+        expected = theirs(IDS).logits
+        torch.testing.assert_close(model.logits(IDS), expected, rtol=0, atol=tolerance)
+        assert expected.std() > 0.1
 
 
 def test_the_start_is_that_of_the_encoder_by_name_and_the_head_is_tied():
@@ -48,9 +38,10 @@ def test_the_start_is_that_of_the_encoder_by_name_and_the_head_is_tied():
     assert decoder.cls["predictions"].decoder.weight is decoder.bert.embeddings.word_embeddings.weight
 
 
+@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_a_later_token_changes_no_earlier_logits_and_an_earlier_one_changes_all_that_follow(name):
-    model = moved(DecoderModel(small_config(name)))
+def test_a_later_token_changes_no_earlier_logits_and_an_earlier_one_changes_all_that_follow(name, kernel):
+    model = moved(DecoderModel(small_config(name, _attn_implementation=kernel)))
     expected = model.logits(IDS)
     for place in (1, 5, 11):
         changed = IDS.clone()
@@ -82,42 +73,30 @@ def test_causal_attention_equals_its_formula(name):
     torch.testing.assert_close(found, written_out(module.self, hidden), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("operator", [Averaged, Shifted, LateMixing])
-def test_an_operator_that_may_look_at_later_tokens_is_refused(operator, monkeypatch):
-    define(monkeypatch, operator.__name__.lower(), operator)
-    with pytest.raises(ConfigError, match=f"attention '{operator.__name__.lower()}': .* keeps_tokens_apart = True"):
-        DecoderModel(small_config(operator.__name__.lower()))
+def test_an_operator_that_may_look_at_later_tokens_is_refused(monkeypatch):
+    for operator in (Averaged, Shifted, LateMixing):
+        define(monkeypatch, "own", operator)
+        with pytest.raises(ConfigError, match="attention 'own': .* keeps_tokens_apart = True"):
+            DecoderModel(small_config("own"))
 
 
-@pytest.mark.parametrize("operator", [Rectified, Near])
-def test_an_operator_of_the_users_own_works_where_it_says_that_it_keeps_tokens_apart(operator, monkeypatch):
-    name = operator.__name__.lower()
-    define(monkeypatch, name, operator)
-    model = moved(DecoderModel(small_config(name)))
-    changed = IDS.clone()
-    changed[:, 7:] = 5
-    torch.testing.assert_close(model.logits(changed)[:, :7], model.logits(IDS)[:, :7], rtol=0, atol=1e-12)
+def test_an_operator_of_the_users_own_works_where_it_says_that_it_keeps_tokens_apart(monkeypatch):
+    for operator in (Rectified, Near):
+        define(monkeypatch, "own", operator)
+        model = moved(DecoderModel(small_config("own")))
+        changed = IDS.clone()
+        changed[:, 7:] = 5
+        torch.testing.assert_close(model.logits(changed)[:, :7], model.logits(IDS)[:, :7], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_the_formula_of_flops_is_what_pytorch_counts(name):
-    config = small_config(name)
-    config._attn_implementation = "eager"  # plain products, which the counter sees on every device
-    model = DecoderModel(config)
-    with FlopCounterMode(display=False) as counter:
-        model.logits(IDS).sum().backward()
-    rows = Rows(100, IDS.shape[1] + 1)
-    assert HOSTS["decoder"].step_flops(config, layer_weights(model), rows, len(IDS)) == counter.get_total_flops()
-
-
-@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_the_eager_kernel_sees_no_later_token_either(name):
-    model = moved(DecoderModel(small_config(name)))
-    fused = model.logits(IDS)
-    for module in model.modules():
-        if isinstance(module, SelfAttention):
-            module.config._attn_implementation = "eager"
-    torch.testing.assert_close(model.logits(IDS), fused, rtol=0, atol=1e-12)
+def test_the_formula_of_flops_is_what_pytorch_counts():
+    for name in ("original", "pairwise", "shared"):
+        config = small_config(name, _attn_implementation="eager")  # products that the counter sees on every device
+        model = DecoderModel(config)
+        with FlopCounterMode(display=False) as counter:
+            model.logits(IDS).sum().backward()
+        rows = Rows(100, IDS.shape[1] + 1)
+        assert HOSTS["decoder"].step_flops(config, layer_weights(model), rows, len(IDS)) == counter.get_total_flops()
 
 
 def test_a_described_token_attends_to_no_later_one():
@@ -138,14 +117,11 @@ def test_the_model_compiles_to_one_graph():
     torch.testing.assert_close(compiled(IDS), model.logits(IDS), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", FOLDING)
-def test_a_folded_model_is_stock_and_has_equal_logits(name):
-    model = moved(DecoderModel(small_config(name)))
-    folded = fold(model)
-    assert type(folded) is BertLMHeadModel and folded.config.is_decoder
-    torch.testing.assert_close(folded(IDS).logits, model.logits(IDS), rtol=0, atol=1e-12)
-
-
-def test_symmetric_others_has_no_equal_stock_decoder():
+def test_a_folded_model_is_stock_and_has_equal_logits():
+    for name in FOLDING:
+        model = moved(DecoderModel(small_config(name)))
+        folded = fold(model)
+        assert type(folded) is BertLMHeadModel and folded.config.is_decoder
+        torch.testing.assert_close(folded(IDS).logits, model.logits(IDS), rtol=0, atol=1e-12)
     with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT"):
         fold(moved(DecoderModel(small_config("symmetric-others"))))

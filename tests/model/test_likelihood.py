@@ -4,11 +4,10 @@ import math
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
-from transformers import BertConfig, BertForMaskedLM, BertLMHeadModel
+from transformers import BertForMaskedLM, BertLMHeadModel
 
-from model.models import moved, small_config
+from model.models import moved, small_config, stock
 from symbert.model import likelihood
 from symbert.model.bert import DecoderModel, MaskedModel
 from symbert.model.likelihood import log_likelihoods
@@ -17,16 +16,6 @@ CLS, SEP, MASK = 1, 2, 3
 GENERATOR = torch.Generator().manual_seed(0)
 LENGTHS = (5, 1, 3, 5, 8, 3, 12, 5)  # of the rows without their ends, in no order
 ROWS = [[CLS, *torch.randint(4, 100, (length,), generator=GENERATOR).tolist(), SEP] for length in LENGTHS]
-
-
-def stock(model, kind):
-    """Hugging Face's model of the same shape with the same weights."""
-    config = BertConfig(
-        **{key: getattr(model.config, key) for key in BertConfig().to_dict() if key in vars(model.config)}
-    )
-    theirs = kind(config).double().eval()
-    theirs.load_state_dict(model.state_dict())
-    return theirs
 
 
 @torch.no_grad()
@@ -50,31 +39,27 @@ def in_order(theirs, row):
     return total
 
 
-@pytest.mark.parametrize("at_a_time", [2**24, 1])
-def test_the_encoders_likelihood_is_that_of_a_loop_over_stock_bert(at_a_time, monkeypatch):
-    monkeypatch.setattr(likelihood, "MOST_LOGITS", at_a_time)
-    model = moved(MaskedModel(small_config())).double()
-    theirs = stock(model, BertForMaskedLM)
-    expected = [pseudo(theirs, row) for row in ROWS]
-    assert log_likelihoods(model, ROWS, MASK).tolist() == pytest.approx(expected, rel=1e-10)
+KINDS = {MaskedModel: (BertForMaskedLM, pseudo), DecoderModel: (BertLMHeadModel, in_order)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_likelihood_is_that_of_a_loop_over_stock_bert(kind, monkeypatch):
+    reference, loop = KINDS[kind]
+    model = moved(kind(small_config())).double()
+    theirs = stock(model, reference)
+    expected = [loop(theirs, row) for row in ROWS]
     assert len(set(expected)) == len(ROWS) and max(expected) < -1
+    for at_a_time in (2**24, 1):
+        monkeypatch.setattr(likelihood, "MOST_LOGITS", at_a_time)
+        assert log_likelihoods(model, ROWS, MASK).tolist() == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("at_a_time", [2**24, 1])
-def test_the_decoders_likelihood_is_that_of_a_loop_over_stock_bert(at_a_time, monkeypatch):
-    monkeypatch.setattr(likelihood, "MOST_LOGITS", at_a_time)
-    model = moved(DecoderModel(small_config())).double()
-    theirs = stock(model, BertLMHeadModel)
-    expected = [in_order(theirs, row) for row in ROWS]
-    assert log_likelihoods(model, ROWS, MASK).tolist() == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_the_likelihood_of_a_row_depends_on_no_other_row_with_any_operator(name):
-    model = moved(MaskedModel(small_config(name))).double()
-    together = log_likelihoods(model, ROWS, MASK)
-    alone = torch.cat([log_likelihoods(model, [row], MASK) for row in ROWS])
-    torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-10)
+def test_the_likelihood_of_a_row_depends_on_no_other_row():
+    for name in ("original", "pairwise", "shared"):
+        model = moved(MaskedModel(small_config(name))).double()
+        together = log_likelihoods(model, ROWS, MASK)
+        alone = torch.cat([log_likelihoods(model, [row], MASK) for row in ROWS])
+        torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-10)
 
 
 def test_no_part_of_the_computation_is_larger_than_the_bound(monkeypatch):
@@ -101,8 +86,3 @@ def test_the_likelihood_of_a_row_made_by_hand():
     rows = [[CLS, 5, 7, SEP], [CLS, 4, SEP], [CLS, SEP]]
     expected = [-12 * math.log(2) - 2 * math.log(scale), -4 * math.log(2) - math.log(scale), 0.0]
     assert log_likelihoods(model, rows, MASK).tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_model_without_a_likelihood_is_refused():
-    with pytest.raises(TypeError, match="Linear says of no row how likely it is"):
-        log_likelihoods(nn.Linear(2, 2), ROWS, MASK)

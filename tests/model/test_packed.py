@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn import functional as F
 from transformers import BertForSequenceClassification
 
-from model.models import FOLDING, MIXING, Biased, Rectified, Weightless, define, dense, started, trained
+from model.models import FOLDING, MIXING, Rectified, define, dense, started, trained
 from symbert.model.hf import fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for
 
@@ -67,16 +65,6 @@ def test_logits_loss_and_gradients_of_original_are_those_of_stock_transformers()
     close(loss_and_gradients(ours, end_to_end), loss_and_gradients(stock, expected))
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=6))
-def test_every_token_has_its_position_and_its_slot(lengths):
-    packing, longest = Packing.of(np.array(lengths), CPU), max(lengths)
-    expected = [(row, token) for row, length in enumerate(lengths) for token in range(length)]
-    assert packing.position_ids.tolist() == [token for _, token in expected]
-    assert packing.slots.tolist() == [row * longest + token for row, token in expected]
-    assert packing.first.tolist() == [expected.index((row, 0)) for row in range(len(lengths))]
-    assert packing.attended.sum(dim=3).flatten().tolist() == lengths
-
-
 def test_no_layer_sees_padding_and_the_last_one_finishes_first_tokens_alone():
     model, seen = started("tiny", "symmetric", "classification", layers=3), []
     for layer in model.bert.encoder.layer:
@@ -117,12 +105,7 @@ def test_each_row_of_any_other_operator_has_what_its_own_bert_gives_it(monkeypat
     close(loss_and_gradients(model, together), loss_and_gradients(model, alone))
 
 
-@pytest.mark.parametrize("operator", [Biased, Weightless, Rectified])
-def test_an_operator_of_the_users_own_that_says_so_is_laid_end_to_end(monkeypatch, operator):
-    define(monkeypatch, "own", operator)
-    assert encoder_for(trained("own", "classification").bert) is encode
-
-
-@pytest.mark.parametrize("attention", FOLDING)
-def test_our_operators_leave_tokens_apart(attention):
-    assert encoder_for(started("tiny", attention, "classification").bert) is encode
+def test_our_operators_and_those_that_say_so_are_laid_end_to_end(monkeypatch):
+    define(monkeypatch, "own", Rectified)
+    for attention in (*FOLDING, "own"):
+        assert encoder_for(started("tiny", attention, "classification").bert) is encode, attention

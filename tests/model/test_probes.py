@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 import torch
 
-from model.models import Shifted, define
 from symbert import cli, operators
 from symbert.files import write_json
 from symbert.model.probes import (
@@ -30,15 +29,12 @@ def shares_of(operator):
     return {(row["relation"], row["own_position"]): row["share"] for row in relations_of(operator)}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_relations_are_a_cycle_of_all_a_chain_and_partners(seed):
-    cycle, chain, partner = (targets_of(relation, seed).tolist() for relation in ("cycle", "chain", "partner"))
+def test_relations_are_a_cycle_of_all_a_chain_and_partners():
+    cycle, chain, partner = (targets_of(relation, 0).tolist() for relation in ("cycle", "chain", "partner"))
     walked = list(itertools.accumulate(range(TOKENS - 1), lambda token, _: cycle[token], initial=cycle[0]))
     assert sorted(walked) == list(range(TOKENS)) and walked[-1] == 0
     (end,) = (token for token, target in enumerate(chain) if target == NOBODY)
-    assert [target for token, target in enumerate(chain) if token != end] == [
-        target for token, target in enumerate(cycle) if token != end
-    ]
+    assert [*chain[:end], *chain[end + 1 :]] == [*cycle[:end], *cycle[end + 1 :]]
     assert all(partner[partner[token]] == token != partner[token] for token in range(TOKENS))
 
 
@@ -61,35 +57,25 @@ def test_symmetric_others_points_as_symmetric_does_with_the_own_position_masked(
     assert shares["cycle", "yes"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_rows_state_chance_and_an_interval(monkeypatch, tmp_path):
+@pytest.fixture
+def short(monkeypatch):
+    """Probes of two steps."""
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
     monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
-    assert cli.main(["probe", "symmetric", "original", "--output", str(tmp_path / "probes.csv")]) == 0
+
+
+def test_rows_state_chance_and_an_interval_also_of_an_operator_named_by_its_class(short, tmp_path):
+    words = ["symmetric", "model.models:Shifted", "--output", str(tmp_path / "probes.csv")]
+    assert cli.main(["probe", *words]) == 0
     rows = pd.read_csv(tmp_path / "probes.csv")
-    assert len(rows) == 2 * (2 * len(RELATIONS) + len(LOOKUPS))
+    assert len(rows) == 2 * (2 * len(RELATIONS) + len(LOOKUPS)) and set(rows["attention"]) == {"symmetric", "shifted"}
     assert (rows["low"] <= rows["share"]).all() and (rows["share"] <= rows["high"]).all()
     assert rows.groupby("own_position")["chance"].first().to_dict() == pytest.approx({"no": 1 / 15, "yes": 1 / 16})
 
 
-def test_an_operator_of_the_users_own_that_mixes_tokens_is_probed(monkeypatch):
-    define(monkeypatch, "own", Shifted)
-    assert len(relations_of("own")) == 2 * len(RELATIONS) and "own" in OPERATORS
-
-
-def test_an_operator_that_is_named_by_its_class_is_probed(monkeypatch, tmp_path):
-    """The words of docs/getting-started.md; it was said to be unknown."""
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
-    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
-    assert cli.main(["probe", "model.wrong_operators:Unmasked", "--output", str(tmp_path / "probes.csv")]) == 0
-    assert set(pd.read_csv(tmp_path / "probes.csv")["attention"]) == {"unmasked"}
-
-
-def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(monkeypatch, tmp_path):
+def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(short, tmp_path):
     """One of the user's own is defined there, because a job knows no configuration."""
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
-    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
     own = operators.define("mine", {"class": "model.wrong_operators:Unmasked"})
     original = {"operator_code": operators.operator_code("original")}
     del operators.OPERATORS["mine"]

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
@@ -30,7 +29,6 @@ from symbert.sizes import SIZES, define
 
 ROTARY = {"position_embedding_type": "rotary"}
 IDS = torch.randint(1, 100, (2, 9), generator=torch.Generator().manual_seed(0))
-SHAPE = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
 
 
 def drawn(*shape: int) -> torch.Tensor:
@@ -62,18 +60,18 @@ def test_a_product_is_that_of_complex_numbers_turned_by_the_difference_of_places
             assert found[m, n].item() == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_logits_of_every_operator_depend_on_differences_of_places_alone(name):
+def test_logits_depend_on_differences_of_places_alone():
     """The same tokens three places later have the same logits among themselves, and other ones in another order."""
-    site = attention_of(small_config(name, **ROTARY)).double()
-    for parameter in site.parameters():
-        parameter.data = 0.3 * drawn(*parameter.shape)
-    hidden, before = drawn(1, 6, 64), 2 * drawn(1, 3, 64)
-    later = logits_of(site, torch.cat([before, hidden], 1))[..., 3:, 3:]
-    found = logits_of(site, hidden)
-    torch.testing.assert_close(later, found, rtol=0, atol=1e-5 * found.abs().max().item())
-    swapped = logits_of(site, hidden.flip(1)).flip(-1, -2)
-    assert (swapped - found).abs().max() > 0.01 * found.abs().max()
+    for name in ("original", "pairwise", "shared"):
+        site = attention_of(small_config(name, **ROTARY)).double()
+        for parameter in site.parameters():
+            parameter.data = 0.3 * drawn(*parameter.shape)
+        hidden, before = drawn(1, 6, 64), 2 * drawn(1, 3, 64)
+        later = logits_of(site, torch.cat([before, hidden], 1))[..., 3:, 3:]
+        found = logits_of(site, hidden)
+        torch.testing.assert_close(later, found, rtol=0, atol=1e-5 * found.abs().max().item())
+        swapped = logits_of(site, hidden.flip(1)).flip(-1, -2)
+        assert (swapped - found).abs().max() > 0.01 * found.abs().max()
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
@@ -89,17 +87,6 @@ def test_a_model_attends_with_turned_sides_and_has_no_embeddings_of_places(imple
     torch.testing.assert_close(weights_of(site, hidden), weights.float())
     assert not any("position" in name for name in model.state_dict())
     assert describe_attention(model, IDS)["logit_std"][0] > 0
-
-
-def test_order_matters_to_a_model_with_rotary_positions():
-    """Without any, a token has the same logits wherever it stands."""
-    model = moved(MaskedModel(small_config(**ROTARY)))
-    found = model.bert(IDS)
-    turned_round = model.bert(IDS.flip(1)).flip(1)
-    assert (found - turned_round).abs().max() > 0.1
-    for layer in model.bert.encoder.layer:
-        layer.attention.self.has_rotary_positions = False
-    torch.testing.assert_close(model.bert(IDS), model.bert(IDS.flip(1)).flip(1), rtol=0, atol=1e-10)
 
 
 def test_packed_rows_have_what_each_has_alone():
@@ -144,38 +131,9 @@ def test_what_hugging_faces_bert_cannot_be_is_refused():
             fold(moved(model(small_config(**ROTARY))))
 
 
-@pytest.fixture
-def rope(monkeypatch):
-    """A size with rotary positions."""
-    monkeypatch.setattr("symbert.sizes.SIZES", SIZES)
-    shape = define("rope", {**SHAPE, **ROTARY})
-    yield shape
-    del SIZES["rope"]
-
-
-def test_a_size_says_so_by_data_alone_and_its_parameters_are_counted(rope):
+def test_a_size_says_so_by_data_alone_and_its_parameters_are_counted(nothing_of_ones_own):
+    shape = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
+    rope = define("rope", {**shape, **ROTARY})
     assert Run("rope", "original", 1).model["position_embedding_type"] == "rotary"
     assert rope.parameters() == counts_of("rope", ["original"])["parameters"]["original"]
     assert SIZES["tiny"].parameters() - rope.parameters() == 512 * 64
-
-
-def test_runs_with_learned_positions_are_those_of_before():
-    """Their identity and their config.json do not speak of positions."""
-    try:
-        define("deep", {**SHAPE, "position_embedding_type": "learned"})
-        for size in ("tiny", "deep"):
-            assert "position_embedding_type" not in Run(size, "original", 1).model
-    finally:
-        del SIZES["deep"]
-    assert "position_embedding_type" not in small_config().to_dict()
-
-
-def test_a_model_with_rotary_positions_compiles_to_one_graph():
-    model = moved(DecoderModel(small_config("pairwise", **ROTARY)))
-    compiled = torch.compile(model.logits, backend="eager", fullgraph=True, dynamic=False)  # as trainings are
-    torch.testing.assert_close(compiled(IDS), model.logits(IDS), rtol=0, atol=1e-12)
-
-
-def test_gradients_go_through_the_turn():
-    query = drawn(1, 4, 8).requires_grad_()
-    torch.autograd.gradcheck(lambda each: F.softmax(turned(each) @ turned(each).mT, -1), (query,))

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from model.models import Rectified, dense
+from model.models import dense
 from symbert import operators
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of
@@ -30,12 +30,14 @@ def known(monkeypatch):
         define(f"{name}-{start}", {"class": name, "start": start})
 
 
-def attention_of_first_layer(name, size="tiny", seed=1):
-    config = configuration_of(size, name, vocabulary_size=100)
-    config.num_hidden_layers = 1
-    model = MaskedModel(config)
+def started(name, seed=1):
+    model = MaskedModel(configuration_of("tiny", name, vocabulary_size=100))
     initialize(model, seed)
-    return model.eval().bert.encoder.layer[0].attention.self
+    return model.eval()
+
+
+def attention_of_first_layer(name):
+    return started(name).bert.encoder.layer[0].attention.self
 
 
 def between_tokens(attention):
@@ -45,54 +47,47 @@ def between_tokens(attention):
     return logits[..., ~torch.eye(512, dtype=torch.bool)].std().item()
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_the_width_of_the_weights_is_the_deviation_of_the_logits_of_two_tokens(name):
-    attention = attention_of_first_layer(name)
-    assert between_tokens(attention) == pytest.approx(width_of(attention), rel=0.05)
+def test_the_width_of_the_weights_is_the_deviation_of_the_logits_of_two_tokens():
+    for name in OPERATORS:
+        attention = attention_of_first_layer(name)
+        assert between_tokens(attention) == pytest.approx(width_of(attention), rel=0.05), name
 
 
-@pytest.mark.parametrize("size", ["tiny"])
 @pytest.mark.parametrize("start", STARTS)
-def test_all_operators_of_one_start_have_logits_of_equal_width(size, start):
+def test_all_operators_of_one_start_have_logits_of_equal_width(start):
     """Narrow is that of `original` at its usual start, wide that of `pairwise`."""
-    attentions = {name: attention_of_first_layer(f"{name}-{start}", size) for name in STARTED}
+    attentions = {name: attention_of_first_layer(f"{name}-{start}") for name in STARTED}
     (head,) = {each.attention_head_size for each in attentions.values()}
     narrow = attentions["original"].config.hidden_size * attentions["original"].config.initializer_range ** 2
     expected = narrow * (1 if start == "narrow" else math.sqrt(head))
-    usual = attention_of_first_layer("original" if start == "narrow" else "pairwise", size)
+    usual = attention_of_first_layer("original" if start == "narrow" else "pairwise")
     assert width_of(usual) == pytest.approx(expected, rel=0.03)
     for name, attention in attentions.items():
         assert width_of(attention) == pytest.approx(expected, rel=1e-4), name
         assert between_tokens(attention) == pytest.approx(between_tokens(usual), rel=0.06), name
 
 
-@pytest.mark.parametrize("name", STARTED)
-def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else(name):
-    models = {}
-    for each in (name, f"{name}-narrow", f"{name}-wide"):
-        models[each] = MaskedModel(configuration_of("tiny", each, vocabulary_size=100))
-        initialize(models[each], 1)
-    usual, *others = (model.state_dict() for model in models.values())
-    for started in others:
-        for key, values in started.items():
-            if key.rpartition(".self.")[2] in FACTORS:
-                ratio = values[usual[key] != 0] / usual[key][usual[key] != 0]
-                assert ratio.std() < 1e-5 * ratio.mean()
-            else:
-                assert torch.equal(values, usual[key]), key
-    assert not torch.equal(*(torch.cat([each.flatten() for each in state.values()]) for state in others))
+def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
+    for name in STARTED:
+        usual, *others = (started(each).state_dict() for each in (name, f"{name}-narrow", f"{name}-wide"))
+        for state in others:
+            for key, values in state.items():
+                if key.rpartition(".self.")[2] in FACTORS:
+                    ratio = values[usual[key] != 0] / usual[key][usual[key] != 0]
+                    assert ratio.std() < 1e-5 * ratio.mean()
+                else:
+                    assert torch.equal(values, usual[key]), key
+        assert not torch.equal(*(torch.cat([each.flatten() for each in state.values()]) for state in others))
 
 
 def test_a_number_is_a_width_and_every_layer_has_it():
     define("shared-half", {"class": "shared", "start": 0.5})
-    model = MaskedModel(configuration_of("tiny", "shared-half", vocabulary_size=100))
-    initialize(model, 3)
-    assert [width_of(layer.attention.self) for layer in model.bert.encoder.layer] == pytest.approx([0.5, 0.5], rel=1e-4)
+    layers = started("shared-half", 3).bert.encoder.layer
+    assert [width_of(layer.attention.self) for layer in layers] == pytest.approx([0.5, 0.5], rel=1e-4)
 
 
 def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_path):
-    model = MaskedModel(configuration_of("tiny", "symmetric-wide", vocabulary_size=100))
-    initialize(model, 1)
+    model = started("symmetric-wide")
     write_model(model, tmp_path)
     del operators.OPERATORS["symmetric-wide"]
     loaded = load_model(tmp_path)
@@ -103,19 +98,11 @@ def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_pa
     torch.testing.assert_close(fold(loaded)(ids).logits, dense(loaded, ids), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("start", ["thin", 0, True])
-def test_a_start_that_is_no_width_is_refused(start):
-    with pytest.raises(ConfigError, match="'own': 'start' is .*, expected narrow, wide or a number above 0"):
-        define("own", {"class": "original", "start": start})
-
-
-def test_a_weight_that_a_description_misspells_is_refused():
-    define("own", {"class": "model.wrong_operators:Misdescribed", "start": "wide"})
-    with pytest.raises(ConfigError, match="attention 'own': 'scaled' of its description names 'kye'"):
-        attention_of_first_layer("own")
-
-
-def test_an_operator_that_does_not_say_what_to_multiply_is_refused():
-    define("own", {"class": f"{Rectified.__module__}:Rectified", "start": "wide"})
-    with pytest.raises(ConfigError, match=r"start .* wide, expected .* by 'start'; name the weights .*scaled='query"):
-        attention_of_first_layer("own")
+def test_a_start_that_cannot_be_is_refused():
+    for name, own, named in (
+        *(("own", {"class": "original", "start": start}, "'start'") for start in ("thin", 0, True)),
+        ("misdescribed", {"class": "model.wrong_operators:Misdescribed", "start": "wide"}, "'kye'"),
+        ("rectified", {"class": "model.models:Rectified", "start": "wide"}, "start"),
+    ):
+        with pytest.raises(ConfigError, match=f"'{name}'.*{named}|{named}.*'{name}'"):
+            attention_of_first_layer(define(name, own).name)

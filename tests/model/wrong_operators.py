@@ -83,14 +83,6 @@ class Overflowing(SymmetricAttention):
         return query * 1e20, key * 1e20, value
 
 
-class Undefined(SymmetricAttention):
-    """A query that is no number."""
-
-    def query_key_value(self, hidden):
-        query, key, value = super().query_key_value(hidden)
-        return query * float("nan"), key, value
-
-
 class Misdescribed(SymmetricAttention):
     """A description with a weight that it has not."""
 
