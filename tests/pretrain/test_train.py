@@ -2,22 +2,18 @@
 
 import math
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.paths import Run
 from symbert.pretrain.compute import Updater, memory_explained, pick_device
 from symbert.pretrain.distributed import World
-from symbert.pretrain.run import Records
-from symbert.pretrain.train import Session, Trainer
+from symbert.pretrain.train import Trainer
 
 
 @pytest.fixture
@@ -64,12 +60,9 @@ def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
 
 def test_the_first_part_of_a_longer_schedule_has_its_rates(build):
     """30,000 of the paper's 200,000 steps: each at the rate that it has there, the last one far from 0."""
-    paper = {"learning_rate": 1e-4, "warmup_steps": 10_000}
-    whole, part = build(steps=200_000, **paper), build(steps=30_000, schedule_steps=200_000, **paper)
-    for step in (0, 9_999, 10_000, 29_999):
-        assert part.learning_rate(step) == whole.learning_rate(step)
-    assert part.learning_rate(29_999) == pytest.approx(1e-4 * 170_001 / 190_000)
-    assert whole.learning_rate(199_999) == pytest.approx(1e-4 / 190_000)
+    part = build(steps=30_000, schedule_steps=200_000, learning_rate=1e-4, warmup_steps=10_000)
+    for step, rate in ((0, 0), (5_000, 5e-5), (10_000, 1e-4), (29_999, 1e-4 * 170_001 / 190_000)):
+        assert part.learning_rate(step) == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("micro_batch_size", [1, 3])
@@ -79,65 +72,34 @@ def test_micro_batches_change_neither_loss_nor_step(build, micro_batch_size):
         one, other = whole.step(step), cut.step(step)
         assert other.loss == pytest.approx(one.loss, rel=1e-5)
         assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-4)
-    assert cut.micro_batch_size == micro_batch_size
     assert whole.evaluate() == pytest.approx(cut.evaluate(), rel=1e-4)
 
 
-def test_all_operators_of_one_seed_read_the_same_batches_with_the_same_masks(build):
-    batches = [build(attention).task.training_batch(5) for attention in ("original", "pairwise", "shared")]
-    for batch in batches[1:]:
-        assert torch.equal(batch.input_ids, batches[0].input_ids) and torch.equal(batch.positions, batches[0].positions)
-    other = build(seed=2)
-    assert not torch.equal(other.task.training_batch(5).input_ids, batches[0].input_ids)
-
-
-def test_dropout_is_a_function_of_seed_and_step_whatever_was_drawn_before(build):
+def test_a_step_is_a_function_of_seed_and_number_whatever_was_drawn_before(build):
+    """Its dropout, and its batch, which the step before has made ahead."""
     one, other = build(dropout=0.1), build(dropout=0.1)
     torch.rand(1000)
-    first = one.step(3)
+    first = one.step(3), one.step(4)
     torch.manual_seed(12345)
-    assert other.step(3) == first
+    again = [other.step(3)]
+    other.ahead = None
+    assert (*again, other.step(4)) == first
     assert torch.equal(weights(one), weights(other))
 
 
-def test_the_batch_made_ahead_is_that_of_the_next_step(build):
-    straight, jumping = build(), build()
-    straight.step(0)
-    jumping.step(0)
-    jumping.ahead = None
-    assert straight.step(1) == jumping.step(1)
-
-
-def test_two_processes_gradients_are_those_of_one(build, monkeypatch):
-    """Each rank's share of the loss and gradient, added up, is the whole's (what the exchange then does)."""
-    monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
-    whole, shares = build(), [build(world=World(rank, 2, pick_device())) for rank in (0, 1)]
-    batch = whole.task.training_batch(0)
-    loss = whole._accumulate_gradients(0, batch)
-    losses = [share._accumulate_gradients(0, batch) for share in shares]
-    assert sum(losses).item() == pytest.approx(loss.item(), rel=1e-6)
-    for name, parameter in whole.model.named_parameters():
-        mean = sum(share.model.get_parameter(name).grad for share in shares) / 2
-        torch.testing.assert_close(mean, parameter.grad, rtol=1e-4, atol=1e-7, msg=name)
-
-
-def test_a_loss_that_is_not_finite_stops_before_the_weights_change(build):
+def test_a_loss_or_gradient_that_is_not_finite_stops_before_the_weights_change(build, monkeypatch):
     trainer = build()
-    trainer.step(0)
-    trainer.model.cls.predictions.bias.data[7] = math.nan
-    before = weights(trainer).nan_to_num(123.0)
-    with pytest.raises(DivergedError, match=r"loss nan.*step 1; .*pretrain.learning_rate"):
-        trainer.step(1)
-    assert torch.equal(weights(trainer).nan_to_num(123.0), before)
-
-
-def test_an_infinite_gradient_stops_too(build, monkeypatch):
-    trainer = build()
-    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, norm: torch.tensor(math.inf))
     before = weights(trainer)
-    with pytest.raises(DivergedError, match="gradient norm inf"):
+    hook = trainer.model.bert.embeddings.LayerNorm.weight.register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(DivergedError, match="gradient norm (inf|nan)"):
         trainer.step(0)
     assert torch.equal(weights(trainer), before)
+    hook.remove()
+    trainer.model.cls.predictions.bias.data[7] = math.nan
+    before = weights(trainer).nan_to_num(123.0)
+    with pytest.raises(DivergedError, match=r"loss nan.*step 0; .*pretrain.learning_rate"):
+        trainer.step(0)
+    assert torch.equal(weights(trainer).nan_to_num(123.0), before)
 
 
 def test_fp16_that_never_finds_a_scale_stops(build):
@@ -162,9 +124,7 @@ def test_fp16_skips_a_step_that_overflows_and_goes_on(build):
     first = trainer.step(0)
     assert math.isfinite(first.loss) and not math.isfinite(first.gradient_norm)
     assert torch.equal(weights(trainer), before)
-    for step in range(1, 127):
-        if math.isfinite(trainer.step(step).gradient_norm):
-            break
+    assert any(math.isfinite(trainer.step(step).gradient_norm) for step in range(1, 127))
     assert not torch.equal(weights(trainer), before)
 
 
@@ -182,19 +142,14 @@ REFUSALS = [
 
 def refuse_more_than(sequences: int, error: Exception, monkeypatch) -> None:
     """An allocator that has memory for so many sequences at a time: it refuses when gradients are already there."""
-    backward, compute = Updater.backward, Trainer._loss_of
-    sizes = []
-
-    def computed(trainer, batch):
-        sizes.append(len(batch.input_ids))
-        return compute(trainer, batch)
+    backward, compute, sizes = Updater.backward, Trainer._loss_of, []
 
     def refusing(updater, loss):
         backward(updater, loss)
         if sizes[-1] > sequences:
             raise error
 
-    monkeypatch.setattr(Trainer, "_loss_of", computed)
+    monkeypatch.setattr(Trainer, "_loss_of", lambda *given: sizes.append(len(given[1].input_ids)) or compute(*given))
     monkeypatch.setattr(Updater, "backward", refusing)
 
 
@@ -213,25 +168,12 @@ def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_on
     ]
 
 
-def test_without_dropout_the_halved_micro_batch_gives_the_loss_of_the_whole(build, monkeypatch):
-    whole, halving = build(), build()
-    expected = whole.step(0)
-    refuse_more_than(4, REFUSALS[0], monkeypatch)
-    halved = halving.step(0)
-    assert halved.loss == pytest.approx(expected.loss, rel=1e-6)
-    assert halved.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
-
-
-@pytest.mark.parametrize("error", REFUSALS)
-def test_where_one_sequence_is_too_much_the_error_names_the_keys_that_help(build, monkeypatch, error):
+def test_where_one_sequence_is_too_much_the_error_names_the_keys_that_help(build, monkeypatch):
     trainer = build()
-    refuse_more_than(0, error, monkeypatch)
-    with (
-        pytest.raises(MemoryExhaustedError, match=r"'pretrain.micro_batch_size'.*recompute_activations") as caught,
-        memory_explained(trainer.run),
-    ):
+    refuse_more_than(0, REFUSALS[0], monkeypatch)
+    said = r"'pretrain.micro_batch_size'.*recompute_activations"
+    with pytest.raises(MemoryExhaustedError, match=said), memory_explained(trainer.run):
         trainer.step(0)
-    assert caught.value.exit_code == 65
 
 
 def test_another_error_is_no_lack_of_memory(build, monkeypatch):
@@ -242,26 +184,33 @@ def test_another_error_is_no_lack_of_memory(build, monkeypatch):
     assert trainer.micro_batch_size == 8
 
 
-@pytest.mark.parametrize("attention", ["original", "pairwise"])
+@pytest.mark.parametrize("attention", ["pairwise", "symmetric-others"])
 def test_the_fast_recipe_is_one_graph_and_computes_the_same(build, monkeypatch, attention):
-    """`fullgraph` refuses any graph break; the number of graphs shows that batches of other masks compile none."""
-    graphs = []
-    compile_ = torch.compile
+    """`fullgraph` refuses any graph break; the number of graphs shows that batches of other masks compile none.
+
+    An H100 took 0.76 of the speed of `faithful`: transformers made a mask of ones whose last stride was 0, which no
+    kernel of attention takes. Only an operator with a mask of its own may have one.
+    """
+    graphs, masks, compile_ = [], [], torch.compile
 
     def count(graph, inputs):
         graphs.append(graph)
+        calls = [node for node in graph.graph.nodes if node.target is F.scaled_dot_product_attention]
+        masks.extend(call.kwargs["attn_mask"] for call in calls)
         return graph.forward
 
     monkeypatch.setattr(torch, "compile", lambda module, **options: compile_(module, backend=count, **options))
     torch._dynamo.reset()
     fast, faithful = build(attention, recipe="fast"), build(attention)
-    losses = [(fast.step(step).loss, faithful.step(step).loss) for step in range(4)]
-    for one, other in losses:
-        assert one == pytest.approx(other, rel=1e-5)
-    assert len(graphs) == 1
+    for step in range(4):
+        assert fast.step(step).loss == pytest.approx(faithful.step(step).loss, rel=1e-5)
+    assert len(graphs) == 1 and len(masks) == 2  # layers
+    for mask in masks:
+        assert mask is None if attention == "pairwise" else mask.meta["example_value"].stride(-1) == 1
     assert fast.evaluate() == pytest.approx(faithful.evaluate(), rel=1e-5)
 
 
+@pytest.mark.campaign
 def test_the_fast_recipe_compiles_to_real_code(build):
     """With the compiler that users get, once; g++ is needed for kenlm anyway."""
     torch._dynamo.reset()
@@ -287,59 +236,18 @@ def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the_batch(build, monkeypatch, size):
-    """8 validation rows in batches of 8: 3 and 5 processes have shares of two lengths."""
+    """8 validation rows in a batch: three processes have shares of two lengths."""
     monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
     alone = build()
-    batch = alone.task.validation_batch(np.arange(8))
-    expected, computed, told = alone.evaluate()["loss"], [], []
-    compute = Trainer._loss_of
-    monkeypatch.setattr(
-        Trainer, "_loss_of", lambda *given: computed.extend(given[1].input_ids.tolist()) or compute(*given)
-    )
+    batch, expected = alone.task.validation_batch(np.arange(8)), alone.evaluate()["loss"]
+    rows, told, compute = [], [], Trainer._loss_of
+    monkeypatch.setattr(Trainer, "_loss_of", lambda *given: rows.extend(given[1].input_ids.tolist()) or compute(*given))
     monkeypatch.setattr(World, "total", lambda world, *values: told.append(values) or [1.0, 1.0])
     for rank in range(size):
         build(world=World(rank, size, pick_device())).evaluate()
-    assert sorted(computed) == sorted(batch.input_ids.tolist())
+    assert sorted(rows) == sorted(batch.input_ids.tolist())
     loss, count = map(sum, zip(*told, strict=True))
-    assert count == len(batch.targets)
-    assert loss / count == pytest.approx(expected, rel=1e-6)
-
-
-class _Reads(TorchDispatchMode):
-    """Counts what is read from tensors one by one (`item`, `float`, `if`), each of which waits for the device."""
-
-    count = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        self.count += function is torch.ops.aten._local_scalar_dense.default
-        return function(*arguments, **(options or {}))
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_step_waits_for_its_device_once(build, monkeypatch, scaled):
-    trainer, told = build(), []
-    trainer.updater.scaler = torch.amp.GradScaler("cpu", enabled=scaled)
-    trainer.step(0)
-    read = World.step_total
-    monkeypatch.setattr(World, "step_total", lambda *given, **more: told.append(given) or read(*given, **more))
-    with _Reads() as reads:
-        trainer.step(1)
-    assert (len(told), reads.count) == (1, 0)
-
-
-def test_a_step_of_several_processes_waits_for_them_once(build, monkeypatch, tmp_path):
-    """It was believed that a step waits once where its loss and norm do: after it, all were asked whether to stop."""
-    monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
-    waited_for = []
-    monkeypatch.setattr(dist, "all_reduce", lambda values: waited_for.append(len(values)) or values.mul_(2))
-    every = {"steps": 4, "evaluate_every": 4, "save_every": 2, "warmup_steps": 1}
-    trainer = build(world=World(0, 2, pick_device()), **every)
-    records = Records(tmp_path / "state", leads=True)
-    records.open({})
-    session = Session(trainer, records, SimpleNamespace(signal=None, flags=lambda: (0.0, 0.0)))
-    session.resume()
-    session.run()
-    assert waited_for == [1, 4, 4, 4, 4, 2], "where to resume, four steps, an evaluation"
+    assert count == len(batch.targets) and loss / count == pytest.approx(expected, rel=1e-6)
 
 
 class _Exchanging(torch.nn.Module):
