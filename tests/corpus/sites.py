@@ -121,138 +121,105 @@ def announce(answer: Answer, path: str, send: Callable[[bytes], None]) -> None:
     send(whole[start:])
 
 
-def drop(after: int) -> Callable:
-    """Close the connection after that many bytes."""
+def broken(after: int, end: Callable[[Answer], None]) -> Callable:
+    """The right answer up to that many bytes, and then `end`."""
 
     def send(answer: Answer, rest: bytes) -> None:
         answer.body(rest[:after])
+        end(answer)
         answer.close_connection = True
 
     return lambda answer, path: announce(answer, path, lambda rest: send(answer, rest))
+
+
+def drop(after: int) -> Callable:
+    """Close the connection after that many bytes."""
+    return broken(after, lambda answer: None)
+
+
+def stall(after: int, seconds: float) -> Callable:
+    """Go silent after that many bytes."""
+    return broken(after, lambda answer: time.sleep(seconds))
 
 
 def reset(after: int) -> Callable:
     """Break the connection off after that many bytes."""
 
-    def send(answer: Answer, rest: bytes) -> None:
-        answer.body(rest[:after])
+    def end(answer: Answer) -> None:
         time.sleep(0.05)  # a reset takes back what the other side has not read yet
         answer.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         answer.connection.close()
-        answer.close_connection = True
 
-    return lambda answer, path: announce(answer, path, lambda rest: send(answer, rest))
-
-
-def stall(after: int, seconds: float) -> Callable:
-    """Go silent after that many bytes."""
-
-    def send(answer: Answer, rest: bytes) -> None:
-        answer.body(rest[:after])
-        time.sleep(seconds)
-        answer.close_connection = True
-
-    return lambda answer, path: announce(answer, path, lambda rest: send(answer, rest))
+    return broken(after, end)
 
 
-def status(code: int, **headers: object) -> Callable:
+def status(code: int, body: bytes = b"oops", **headers: object) -> Callable:
     """An error page."""
 
     def fault(answer: Answer, path: str) -> None:
-        answer.head(code, Content_Length=4, **headers)
-        answer.body(b"oops")
+        answer.head(code, Content_Length=len(body), **headers)
+        answer.body(body)
 
     return fault
 
 
 def page(body: bytes = b"<html>log in</html>") -> Callable:
     """A page that is not the file, with status 200."""
-
-    def fault(answer: Answer, path: str) -> None:
-        answer.head(200, Content_Length=len(body), Content_Type="text/html")
-        answer.body(body)
-
-    return fault
+    return status(200, body, Content_Type="text/html")
 
 
 def redirect(url: str, code: int = 302) -> Callable:
     """The file is said to be at another address."""
-    return lambda answer, path: answer.head(code, Location=url, Content_Length=0)
+    return status(code, b"", Location=url)
 
 
 def continued(after: int, lie: Callable) -> Callable:
     """Break off after that many bytes, and answer with `lie` whoever asks for the rest."""
+    return lambda answer, path: (lie if "range" in answer.asked.headers else drop(after))(answer, path)
+
+
+def changed(change: Callable[[bytes], bytes]) -> Callable:
+    """Another body under the name and ETag of the right one; the whole, whatever was asked for."""
 
     def fault(answer: Answer, path: str) -> None:
-        (lie if "range" in answer.asked.headers else drop(after))(answer, path)
+        body = change(answer.site.bodies[path])
+        status(200, body, ETag=answer.etag(path))(answer, path)
 
     return fault
+
+
+start_over = changed(bytes)  # ranges are not known here
 
 
 def flip(position: int) -> Callable:
     """One bit of the file is another one."""
-
-    def fault(answer: Answer, path: str) -> None:
-        body = bytearray(answer.site.bodies[path])
-        body[position] ^= 1
-        answer.head(200, ETag=answer.etag(path), Content_Length=len(body))
-        answer.body(bytes(body))
-
-    return fault
+    return changed(lambda body: bytes([*body[:position], body[position] ^ 1, *body[position + 1 :]]))
 
 
 def cut(by: int) -> Callable:
     """A shorter body, declared as if it were the whole."""
+    return changed(lambda body: body[:-by])
+
+
+def partial(make: Callable[[bytes, int], tuple[int, bytes]], etag: str | None = None) -> Callable:
+    """206: from the file and the number of bytes that are missing, the place that the answer names and its body."""
 
     def fault(answer: Answer, path: str) -> None:
-        body = answer.site.bodies[path][:-by]
-        answer.head(200, ETag=answer.etag(path), Content_Length=len(body))
-        answer.body(body)
+        whole = answer.site.bodies[path]
+        missing = len(whole) - int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
+        start, body = make(whole, missing)
+        span = f"bytes {start}-{start + missing - 1}/{len(whole)}"
+        status(206, body, ETag=etag or answer.etag(path), Content_Range=span)(answer, path)
 
     return fault
 
 
-def start_over(answer: Answer, path: str) -> None:
-    """Ranges are not known here: the whole, whatever was asked for."""
-    body = answer.site.bodies[path]
-    answer.head(200, ETag=answer.etag(path), Content_Length=len(body))
-    answer.body(body)
-
-
-def honest_from_zero(answer: Answer, path: str) -> None:
-    """206 with as many bytes as are missing, but from the file's beginning, and says so."""
-    body = answer.site.bodies[path]
-    missing = len(body) - int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
-    span = f"bytes 0-{missing - 1}/{len(body)}"
-    answer.head(206, ETag=answer.etag(path), Content_Length=missing, Content_Range=span)
-    answer.body(body[:missing])
-
-
-def lying_from_zero(answer: Answer, path: str) -> None:
-    """206 that claims to continue, with the file's beginning."""
-    body = answer.site.bodies[path]
-    start = int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
-    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
-    answer.head(206, ETag=answer.etag(path), Content_Length=len(body) - start, Content_Range=span)
-    answer.body(body[: len(body) - start])
-
-
-def mislaid(answer: Answer, path: str) -> None:
-    """206 that names the right rest of the file, with fewer bytes than that."""
-    body = answer.site.bodies[path]
-    start = int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
-    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
-    answer.head(206, ETag=answer.etag(path), Content_Length=10, Content_Range=span)
-    answer.body(body[:10])
-
-
-def other_version(answer: Answer, path: str) -> None:
-    """206 of another version of the file."""
-    body = answer.site.bodies[path]
-    start = int(re.fullmatch(r"bytes=(\d+)-", answer.asked.headers["range"])[1])
-    span = f"bytes {start}-{len(body) - 1}/{len(body)}"
-    answer.head(206, ETag='"another"', Content_Length=len(body) - start, Content_Range=span)
-    answer.body(bytes(len(body) - start))
+# As many bytes as are missing, but from the file's beginning, said and not said; the right place, with fewer bytes
+# than are missing; the rest of another version of the file.
+honest_from_zero = partial(lambda whole, missing: (0, whole[:missing]))
+lying_from_zero = partial(lambda whole, missing: (len(whole) - missing, whole[:missing]))
+mislaid = partial(lambda whole, missing: (len(whole) - missing, whole[:10]))
+other_version = partial(lambda whole, missing: (len(whole) - missing, bytes(missing)), '"another"')
 
 
 def chunked(extra: bytes = b"") -> Callable:

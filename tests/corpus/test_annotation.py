@@ -21,38 +21,26 @@ SHORT = "word"
 MARKS_AND_LETTERS = {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me"}
 
 
-def deserved(*lines: str) -> list[str]:
-    return quality_warnings("\n".join(lines))
-
-
-def test_long_lines_deserve_no_warning():
-    assert deserved(*[LONG] * 5) == []
-
-
-def test_fewer_than_five_lines_are_tiny():
-    assert deserved(*[LONG] * 4) == ["tiny"]
-    assert quality_warnings("") == ["tiny"]
-    assert quality_warnings("\n".join([LONG] * 4) + "\n") == ["tiny"], "a final line end opens no fifth line"
-
-
-def test_more_than_half_of_the_lines_must_be_short():
-    assert deserved(LONG, SHORT, LONG, SHORT, LONG, LONG) == []
-    assert deserved(LONG, SHORT, SHORT, SHORT, LONG) == ["short_sentences"]
-
-
-@pytest.mark.parametrize(("letters", "expected"), [(100, ["short_sentences"]), (101, [])])
-def test_a_line_of_100_characters_is_short_for_sentences(letters, expected):
-    assert deserved(*["a" * letters] * 5) == expected
-
-
-@pytest.mark.parametrize(("line", "expected"), [("a" * 99, ["header"]), ("a" * 100, []), ("é" * 50, [])])
-def test_a_line_under_100_bytes_is_short_for_headers(line, expected):
-    assert deserved(line, *[LONG] * 4) == expected
-
-
-def test_more_than_half_of_the_last_fifth_must_be_short():
-    assert deserved(*[LONG] * 9, SHORT) == []
-    assert deserved(*[LONG] * 8, SHORT, SHORT) == ["footer"]
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([LONG] * 5, []),
+        ([LONG] * 4, ["tiny"]),
+        ([""], ["tiny"]),
+        ([LONG] * 4 + [""], ["tiny"]),  # a final line end opens no fifth line
+        ([LONG, SHORT, LONG, SHORT, LONG, LONG], []),
+        ([LONG, SHORT, SHORT, SHORT, LONG], ["short_sentences"]),  # more than half
+        (["a" * 100] * 5, ["short_sentences"]),
+        (["a" * 101] * 5, []),
+        (["a" * 99, *[LONG] * 4], ["header"]),  # for headers and footers bytes count
+        (["a" * 100, *[LONG] * 4], []),
+        (["é" * 50, *[LONG] * 4], []),
+        ([*[LONG] * 9, SHORT], []),
+        ([*[LONG] * 8, SHORT, SHORT], ["footer"]),  # more than half of the last fifth
+    ],
+)
+def test_quality_warnings_are_those_of_ungoliants_rules(lines, expected):
+    assert quality_warnings("\n".join(lines)) == expected
 
 
 @given(st.text())
@@ -61,28 +49,9 @@ def test_noise_is_more_than_half_of_neither_letters_nor_marks(text):
     assert is_noisy(text) == (len(text) - len(quiet) > len(text) // 2)
 
 
-def test_warnings_equal_those_of_the_mirror(mirror):
-    documents = mirrored_documents(mirror)
-    assert len(documents) == 1500
-    for document in documents:
-        if isinstance(document.metadata.quality_warnings, list | None):
-            assert quality_warnings(document.content) == (document.metadata.quality_warnings or [])
-
-
 # The 25 code points with the Unicode property White_Space.
-RUST_WHITE_SPACE = {
-    *range(9, 14),
-    32,
-    0x85,
-    0xA0,
-    0x1680,
-    *range(0x2000, 0x200B),
-    0x2028,
-    0x2029,
-    0x202F,
-    0x205F,
-    0x3000,
-}
+ONE_BY_ONE = (32, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+RUST_WHITE_SPACE = {*range(9, 14), *range(0x2000, 0x200B), *ONE_BY_ONE}
 
 
 @given(st.text(st.sampled_from([*map(chr, sorted(RUST_WHITE_SPACE)), *"ab\x1c\x1f\u200b\u180e\ufeff\u00ad"])))
@@ -95,9 +64,7 @@ MODEL = DEMO / HARMFUL_MODEL.location  # knows "click the" and no zebra
 
 
 def test_perplexity_is_the_formula_over_words_and_the_end():
-    unigrams = {}
-    bigrams = {}
-    backoffs = {}
+    unigrams, bigrams, backoffs = {}, {}, {}
     for line in MODEL.read_text(encoding="utf-8").split("\n"):
         log10, *columns = line.split("\t")
         if columns and " " in columns[0]:
@@ -136,14 +103,16 @@ def test_a_missing_or_broken_model_is_named(tmp_path):
         harmful_perplexity(tmp_path / "broken.arpa")
 
 
-def test_perplexity_equals_that_of_the_mirror_to_the_last_bit(mirror):
-    perplexity = harmful_perplexity(mirror / HARMFUL_MODEL.location)
-    documents = [document for document in mirrored_documents(mirror) if document.metadata.harmful_pp]
-    other = [document for document in documents if perplexity(document.content) != document.metadata.harmful_pp]
-    assert len(documents) > 1400
+def test_warnings_and_perplexity_equal_those_of_the_mirror_to_the_last_bit(mirror):
+    perplexity, pages = harmful_perplexity(mirror / HARMFUL_MODEL.location), mirrored_documents(mirror)
+    assert len(pages) == 1500
+    for page in pages:
+        assert quality_warnings(page.content) == (page.metadata.quality_warnings or [])
+    annotated = [page for page in pages if page.metadata.harmful_pp]
+    other = [page.metadata.harmful_pp for page in annotated if perplexity(page.content) != page.metadata.harmful_pp]
+    assert len(annotated) > 1400
     # The mirror's README: a few values at the window's edges were set by hand.
-    assert all(min(abs(document.metadata.harmful_pp - edge) for edge in (5, 100_000)) < 0.01 for document in other)
-    assert len(other) < 5
+    assert len(other) < 5 and all(min(abs(value - edge) for edge in (5, 100_000)) < 0.01 for value in other)
 
 
 def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(make_blocklist):

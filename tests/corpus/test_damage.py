@@ -1,41 +1,20 @@
 """Files of the corpus that hold something else end a command with one line that names them."""
 
-import json
-
 import pytest
 
-from corpus.oscar import record, write_part, write_settings
+from corpus.oscar import record, write_part
 from corpus.test_shards import pack, write_parts
 from damage import CONTENTS, assert_named
-from symbert.cli import main
 from symbert.files import write_json
 
 
-def write(path, value):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value))
-    return path
-
-
-@pytest.fixture
-def part(tmp_path, vocabulary, blocklist_file):
-    """The words of a command that prepares a part."""
-    folder = write_settings(tmp_path / "parts", vocabulary, {"blocklist": blocklist_file})
-    text = write_part(tmp_path / "part.jsonl.zst", [record(harmful_pp=7.5)])
-    return ["prepare-part", text, folder / "part.npy"]
-
-
 @pytest.mark.parametrize("command", ["prepare-part", "pack", "build-blocklist", "download"])
-def test_settings_that_are_none_are_named(tmp_path, part, capsys, command):
-    settings = write(tmp_path / "other/settings.json", {})
-    words = {"prepare-part": [*part[:2], tmp_path / "other/part.npy"]}
-    assert_named(words.get(command, [command, settings.with_name("file")]), settings, capsys)
-
-
-def test_annotations_that_nobody_knows_are_refused_with_those_that_there_are(tmp_path, part, vocabulary, capsys):
-    write_settings(tmp_path / "parts", vocabulary, annotations="guessed")
-    assert main([str(word) for word in part]) == 64
-    assert "'annotations' is 'guessed'; did you mean 'published'?" in capsys.readouterr().err
+def test_settings_that_are_none_are_named(tmp_path, capsys, command):
+    settings = tmp_path / "other/settings.json"
+    write_json(settings, {})
+    part = write_part(tmp_path / "part.jsonl.zst", [record()])
+    words = {"prepare-part": [part, tmp_path / "other/part.npy"]}.get(command, [settings.with_name("file")])
+    assert_named([command, *words], settings, capsys)
 
 
 def test_a_record_of_a_part_that_is_none_is_named(tmp_path, capsys):

@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import pytest
-
 from corpus.oscar import refuse, write_settings
 from symbert.corpus.annotation import harmful_perplexity, quality_warnings
 from symbert.corpus.document import documents
@@ -28,27 +26,11 @@ def test_every_filter_is_seen_to_act_and_most_text_is_kept(tmp_path, blocklist_f
     assert total["characters kept"] > 0.6 * total["characters read"]
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_annotations_are_those_of_our_own_rules(part):
-    perplexity = harmful_perplexity(DEMO / HARMFUL_MODEL.location)
-    pages = [document for _, document in documents(DEMO / part_file(part).location, "published", refuse)]
-    for document in pages:
-        assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
-        assert document.metadata.harmful_pp in (None, perplexity(document.content))
-    assert len({document.record_id for document in pages}) == len(pages)
-
-
-def test_the_probabilities_after_every_word_sum_to_one():
-    """Of the model of harmful text: those of seen bigrams, and what is left of those of all words."""
-    unigrams, backoffs, bigrams = {}, {}, {}
-    for line in (DEMO / HARMFUL_MODEL.location).read_text(encoding="utf-8").split("\n"):
-        log10, *columns = line.split("\t")
-        if columns and (pair := tuple(columns[0].split(" "))) and len(pair) == 2:
-            bigrams[pair] = 10 ** float(log10)
-        elif columns:
-            unigrams[columns[0]], backoffs[columns[0]] = 10 ** float(log10), 10 ** float((*columns, 0)[1])
-    del unigrams["<s>"]
-    for history in ("<s>", "your", "the"):
-        seen = {word: probability for (first, word), probability in bigrams.items() if first == history}
-        rest = sum(probability for word, probability in unigrams.items() if word not in seen)
-        assert sum(seen.values()) + backoffs[history] * rest == pytest.approx(1, abs=1e-3), history
+def test_annotations_are_those_of_our_own_rules():
+    perplexity, count = harmful_perplexity(DEMO / HARMFUL_MODEL.location), 0
+    for part in PARTS:
+        for _, document in documents(DEMO / part_file(part).location, "published", refuse):
+            assert (document.metadata.quality_warnings or []) == quality_warnings(document.content)
+            assert document.metadata.harmful_pp in (None, perplexity(document.content))
+            count += 1
+    assert count > 100

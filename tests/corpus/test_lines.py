@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from symbert.corpus.lines import LONGEST_LINE, NOT_UTF_8, TOO_LONG, read_lines
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
 
 
 def test_a_line_ends_at_a_line_feed_only(tmp_path):
@@ -50,13 +50,11 @@ def test_a_file_is_compressed_by_its_content_and_not_by_its_name(tmp_path, name,
 
 @pytest.mark.parametrize("pack", [zstandard.compress, gzip.compress])
 def test_a_file_whose_first_bytes_are_damaged_is_no_plain_one(tmp_path, pack):
-    whole = pack(b'{"text": "a"}\n' * 9)
-    for name in ("part.jsonl.zst", "part.jsonl.gz"):
-        for bit in range(16):
-            flipped = int.from_bytes(whole, "little") ^ 1 << bit
-            (tmp_path / name).write_bytes(flipped.to_bytes(len(whole), "little"))
-            with pytest.raises(DataError, match=f"{name}: neither gzip nor zstd"):
-                list(read_lines(tmp_path / name))
+    whole = int.from_bytes(pack(b'{"text": "a"}\n' * 9), "little")
+    for bit in range(16):
+        (tmp_path / "part.jsonl.zst").write_bytes((whole ^ 1 << bit).to_bytes(999, "little").rstrip(b"\0"))
+        with pytest.raises(DataError, match=r"part\.jsonl\.zst: neither gzip nor zstd"):
+            list(read_lines(tmp_path / "part.jsonl.zst"))
 
 
 def test_a_flipped_bit_of_a_gzip_file_is_found_or_changes_nothing(tmp_path):
@@ -107,8 +105,3 @@ def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces):
         except UnicodeDecodeError:
             expected.append(NOT_UTF_8)
     assert list(read_lines(path)) == expected
-
-
-def test_a_missing_part_is_named(tmp_path):
-    with pytest.raises(MissingInputError, match=r"absent\.zst"):
-        list(read_lines(tmp_path / "absent.zst"))

@@ -56,31 +56,26 @@ def get_vocabulary(output):
     fetch_from_hub("model", BERT, VOCABULARY, COMMIT, output, policy=SHORT)
 
 
-def test_a_branch_is_resolved_to_its_commit(hub):
-    assert resolve("dataset", OSCAR, "main", SHORT) == COMMIT
-    assert resolve("model", BERT, "main", SHORT) == COMMIT
+def test_a_revision_is_resolved_to_its_commit_which_is_not_asked_for(hub):
+    assert resolve("dataset", OSCAR, "main", SHORT) == resolve("model", BERT, "main", SHORT) == COMMIT
     assert [asked.headers["authorization"] for asked in hub.host.asked] == [f"Bearer {TOKEN}"] * 2
-
-
-def test_a_commit_is_taken_as_it_is_without_asking(hub):
     assert resolve("dataset", OSCAR, "a" * 40, SHORT) == "a" * 40
-    assert hub.host.asked == []
+    assert len(hub.host.asked) == 2
+    with pytest.raises(MissingInputError, match=rf"/datasets/{OSCAR} at revision v9: HTTP 404; check the revision"):
+        resolve("dataset", OSCAR, "v9", SHORT)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_repository_names_its_page_and_the_token(hub, status):
-    hub.host.fail(hub.interface("dataset", OSCAR), sites.status(status, X_Error_Code="GatedRepo"), always=True)
-    with pytest.raises(RemoteError) as refusal:
+def test_a_refused_repository_or_file_fails_at_once_and_names_its_page_and_the_token(hub, part, tmp_path, status):
+    refused = rf"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN"
+    gated = sites.status(status, X_Error_Code="GatedRepo")
+    for path in (hub.interface("dataset", OSCAR), hub.path("dataset", OSCAR, PART)):
+        hub.host.fail(path, gated, always=True)
+    with pytest.raises(RemoteError, match=refused):
         resolve("dataset", OSCAR, "main", SHORT)
-    assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in str(
-        refusal.value
-    )
-    assert len(hub.host.asked) == 1
-
-
-def test_a_revision_that_does_not_exist_is_named(hub):
-    with pytest.raises(MissingInputError, match=rf"/datasets/{OSCAR} at revision v9: HTTP 404; check the revision"):
-        resolve("dataset", OSCAR, "v9", SHORT)
+    with pytest.raises(RemoteError, match=refused):
+        get_part(tmp_path / "part")
+    assert len(hub.host.asked) == 2 and hub.store.asked == []
 
 
 @pytest.mark.parametrize("answer", [b"<html>log in</html>", b"{}", b'{"id": "x", "sha": "main"}'])
@@ -90,7 +85,9 @@ def test_an_answer_without_a_commit_is_refused(hub, answer):
         resolve("model", BERT, "main", SHORT)
 
 
-def test_a_hub_that_is_gone_is_named(monkeypatch, tmp_path):
+def test_a_hub_or_a_file_that_is_gone_is_named(hub, monkeypatch, tmp_path):
+    with pytest.raises(MissingInputError, match=rf"/{BERT}/resolve/{COMMIT}/vocab\.txt: HTTP 404; see http.*/{BERT} "):
+        get_vocabulary(tmp_path / "vocab.txt")
     with sites.closed_port() as address:
         monkeypatch.setenv("HF_ENDPOINT", address)
         for ask in (lambda: resolve("model", BERT, "main", SHORT), lambda: get_vocabulary(tmp_path / "vocab.txt")):
@@ -99,25 +96,21 @@ def test_a_hub_that_is_gone_is_named(monkeypatch, tmp_path):
 
 
 def test_a_large_file_comes_from_the_store_which_is_not_shown_the_token(hub, part, tmp_path):
-    get_part(tmp_path / "part")
-    assert (tmp_path / "part").read_bytes() == BODY
-    assert [asked.headers["authorization"] for asked in hub.host.asked] == [f"Bearer {TOKEN}"] * 2
-    assert len(hub.store.asked) == 1 and "authorization" not in hub.store.asked[0].headers
-
-
-def test_a_large_file_is_resumed_through_the_redirection(hub, part, tmp_path):
     hub.store.fail(part, sites.drop(300_000), sites.stall(300_000, 2), sites.status(503))
     get_part(tmp_path / "part")
     assert (tmp_path / "part").read_bytes() == BODY
-    assert hub.store.asked[-1].headers["range"] == "bytes=600000-"
+    assert {asked.headers["authorization"] for asked in hub.host.asked} == {f"Bearer {TOKEN}"}
+    assert len(hub.store.asked) == 4 and all("authorization" not in asked.headers for asked in hub.store.asked)
+    assert hub.store.asked[-1].headers["range"] == "bytes=600000-", "resumed through the redirection"
     assert hub.store.sent(part) <= 1.1 * len(BODY)
 
 
 def test_a_large_file_is_checked_against_what_the_hub_announced(hub, part, tmp_path):
-    hub.store.fail(part, sites.flip(77), always=True)
     announced = hashlib.sha256(BODY).hexdigest()
-    with pytest.raises(IntegrityError, match=rf"{PART}: sha256 expected {announced}, found [0-9a-f]{{64}}"):
-        get_part(tmp_path / "part")
+    for fault in (sites.flip(77), sites.page()):
+        hub.store.fail(part, fault, always=True)
+        with pytest.raises(IntegrityError, match=rf"{PART}: sha256 expected {announced}, found [0-9a-f]{{64}}"):
+            get_part(tmp_path / "part")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,33 +127,10 @@ def test_a_small_file_is_checked_against_its_id_in_git(hub, vocabulary, tmp_path
     hub.host.fail(vocabulary, sites.flip(3), always=True)
     with pytest.raises(IntegrityError, match=f"git expected {git_id(PIECES)}, found [0-9a-f]{{40}}"):
         get_vocabulary(tmp_path / "vocab.txt")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_login_page_is_not_taken_for_a_file(hub, part, vocabulary, tmp_path):
     hub.host.fail(vocabulary, sites.page(), always=True)
     with pytest.raises(RemoteError, match=r"vocab\.txt: the answer has no digest .* login page"):
         get_vocabulary(tmp_path / "vocab.txt")
-    hub.store.fail(part, sites.page(), always=True)
-    with pytest.raises(IntegrityError, match=r"sha256 expected [0-9a-f]{64}, found [0-9a-f]{64}; get the file again"):
-        get_part(tmp_path / "part")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_file_fails_at_once_with_the_page(hub, part, tmp_path, status):
-    hub.host.fail(hub.path("dataset", OSCAR, PART), sites.status(status), always=True)
-    with pytest.raises(RemoteError) as refusal:
-        get_part(tmp_path / "part")
-    assert f"HTTP {status}; accept the terms on {hub.host.address}/datasets/{OSCAR} and set HF_TOKEN" in str(
-        refusal.value
-    )
-    assert len(hub.host.asked) == 1 and hub.store.asked == []
-
-
-def test_a_file_that_the_hub_does_not_have_is_named(hub, tmp_path):
-    with pytest.raises(MissingInputError, match=rf"/{BERT}/resolve/{COMMIT}/vocab\.txt: HTTP 404; see http.*/{BERT} "):
-        get_vocabulary(tmp_path / "vocab.txt")
 
 
 def test_token_and_signature_are_in_no_message_log_or_file(hub, part, tmp_path, capfd, caplog):
@@ -228,9 +198,6 @@ def test_files_of_another_commit_than_the_one_that_is_asked_for_are_refused(hub,
     write_json(oscar / "commit.json", {"commit": COMMIT})
     with pytest.raises(DataError, match=f"commit.json: files of commit {COMMIT}, but {'2' * 40} is asked for; delete"):
         download(oscar / PART)
-    (oscar / "commit.json").write_text("[]")
-    with pytest.raises(DataError, match=r"commit\.json: is \[\], expected an object"):
-        download(oscar / PART)
 
 
 def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_path):
@@ -247,7 +214,10 @@ def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_pat
     assert (oscar / PART).read_bytes() == BODY
 
 
-@pytest.mark.parametrize(("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 75)])
+@pytest.mark.parametrize(
+    ("by", "code"),
+    [(signal.SIGINT, 75), pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.campaign)],
+)
 def test_an_interrupted_command_resumes(hub, part, oscar, by, code):
     hub.store.fail(part, sites.stall(700_000, 60))
     command = [sys.executable, "-m", "symbert", "download", str(oscar / PART)]
@@ -256,7 +226,7 @@ def test_an_interrupted_command_resumes(hub, part, oscar, by, code):
     sites.wait_until_asleep(process.pid, lambda: partial.exists() and partial.stat().st_size > 680_000)
     process.send_signal(by)
     assert process.wait(30) == code and not (oscar / PART).exists()
-    subprocess.run(command, check=True)
+    assert main(command[3:]) == 0
     assert (oscar / PART).read_bytes() == BODY
     assert hub.store.sent(part) <= 1.1 * len(BODY)
     assert all("authorization" not in asked.headers for asked in hub.store.asked)
@@ -270,11 +240,6 @@ def test_the_gated_corpus_is_not_asked_for_without_a_token(hub, part, oscar, mon
         download(oscar / PART)
     assert hub.host.asked == []
     assert resolve("model", BERT, "main") == COMMIT, "which is open to all"
-
-
-def test_a_file_without_settings_is_refused(tmp_path):
-    with pytest.raises(MissingInputError, match=r"no settings\.json"):
-        download(tmp_path / "file")
 
 
 def md5_line(body: bytes) -> bytes:
@@ -319,19 +284,18 @@ def test_list_and_archive_of_the_blocklist_are_fetched_together_once_more(ut1, a
 
 
 @pytest.mark.parametrize(
-    ("path", "fault", "kind", "message"),
+    ("path", "fault", "kind"),
     [
-        ("MD5SUM.LST", sites.status(403), RemoteError, r"MD5SUM\.LST: HTTP 403; check corpus\.blocklist_url"),
-        ("MD5SUM.LST", sites.page(), DataError, r"ut1/MD5SUM\.LST:1: expected '<md5>  <file>'"),
-        ("MD5SUM.LST", sites.page(b"# empty"), MissingInputError, r"blacklists\.tar\.gz: not in .*/ut1/MD5SUM\.LST"),
-        ("blacklists.tar.gz", sites.status(404), MissingInputError, r"blacklists\.tar\.gz: HTTP 404; check corpus\."),
+        ("MD5SUM.LST", sites.status(403), RemoteError),
+        ("MD5SUM.LST", sites.page(), DataError),
+        ("MD5SUM.LST", sites.page(b"# empty"), MissingInputError),
+        ("blacklists.tar.gz", sites.status(404), MissingInputError),
     ],
 )
-def test_a_blocklist_that_cannot_be_had_is_named(ut1, archive, path, fault, kind, message):
+def test_a_blocklist_that_cannot_be_had_is_named(ut1, archive, path, fault, kind):
     ut1.fail(f"/ut1/{path}", fault, always=True)
-    for name in {"blacklists.tar.gz", path}:
-        with pytest.raises(kind, match=message):
-            download(archive.with_name(name))
+    with pytest.raises(kind, match=path.replace(".", r"\.")):
+        download(archive)
     assert [path.name for path in archive.parent.iterdir()] == ["settings.json"]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from symbert.corpus import texts
-from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, copying, source, write_text
+from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, copying, write_text
 from symbert.files import write_json
 from symbert.pretrain.tasks import PackedRows, verify_manifest, verify_shards
 
@@ -32,18 +32,14 @@ def rows_of(tmp_path, monkeypatch, vocabulary=None, content=TEXT, length=8) -> t
 
 def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
     manifest, rows = rows_of(tmp_path, monkeypatch)
+    verify_manifest(tmp_path / "manifest.json")
+    verify_shards(tmp_path / "manifest.json")
     count = len(TEXT) // 8
     assert manifest["rows"] == {"train": count - 10, "validation": 10}
     names = sorted(set(TEXT))
     decoded = Counter("".join(names[token - 5] for token in row) for split in rows.values() for row in split.tolist())
     assert decoded == Counter(TEXT[start : start + 8] for start in range(0, 8 * count, 8))
     assert manifest["vocabulary_size"] == 5 + len(names)
-
-
-def test_training_accepts_the_manifest_and_the_shards(tmp_path, monkeypatch):
-    rows_of(tmp_path, monkeypatch)
-    verify_manifest(tmp_path / "manifest.json")
-    verify_shards(tmp_path / "manifest.json")
 
 
 def test_a_rare_character_is_unknown(tmp_path, monkeypatch):
@@ -70,7 +66,3 @@ def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distan
 
     assert share_of_repeated_spans(DISTANCE) == pytest.approx(0.75, abs=0.03)
     assert share_of_repeated_spans(SPAN) == 0
-
-
-def test_source_is_code_of_the_pinned_package(short):
-    assert source()[:30_000].count("import ") > 10

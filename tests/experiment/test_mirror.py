@@ -34,17 +34,11 @@ REPOSITORY = SUITES["glue"].repository
 RTE = GLUE["rte"]
 SPLITS = [published_split(RTE, split) for split in RTE.splits]
 PARTS = {f"en_meta_part_{number}": random.Random(number).randbytes(1 << 20) for number in (1, 2)}
-PART = "en_meta_part_1"
 ARCHIVE = b"archive"
 
 
 def sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-def flipped(body: bytes) -> bytes:
-    """With another last bit."""
-    return body[:-1] + bytes([body[-1] ^ 1])
 
 
 def stored(part: str) -> str:
@@ -158,76 +152,67 @@ def test_more_is_added_at_the_commit_of_the_first_time(command, directory, hub):
 
 def test_a_mirror_of_one_revision_does_not_become_that_of_another(command, directory, capfd):
     assert main(command()) == 0
-    capfd.readouterr()
     assert main(command("corpus={revision: v2}")) == 64
-    said = capfd.readouterr().err
-    assert (
-        f"fetched.json: {OSCAR} is at revision main ({COMMIT}), the configuration asks for v2; choose another" in said
-    )
+    assert f"fetched.json: {OSCAR} is at revision main ({COMMIT})" in capfd.readouterr().err
     assert main(command(f"corpus={{revision: {COMMIT}}}")) == 0, "the same by its name"
 
 
-@pytest.mark.parametrize("file", [VOCABULARY, part_file(PART), BLOCKLIST, SPLITS[0]])
-def test_what_was_damaged_after_it_came_is_refused_and_the_remedy_helps(command, directory, file):
+def test_what_was_damaged_after_it_came_is_refused_and_the_remedy_helps(command, directory):
     assert main(command()) == 0
-    path = directory / file.location
-    whole = path.read_bytes()
-    path.write_bytes(flipped(whole))
-    with pytest.raises(IntegrityError, match=f"{path}: sha256 expected .*; delete it and run fetch-mirror again"):
-        verified(str(path))
-    path.unlink()
-    assert main(command()) == 0
-    assert verified(str(path)).read_bytes() == whole
+    for file in (VOCABULARY, part_file("en_meta_part_1"), BLOCKLIST, SPLITS[0]):
+        path = directory / file.location
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(IntegrityError, match=f"{path}: sha256 expected .*; delete it and run fetch-mirror again"):
+            verified(str(path))
+        path.unlink()
+        assert main(command()) == 0
+        assert verified(str(path)).read_bytes() == whole
 
 
-@pytest.mark.parametrize("damaged", ["[]", '{"files": {}}', '{"endpoint": "", "repositories": {"a": 1}}'])
-def test_a_record_that_is_none_is_named_with_the_remedy(command, directory, capfd, damaged):
+def test_a_record_that_is_none_is_named_with_the_remedy(command, directory, capfd):
     """It was a bug of the program, to the one who read its message."""
     assert main(command()) == 0
-    (directory / "fetched.json").write_text(damaged)
-    assert main(command()) == 65
-    said = capfd.readouterr().err.splitlines()[-1]
-    assert "fetched.json: " in said and said.endswith("; remove it and give the same command again")
+    for damaged in ("[]", '{"files": {}}', '{"endpoint": "", "repositories": {"a": 1}}'):
+        (directory / "fetched.json").write_text(damaged)
+        assert main(command()) == 65
+        said = capfd.readouterr().err.splitlines()[-1]
+        assert "fetched.json: " in said and said.endswith("; remove it and give the same command again")
     (directory / "fetched.json").unlink()
     assert main(command()) == 0
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 75)])
 def test_an_interrupted_download_goes_on_where_it_stopped(command, directory, hub, root, by, code):
     first, second = PARTS
     hub.store.fail(stored(second), sites.stall(700_000, 60))
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     process = subprocess.Popen([sys.executable, "-m", "symbert", *command()], env=environment)
-    partial = (directory / part_file(second).location).with_name(
-        f".{second}.jsonl.zst.{sha256(PARTS[second])[:12]}.partial"
-    )
+    whole = directory / part_file(second).location
+    partial = whole.with_name(f".{second}.jsonl.zst.{sha256(PARTS[second])[:12]}.partial")
     sites.wait_until_asleep(process.pid, lambda: partial.exists() and partial.stat().st_size > 680_000)
     process.send_signal(by)
-    assert process.wait(30) == code
-    assert part_file(second).location not in files_of(directory)
+    assert process.wait(30) == code and not whole.exists()
     assert main(command()) == 0
-    assert files_of(directory) == WANTED | OWN
-    assert (directory / part_file(second).location).read_bytes() == PARTS[second]
+    assert files_of(directory) == WANTED | OWN and whole.read_bytes() == PARTS[second]
     assert hub.store.count(stored(first)) == 1 and hub.store.sent(stored(second)) <= 1.1 * (1 << 20)
 
 
-def test_a_refusal_names_page_and_remedy_and_loses_nothing(command, directory, hub, capfd):
+def test_a_refusal_names_page_and_remedy_and_loses_nothing(command, directory, hub, ut1, capfd, monkeypatch, tmp_path):
+    page = f"{hub.host.address}/datasets/{OSCAR}"
+    with monkeypatch.context() as patch:
+        patch.delenv("HF_TOKEN")
+        patch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
+        assert main(command()) == 65
+    assert f"is gated; accept the terms on {page}" in capfd.readouterr().err
+    assert hub.host.asked == ut1.asked == [] and files_of(directory) == {"lock"}
     hub.host.fail(hub.path("dataset", OSCAR, CORPUS_CHECKSUMS.path), sites.status(403))
     assert main(command()) == 65
     said = capfd.readouterr().err
-    page = f"{hub.host.address}/datasets/{OSCAR}"
-    assert f"HTTP 403; accept the terms on {page} and set HF_TOKEN (the one that is set was not accepted)" in said
-    assert TOKEN not in said
+    assert f"HTTP 403; accept the terms on {page} and set HF_TOKEN" in said and TOKEN not in said
     assert main(command()) == 0
     assert hub.host.count(hub.path("model", BERT, VOCABULARY.path)) == 1
-
-
-def test_without_a_token_nothing_is_asked_for(command, directory, hub, ut1, capfd, monkeypatch, tmp_path):
-    monkeypatch.delenv("HF_TOKEN")
-    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
-    assert main(command()) == 65
-    assert "is gated; accept the terms on " in capfd.readouterr().err
-    assert hub.host.asked == ut1.asked == [] and files_of(directory) == {"lock"}
 
 
 def test_a_blocklist_that_agrees_with_its_list_stays_and_another_is_replaced(command, directory, ut1):

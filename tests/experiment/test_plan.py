@@ -1,8 +1,5 @@
 """What a plan reckons and prints."""
 
-import subprocess
-import sys
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,9 +8,7 @@ from symbert import cli
 from symbert.experiment import plan
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import Output, lines_of, outputs_of, rows_of, speed_of
-from symbert.experiment.project import read_experiment
 from symbert.files import write_json
-from symbert.hosts import HOSTS
 from symbert.paths import Run
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
@@ -47,10 +42,6 @@ def test_the_papers_fine_tuning_takes_more_than_its_floors_and_less_than_a_naive
     assert sweeps * 34 / 60 + 3 * 8 / 60 < hours(paper, "glue", on_gpu=True) < (sweeps + 3) * 8
 
 
-def test_the_size_tiny_takes_no_gpu(experiment):
-    assert not any(output.on_gpu for output in outputs_of(experiment))
-
-
 def test_what_is_done_is_not_to_come_and_a_run_resumes_at_its_step(experiment):
     whole = hours(experiment, "pretrain")
     assert hours(experiment, "pretrain", to_come=True) == whole > 0
@@ -70,20 +61,14 @@ def test_scores_that_are_there_are_not_to_come(experiment):
     assert hours(experiment, "glue", to_come=True) == 0
 
 
-def test_judging_pairs_costs_less_than_fine_tuning(changed):
-    none, both = changed({}), changed({"sweep": {"suites": ["glue", "blimp"]}})
-    more = hours(both, "glue") - hours(none, "glue")
-    assert 0 < more < hours(none, "glue")
-
-
 def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
-    manifest, jobs = f"{experiment.shards}/manifest.json", sum
-    assert [output.file for output in outputs_of(experiment) if output.file == manifest]
-    coming = lambda: jobs(output.left > 0 for output in outputs_of(experiment) if output.stage == "corpus")  # noqa: E731
+    def coming() -> int:
+        return sum(output.left > 0 for output in outputs_of(experiment) if output.stage == "corpus")
+
     assert coming() == 1 + len(experiment.texts) + 1, "the blocklist, parts, rows"
     there(f"{experiment.parts_folder}/{next(iter(experiment.texts))}.npy")
     assert coming() == 1 + len(experiment.texts)
-    there(manifest)
+    there(f"{experiment.shards}/manifest.json")
     assert coming() == 0
 
 
@@ -106,17 +91,6 @@ def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(si
     assert single_gpu.config["rates"]["gpu_flops"] < 0.4 * 165e12
     single_gpu.config["rates"]["gpu_flops"] /= 2
     assert sum(hours(single_gpu, stage, on_gpu=True) for stage in stages) < 24
-
-
-@pytest.mark.usefixtures("nothing_of_ones_own", "project")
-def test_the_plateau_of_bert_small_costs_70_gpu_hours_and_fine_tunes_nothing(root):
-    """`studies/plateau-small.yaml`; docs/configuration.md has the hours at the rate of the scale single-gpu."""
-    experiment = read_experiment(None, [root / "studies/plateau-small.yaml"], None)
-    assert len(experiment.encoders) == 7 * 5 and experiment.scores == {}
-    assert 65 < hours(experiment, "pretrain", on_gpu=True) < 75 and hours(experiment, "glue") == 0
-    assert "70 GPU-hours" in (root / "docs/configuration.md").read_text(encoding="utf-8")
-    pairs = experiment.report_settings["contrasts"]
-    assert {*chain.from_iterable(pairs)} == {run.attention for run in experiment.encoders}
 
 
 def test_finished_runs_of_the_same_kind_say_how_fast_a_device_is(experiment):
@@ -151,7 +125,6 @@ def test_a_decoder_predicts_every_token_and_an_encoder_the_masked_ones(changed):
         assert output.seconds == pytest.approx(
             speed.seconds(sequences * tokens * by_token, settings.steps, plan.SIZES["tiny"])
         )
-    assert {*HOSTS} > {"encoder", "decoder"}
 
 
 def table(lines: list[str]) -> dict[str, list[str]]:
@@ -171,15 +144,13 @@ def test_the_papers_plan_says_jobs_hours_disk_and_download_of_each_stage(paper):
 def test_the_command_prints_the_plan_of_the_chosen_experiment(project, capsys):
     options = ["--config", "source=hub", "experiment=mine", "sweep={attention: [shared]}"]
     assert cli.main(["plan", "--scale", "laptop", *options]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("Experiment mine: scale laptop") and "0 of 1 pre-trainings done" in said
+    assert capsys.readouterr().out.startswith("Experiment mine: scale laptop")
 
 
-@pytest.mark.parametrize("options", [[], ["corpus={source: hub}"], ["glue={source: hub}"]])
+@pytest.mark.parametrize("options", [[], ["corpus={source: hub}"]])
 def test_the_papers_scale_is_not_planned_on_stand_ins(project, capsys, options):
     assert cli.main(["plan", "--scale", "paper", *(["--config", *options] if options else [])]) == 64
-    said = capsys.readouterr()
-    assert "set it to hub" in said.err and said.err.count("\n") == 1 and not said.out
+    assert "set it to hub" in capsys.readouterr().err
 
 
 def test_the_command_ends_with_65_after_its_plan_where_the_disk_is_too_small(project, capsys, monkeypatch):
@@ -194,11 +165,3 @@ def test_bytes_to_come_are_summed_by_file_system(monkeypatch):
     outputs = [Output("s", f"{disk}/{n}", left, bytes=100) for disk in "ab" for n, left in enumerate((0.0, 0.5, 1.0))]
     monkeypatch.setattr(plan, "free_space", lambda path: (7, path.parent))
     assert plan.room_for(outputs) == {Path("a"): (150, 7), Path("b"): (150, 7)}
-
-
-def test_what_is_planned_is_known_without_torch():
-    """Importing it takes seconds, and every start of Snakemake would."""
-    modules = "plan, status, prune"
-    program = f"import sys; from symbert.experiment import {modules}; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

@@ -26,9 +26,7 @@ def ended(experiment, run: Run, **state) -> None:
 
 
 def test_a_fresh_experiment_has_nothing_and_is_not_touched(experiment, folder):
-    lines = status_of(experiment)
-    assert lines[0].startswith("Experiment demo-embedded: 0 of 4 pre-trainings done")
-    assert sum(line.endswith("missing") for line in lines) == 1 + 4
+    assert status_of(experiment)[0].startswith("Experiment demo-embedded: 0 of 4 pre-trainings done")
     assert not Path(experiment.folder).exists()
 
 
@@ -110,19 +108,17 @@ def said(experiment) -> dict[str, list[str]]:
     return {word: [rest for first, rest in lines if first == word] for word, _ in lines}
 
 
-def test_a_start_says_the_experiment_what_is_trained_what_is_there_and_the_disk(experiment):
+def test_a_start_says_the_experiment_what_is_trained_and_the_disk(experiment):
     words = said(experiment)
-    assert words["symbert:"][0].startswith("demo-embedded (scale demo, corpus embedded, GLUE embedded")
+    assert words["symbert:"][0].startswith("demo-embedded (scale demo")
     assert words["trains"] == ["tiny-original seed 1; tiny-symmetric seed 1; tiny-pairwise seed 1; tiny-shared seed 1"]
-    assert words["there"][0].startswith("0 of ") and " free on " in words["disk"][0] and "changed" not in words
+    assert " free on " in words["disk"][0] and "changed" not in words
 
 
 def test_what_is_done_is_not_trained(experiment):
     for run in experiment.encoders[1:]:
         write_json(Path(experiment.runs[run], "done.json"), {})
     assert said(experiment)["trains"] == ["tiny-original seed 1"]
-    write_json(Path(experiment.runs[Run("tiny", "original", 1)], "done.json"), {})
-    assert said(experiment)["trains"] == ["nothing"]
 
 
 def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment, changed):
