@@ -1,50 +1,60 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from benchmarks import inputs
-from benchmarks.agreement import compare_documents, compare_tokens
-from benchmarks.corpus import compare, contestants, empty, preparations
-from benchmarks.measure import interleave, measure
-from symbert.corpus.texts import documentation
+from benchmarks import corpus, harness
+
+BUILD = """
+import sys
+import symbert.corpus.texts
+from benchmarks import corpus
+prose = symbert.corpus.texts.documentation()
+symbert.corpus.texts.documentation = lambda: "\\n".join(prose.splitlines()[:2000])
+corpus.URL_COUNT, corpus.VOCABULARY_TEXTS = 2000, 100
+corpus.run_function("build_input", *sys.argv[1:])
+"""
 
 
 @pytest.fixture(scope="module")
-def prose() -> list[str]:
-    """English, as much as a short benchmark needs."""
-    return documentation().splitlines()[:2000]
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory, root, prose):
-    """The folder and the round of a benchmark of 1 MB."""
+def folder(tmp_path_factory, root):
+    """The folder of a benchmark of 1 MB after its first round."""
     folder = tmp_path_factory.mktemp("bench")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(root))
-        patch.setattr(inputs, "documentation", lambda: "\n".join(prose))
-        patch.setattr(inputs, "URLS", 2000)
-        patch.setattr(inputs, "VOCABULARY_TEXTS", 100)
-        inputs.build(folder, 1, large=2, listed=4000, vocabulary=None)
-        measure(preparations(folder)[0], "once")
-        (only,) = interleave(contestants(folder), 1, lambda: empty(folder))
-        yield folder, only, compare(folder)
+        patch.setenv("PYTHONPATH", f"{root}:{root / 'src'}")
+        recipe = json.dumps({"megabytes": 1, "listed": 4000, "vocabulary": None})
+        subprocess.run([sys.executable, "-c", BUILD, folder, recipe], check=True)
+        subprocess.run(corpus.symbert("build-blocklist", folder / "ut1/blocklist.marisa"), check=True)
+        (measured,) = harness.interleave(corpus.contestants(folder), 1, lambda: corpus.empty(folder))
+        assert all(figure.value(measured) > 0 for figure in corpus.FIGURES)
+        yield folder
 
 
-def test_all_contestants_do_the_same_work(measured):
-    folder, _, agreed = measured
+def test_all_contestants_do_the_same_work(folder):
     counts = json.loads((folder / "output/parts/part.json").read_text())["counts"]
-    assert f"{counts['kept']:,} documents kept" in agreed
+    assert f"{counts['kept']:,} documents kept" in corpus.compare(folder)
     assert 0 < counts["kept"] < counts["read"]
     assert counts["dropped"]["blocked_url"] == 0 < counts["dropped"]["blocked_category"]
 
 
-def test_another_kept_document_or_another_id_is_noticed(measured, tmp_path):
-    output = measured[0] / "output"
-    with pytest.raises(AssertionError):
-        compare_documents(output / "parts/large.parquet", output / "authors.jsonl.zst")
-    stream = np.load(output / "parts/part.npy")
-    stream[700] += 1
-    np.save(tmp_path / "other.npy", stream)
-    with pytest.raises(AssertionError, match="Mismatched elements: 1 "):
-        compare_tokens(tmp_path / "other.npy", output / "parts/part.offsets.npy", output)
+def test_another_document_or_id_stops_the_benchmark(folder):
+    parts = folder / "output/parts"
+    for name, other, message in (
+        ("part.parquet", (parts / "large.parquet").read_bytes(), "other documents"),
+        ("part.npy", with_another_id(parts / "part.npy"), "Mismatched elements: 1 "),
+    ):
+        content = (parts / name).read_bytes()
+        (parts / name).write_bytes(other)
+        with pytest.raises(SystemExit, match=message):
+            corpus.compare(folder)
+        (parts / name).write_bytes(content)
+
+
+def with_another_id(path):
+    """The bytes of an array of which one id is another."""
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    assert np.load(path)[-1] != int.from_bytes(content[-2:], "little")
+    return bytes(content)
