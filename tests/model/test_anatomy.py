@@ -52,7 +52,8 @@ def test_heads_have_the_scores_of_the_folded_bert(attention):
     query, key = (weights.get_parameter(f"{side}.weight").double()[32:] for side in ("query", "key"))
     assert heads[1]["symmetry"] == pytest.approx(symmetry_of(query.T @ key), abs=1e-4)
     assert heads[1]["directionality"] == pytest.approx(directionality_of(query.T @ key), abs=1e-3)
-    assert heads[1]["symmetry"] == pytest.approx(1, abs=1e-5) or attention != "shared"
+    if attention == "shared":
+        assert [head["symmetry"] for head in heads] == pytest.approx([1] * 4, abs=1e-5)
 
 
 def test_even_attention_has_the_entropy_of_n_tokens_and_one_share_of_n():
