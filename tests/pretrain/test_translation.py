@@ -14,6 +14,7 @@ from pretrain.corpora import options
 from pretrain.parallel import pack, write_text
 from symbert.cli import main
 from symbert.errors import ConfigError, IntegrityError
+from symbert.files import read_json
 from symbert.paths import Run
 from symbert.pretrain.distributed import World
 from symbert.pretrain.parallel_text import END, PADDING, START
@@ -48,6 +49,8 @@ def lines_of(manifest, key: str) -> list[str]:
 def test_a_batch_has_the_lines_of_its_pairs_and_no_more_columns_than_they_need(build, manifest):
     objective = build().task
     batch, (_, rows) = objective.training_batch(3), objective.order(3)
+    epoch = np.concatenate([objective.order(step)[1] for step in range(50)])
+    assert sorted(epoch) == list(range(400))
     decoded = [[objective.pieces.decode(row) for row in ids.tolist()] for ids in (batch.source, batch.target)]
     for side, key in zip(decoded, ("source", "target"), strict=True):
         assert side == [lines_of(manifest, key)[row] for row in rows]
@@ -57,23 +60,6 @@ def test_a_batch_has_the_lines_of_its_pairs_and_no_more_columns_than_they_need(b
         end = followed.index(END)
         assert read[0] == START and read[1 : end + 1] == followed[:end]
         assert set(followed[end + 1 :]) <= {IGNORED} and set(read[end + 1 :]) <= {END, PADDING}
-
-
-def test_the_training_pairs_of_an_epoch_are_all_of_them_once(build):
-    objective = build(batch_size=100).task
-    rows = np.concatenate([objective.order(step)[1] for step in range(4)])
-    assert sorted(rows) == list(range(400)) and objective.training_count == 400
-
-
-def test_batches_of_one_shape_have_the_same_loss(build):
-    """As compiled models take them: padded to the longest rows that there may be."""
-    trainer = build()
-    trainer.model.double().eval()
-    batch = trainer.task.training_batch(0)
-    padded = trainer.task.of_one_shape(batch)
-    assert padded.source.shape == padded.target.shape == (8, 32)
-    found, expected = (trainer.loss(**vars(one)) for one in (padded, batch))
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
 
 
 def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
@@ -95,35 +81,20 @@ def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
     found = trainer.task.logits(model, batch.source, batch.source_mask, batch.target)
     torch.testing.assert_close(found[is_token], theirs[is_token], rtol=0, atol=1e-10)
     expected = F.cross_entropy(theirs.flatten(0, 1), batch.targets.flatten(), ignore_index=-100, reduction="sum")
-    assert trainer.loss(**vars(batch)).item() == pytest.approx(expected.item(), rel=1e-6)
+    padded = trainer.task.of_one_shape(batch)  # as compiled models take them: to the longest rows that there may be
+    assert padded.source.shape == padded.target.shape == (8, 32)
+    for rows in (batch, padded):
+        assert trainer.loss(**vars(rows)).item() == pytest.approx(expected.item(), rel=1e-6)
     assert not is_token.all() and not batch.source_mask.all()
 
 
 def test_translations_do_not_depend_on_the_rows_beside_them(build):
     """The longest source of a batch decides how much is computed, not how much of a row counts."""
     trainer = build()
-    objective, model = trainer.task, trainer.model.double().eval()
-    batch = objective.validation_batch(np.arange(12))
-    together = objective.translate(model, batch.source, batch.source_mask)
-    alone = [
-        objective.translate(model, one.source, one.source_mask)[0]
-        for one in (objective.validation_batch(np.array([row])) for row in range(12))
-    ]
-    assert together == alone and len(set(together)) > 3
-
-
-def test_no_more_is_written_than_three_times_the_source(build):
-    trainer = build()
-    model = trainer.model.eval()
-    model.decoder.cls["predictions"].bias.data[END] = -1e9  # a model that never ends
-    batch = trainer.task.validation_batch(np.arange(40))
-    sources = batch.source_mask.sum(1).tolist()
-    asked = []
-    model.generate = lambda source, mask, start, end, length: (
-        asked.append(length) or type(model).generate(model, source, mask, start, end, length)
-    )
-    trainer.task.translate(model, batch.source, batch.source_mask)
-    assert asked == [min(3 * max(sources), 32)]
+    task, model = trainer.task, trainer.model.double().eval()
+    batches = (task.validation_batch(np.array(rows)) for rows in (range(12), *([row] for row in range(12))))
+    together, *alone = (task.translate(model, batch.source, batch.source_mask) for batch in batches)
+    assert [[line] for line in together] == alone and len(set(together)) > 3
 
 
 def test_scores_are_those_of_all_lines_however_many_are_computed_at_a_time(build, manifest):
@@ -153,22 +124,14 @@ def test_a_small_model_learns_to_translate_numbers(build, manifest):
 
 def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(brief, tmp_path, manifest):
     settings = brief(steps=4, save_every=4, evaluate_every=4)
-    words = options(manifest, settings, tmp_path / "run", attention="original", host="encoder-decoder")
-    assert main(words) == 0
-    done = json.loads((tmp_path / "run/done.json").read_text())
-    packed = json.loads(manifest.read_text())
-    assert done["corpus_hash"] == packed["hash"] and done["vocabulary_sha256"] == packed["vocabulary_sha256"]
+    assert main(options(manifest, settings, tmp_path / "run", attention="original", host="encoder-decoder")) == 0
+    done, identity, packed = map(
+        read_json, (tmp_path / "run/done.json", tmp_path / "run/state/identity.json", manifest)
+    )
+    assert done["corpus_hash"] == identity["corpus_hash"] == packed["hash"]
+    assert done["vocabulary_sha256"] == packed["vocabulary_sha256"] and identity["model_host"] == "encoder-decoder"
     assert done["bleu_signature"].endswith("tok:13a|smooth:exp|version:2.6.0")
     assert 0 <= done["validation_chrf"] < 100 and 0 <= done["validation_bleu"] < 100
-    identity = json.loads((tmp_path / "run/state/identity.json").read_text())
-    assert identity["corpus_hash"] == packed["hash"] and identity["model_host"] == "encoder-decoder"
-    assert "stand_in" not in done, "nothing but the stand-in itself"
-
-
-def test_the_tokens_of_a_pace_are_those_of_the_text_without_padding(build, manifest):
-    trainer = build(batch_size=4)
-    mean = json.loads(manifest.read_text())["mean_tokens"]
-    assert trainer.task.tokens == mean["source"] + mean["target"]
 
 
 def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, manifest):
@@ -181,12 +144,9 @@ def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, manifest):
 def test_processes_add_up_what_they_count(build):
     """The share of each of three, one of which has a longer one, and of a fourth that has none."""
     trainer = build()
-    trainer.model.eval()
-    device = trainer.device
-    whole = trainer.task.tally(trainer.model, np.arange(40), device)
-    shares = [(0, 13), (13, 26), (26, 40), (40, 40)]
-    counted = [trainer.task.tally(trainer.model, np.arange(*share), device) for share in shares]
-    assert [sum(column) for column in zip(*counted, strict=True)] == whole and any(whole)
+    tally = lambda *rows: trainer.task.tally(trainer.model.eval(), np.arange(*rows), trainer.device)  # noqa: E731
+    counted = [tally(*share) for share in ((0, 13), (13, 26), (26, 40), (40, 40))]
+    assert [sum(column) for column in zip(*counted, strict=True)] == tally(40) and any(tally(40))
 
 
 def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manifest, tmp_path, brief):
