@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -15,11 +14,9 @@ from hypothesis import strategies as st
 from symbert import operators, sizes
 from symbert.configuration import (
     PAPERS_FILTERS,
-    SWEPT,
     Configuration,
     GlueSettings,
     PackSettings,
-    Settings,
     TaskSettings,
     annotations_of,
     check,
@@ -71,28 +68,6 @@ def test_the_configuration_holds_the_papers_values(paper):
     assert (corpus["filter"]["min_harmful_perplexity"], corpus["filter"]["max_harmful_perplexity"]) == (5.0, 1e5)
     assert len(corpus["filter"]["blocked_categories"]) == 11
     assert len(paper["sweep"]["curve"]["steps"]["base"]) == 18 and paper["sweep"]["finetune_seeds"] == [1, 2, 3, 4, 5]
-
-
-def keys_of(kind, above=""):
-    """Every key that a class wants, and those of its sections."""
-    for field in (field for field in msgspec.structs.fields(kind) if field.default is not msgspec.UNSET):
-        yield above + field.name
-        if isinstance(field.type, type) and issubclass(field.type, Settings):
-            yield from keys_of(field.type, f"{above}{field.name}.")
-
-
-def test_every_declared_key_is_in_the_defaults_and_says_there_what_it_means(root):
-    """A schema beside it said that fine-tuning decays all parameters, long after it did not."""
-    text = (root / "workflow/defaults.yaml").read_text()
-    written, above = {}, []
-    for line in text.splitlines():
-        if named := re.match(r"( *)(\w+):(.*)", line):
-            above[len(named[1]) // 2 :] = [named[2]]
-            written[".".join(above)] = named[3]
-    del written["sweep.curve.steps.base"]
-    values = [key for key in written if not key.startswith("suites.")]  # whose keys are those of `glue`
-    assert set(keys_of(Configuration)) - {f"sweep.{key}" for key in SWEPT} == set(values)
-    assert [key for key, rest in written.items() if rest and " # " not in rest] == []
 
 
 def test_the_users_file_and_its_examples_are_valid(root):

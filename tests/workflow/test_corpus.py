@@ -120,18 +120,6 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     assert len(list((tmp_path / "own").rglob("*.*"))) == 2, "the user's files are nobody's to remove"
 
 
-@pytest.mark.campaign
-def test_text_that_oscars_filters_would_drop_is_kept_on_request(run, published, tmp_path):
-    """Short texts without URL, where no UT1 archive and no model are."""
-    shutil.copytree(published / "google-bert", tmp_path / "mirror/google-bert")
-    lines = [json.dumps({"text": f"Line {number} of ten words that no filter of OSCAR likes."}) for number in range(30)]
-    (tmp_path / "own.jsonl").write_text("\n".join(lines))
-    files = {"source": "files", "files": str(tmp_path / "own.jsonl"), "filter": "none"}
-    corpus = run("kept", files, mirror=str(tmp_path / "mirror"))
-    (counts,) = [path for path in corpus.glob("parts-*/*.json") if path.name != "settings.json"]
-    assert read_json(counts)["counts"]["kept"] == 30 and len(shards(corpus)) == 5
-
-
 def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(root, published, tmp_path):
     mirror, copy = tmp_path / "mirror", check_out(root, tmp_path / "run")
     shutil.copytree(published, mirror)

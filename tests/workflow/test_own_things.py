@@ -2,15 +2,12 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas
 import pytest
 from datasets import Dataset
 
-from corpus.hub_site import COMMIT, served_hub
 from documented import own_files
 from symbert.corpus.tokens import id_hash
 from workflow.checkout import Checkout
@@ -84,25 +81,3 @@ def test_a_corpus_of_ones_own_is_trained_on(folder):
             for path in folder.directory.glob(f"results/runs/encoder/tiny-{attention}-*/*/done.json")
         ]
         assert [done["steps"] for done in runs if done["corpus_hash"] == manifest["hash"]] == [20]
-
-
-def test_a_corpus_of_the_hub_becomes_files_of_ones_own(tmp_path, monkeypatch, root):
-    """The line of README, from a host that answers as the hub does."""
-    pandas.DataFrame({"text": TEXTS}).to_parquet(tmp_path / "texts.parquet")
-    (line,) = [
-        line for line in (root / "README.md").read_text().replace("`", "\n").splitlines() if line.startswith("hf ")
-    ]
-    with served_hub(monkeypatch) as hub:
-        hub.add_repository("dataset", "owner/texts")
-        names = ("README.md", "data/texts.parquet")
-        size = (tmp_path / "texts.parquet").stat().st_size
-        tree = [{"type": "file", "oid": "2" * 40, "size": size, "path": name} for name in names]
-        hub.host.bodies[f"/api/datasets/owner/texts/tree/{COMMIT}"] = json.dumps(tree).encode()
-        hub.add_large("dataset", "owner/texts", "data/texts.parquet", (tmp_path / "texts.parquet").read_bytes())
-        words = line.replace("NAME", "owner/texts").replace("'", "").split()[1:]
-        call = "from huggingface_hub.cli.hf import main; main()"
-        done = subprocess.run([sys.executable, "-c", call, *words], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    found = [path for path in (tmp_path / "crawl").rglob("*") if path.is_file() and ".cache" not in path.parts]
-    assert [path.name for path in found] == ["texts.parquet"]
-    assert pandas.read_parquet(found[0])["text"].tolist() == TEXTS

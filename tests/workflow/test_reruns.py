@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,18 +24,22 @@ ONE_RUN = {rule: count // 2 for rule, count in RUNS.items()}
 ORIGINAL = "results/runs/encoder/tiny-original-*/seed-1"
 
 
+def dry(*changes: str, targets: tuple[str, ...] = ()) -> list[str]:
+    """The words of a dry run under changes of the configuration."""
+    return [*targets, "--dry-run", "--quiet", "rules", *(["--config", *changes] if changes else [])]
+
+
+def made(checkout: Checkout, *commands: Sequence[str]) -> list[dict[str, int]]:
+    """The jobs of commands that succeed, all in one process."""
+    outcomes = checkout.tinies(*commands)
+    for outcome in outcomes:
+        assert outcome.code == 0, outcome.output[-5000:]
+    return [outcome.jobs for outcome in outcomes]
+
+
 def planned(checkout: Checkout, *changes: str, targets: tuple[str, ...] = ()) -> dict[str, int]:
     """The jobs that a dry run lists under changes of the configuration."""
-    outcome = checkout.tiny(*targets, "--dry-run", "--quiet", "rules", *(["--config", *changes] if changes else []))
-    assert outcome.code == 0, outcome.output[-3000:]
-    return outcome.jobs
-
-
-def made(checkout: Checkout, *arguments: str) -> dict[str, int]:
-    """The jobs of a run that succeeds."""
-    outcome = checkout.tiny(*arguments)
-    assert outcome.code == 0, outcome.output[-5000:]
-    return outcome.jobs
+    return made(checkout, dry(*changes, targets=targets))[0]
 
 
 def computed(jobs: dict[str, int]) -> dict[str, int]:
@@ -69,75 +74,74 @@ def edit(path: Path, old: str, new: str) -> None:
 # Another configuration runs what follows from the change, and nothing else.
 
 
-@pytest.mark.parametrize(
-    ("change", "jobs"),
-    [
-        ("experiment=another", {}),
-        ("sweep={finetune_seeds: [1, 2, 3]}", {"score": 2, "score_robustness": 2}),
-        ("sweep={curve: {finetune_seeds: [1, 2]}}", {"score": 2}),
-        ("sweep={curve: {steps: {tiny: [5, 10, 20]}}}", {"extract": 2, "score": 2}),
-        ("sweep={untrained: true}", {"extract": 2, "score": 2}),
-        ("sweep={tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2, wnli]}", {"prepare_task": 2, **SCORES}),
-        ("sweep={suites: [glue, blimp]}", {"prepare_task": 1, "score": 4}),
-        ("sweep={attention: [original, pairwise, symmetric]}", ONE_RUN),
-        ("sweep={pretrain_seeds: [1, 2], finetuned_pretrain_seeds: [1]}", {"pretrain": 2}),
-        ("sweep={hosts: [encoder, decoder]}", {"pretrain": 2, "extract": 2}),
-        ("glue={epochs: 2}", SCORES),
-        ("glue={max_length: 24}", {"prepare_task": 16, **SCORES}),
-        ("glue={robustness: {noise: [0.1]}}", {"prepare_task": 8, "score_robustness": 2}),
-        ("pretrain={learning_rate: 0.002}", RUNS),
-        ("corpus={pack: {sequence_length: 16}}", {"pack": 1, **RUNS}),
-        ("corpus={parts: 3}", {"pack": 1, **RUNS}),
-        ("corpus={filter: {max_harmful_perplexity: 50000.0}}", {"prepare_part": 4, "pack": 1, **RUNS}),
-        ("pretrain={micro_batch_size: 4, recompute_activations: true}", {}),
-        ("glue={keep_finetuned: false, allow_partial: true}", {}),
-    ],
-)
-def test_a_change_runs_its_descendants_and_nothing_else(finished, change, jobs):
-    assert computed(planned(finished, change)) == jobs
+CHANGES = {
+    "experiment=another": {},
+    "sweep={finetune_seeds: [1, 2, 3]}": {"score": 2, "score_robustness": 2},
+    "sweep={curve: {finetune_seeds: [1, 2]}}": {"score": 2},
+    "sweep={curve: {steps: {tiny: [5, 10, 20]}}}": {"extract": 2, "score": 2},
+    "sweep={untrained: true}": {"extract": 2, "score": 2},
+    "sweep={tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2, wnli]}": {"prepare_task": 2, **SCORES},
+    "sweep={suites: [glue, blimp]}": {"prepare_task": 1, "score": 4},
+    "sweep={attention: [original, pairwise, symmetric]}": ONE_RUN,
+    "sweep={pretrain_seeds: [1, 2], finetuned_pretrain_seeds: [1]}": {"pretrain": 2},
+    "sweep={hosts: [encoder, decoder]}": {"pretrain": 2, "extract": 2},
+    "glue={epochs: 2}": SCORES,
+    "glue={max_length: 24}": {"prepare_task": 16, **SCORES},
+    "glue={robustness: {noise: [0.1]}}": {"prepare_task": 8, "score_robustness": 2},
+    "pretrain={learning_rate: 0.002}": RUNS,
+    "corpus={pack: {sequence_length: 16}}": {"pack": 1, **RUNS},
+    "corpus={parts: 3}": {"pack": 1, **RUNS},
+    "corpus={filter: {max_harmful_perplexity: 50000.0}}": {"prepare_part": 4, "pack": 1, **RUNS},
+    "pretrain={micro_batch_size: 4, recompute_activations: true}": {},
+    "glue={keep_finetuned: false, allow_partial: true}": {},
+}
 
 
-def test_nothing_changed_runs_nothing(finished):
-    assert planned(finished) == {}
+@pytest.fixture(scope="module")
+def changed(finished) -> dict[str, dict[str, int]]:
+    """The jobs of each change, and then those of none."""
+    outcomes = made(finished, *(dry(change) for change in CHANGES), dry())
+    return dict(zip([*CHANGES, "none"], outcomes, strict=True))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_runs_its_descendants_and_nothing_else(changed, change):
+    assert computed(changed[change]) == CHANGES[change]
+
+
+def test_nothing_changed_runs_nothing(changed):
+    assert changed["none"] == {}
 
 
 def test_going_back_to_earlier_settings_runs_the_report_alone(copy):
     """Results of other settings lie in other folders, and stay."""
     before = digests(copy.directory / "results")
-    assert computed(made(copy, "--config", "glue={epochs: 2}")) == SCORES
-    assert computed(planned(copy)) == {} and planned(copy)["report"] == 1
+    other, back, _, nothing = made(copy, ["--config", "glue={epochs: 2}"], dry(), [], dry())
+    assert computed(other) == SCORES and computed(back) == {} and back["report"] == 1 and nothing == {}
     assert before.items() <= digests(copy.directory / "results").items()
-    made(copy)
-    assert planned(copy) == {}
 
 
 def test_one_more_seed_and_task_compute_what_is_new_and_copy_the_rest(copy):
     """The old records stand in the new file as they are."""
     pattern = "results/scores/glue-*/encoder/tiny-original-*/seed-1/step-20/*.json"
-    old = read_json(only(copy, pattern))
+    (old_file,) = copy.directory.glob(pattern)
+    old = read_json(old_file)
     change = "sweep={finetune_seeds: [1, 2, 3], tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2, wnli]}"
-    (file,) = [name for name in listed(copy, change) if "/scores/glue-" in name and "tiny-original" in name]
-    made(copy, file, "--config", change)
-    new = read_json(copy.directory / file)
+    made(copy, ["--until", "score", "--config", change])
+    (file,) = {*copy.directory.glob(pattern)} - {old_file}
+    new = read_json(file)
     assert [record for record in new if record in old] == old
     assert len(new) == 9 * 3 and {record["finetune_seed"] for record in new if record["task"] == "wnli"} == {1, 2, 3}
-    log = (copy.directory / file).with_suffix(".log").read_text()
+    log = file.with_suffix(".log").read_text()
     assert "mrpc seed 3" in log and "mrpc seed 1" not in log
-
-
-def listed(checkout: Checkout, change: str) -> list[str]:
-    """The outputs at the last step that a dry run names."""
-    outcome = checkout.tiny("--dry-run", "--config", change)
-    lines = [line.split(":", 1)[1].strip() for line in outcome.output.splitlines() if line.startswith("    output:")]
-    return [name for line in lines for name in line.split(", ") if "/step-20/" in name]
 
 
 def test_two_experiments_share_runs_without_a_word(copy):
     """One more operator in an experiment of another name trains that operator; the page has all."""
-    change = ("experiment=another", "sweep={attention: [original, symmetric]}")
-    assert computed(planned(copy, *change)) == ONE_RUN
     before = digests(copy.directory / "results")
-    made(copy, "--config", "experiment=another", "sweep={attention: [original]}")
+    one = ["--config", "experiment=another", "sweep={attention: [original]}"]
+    more, _ = made(copy, dry("experiment=another", "sweep={attention: [original, symmetric]}"), one)
+    assert computed(more) == ONE_RUN
     assert digests(copy.directory / "results").items() >= before.items()
     table = "report/tables/table3_glue.csv"
     rows = [(copy.directory / "results" / name / table).read_text() for name in ("another", "demo-embedded")]
@@ -167,25 +171,11 @@ def test_an_edited_operator_trains_in_a_new_folder_and_an_edited_docstring_nowhe
     own = "sweep={attention: ['my_operator:Gated']}"
     (copy.directory / "my_operator.py").write_text(OPERATOR)
     (copy.directory / "my_scale.py").write_text("SCALE = 2.0\n")
-    target = ("--until", "pretrain")
-    made(copy, *target, "--config", own)
-    assert "pretrain" not in planned(copy, own)
+    _, again = made(copy, ["--until", "pretrain", "--config", own], dry(own))
     edit(copy.directory / "my_operator.py", "q·k: gated", "q·k: gated, in other words")
-    assert "pretrain" not in planned(copy, own)
+    assert "pretrain" not in again and "pretrain" not in planned(copy, own)
     edit(copy.directory / "my_scale.py", "2.0", "3.0")
     assert planned(copy, own)["pretrain"] == 1
-    edit(copy.directory / "my_scale.py", "3.0", "2.0")
-    edit(copy.directory / "my_operator.py", "super().logits(hidden)", "super().logits(2 * hidden)")
-    assert planned(copy, own)["pretrain"] == 1
-
-
-def test_an_edited_operator_of_the_project_trains_its_own_runs_alone(copy):
-    edit(
-        copy.directory / "src/symbert/model/attention.py",
-        "class PairwiseAttention(",
-        "# A comment.\nclass PairwiseAttention(",
-    )
-    assert planned(copy) == {}
 
 
 def test_a_text_of_ones_own_counts_by_its_content(copy, tmp_path):
@@ -198,21 +188,11 @@ def test_a_text_of_ones_own_counts_by_its_content(copy, tmp_path):
     mirror = copy.directory / "src/symbert/demo"
     change = ("experiment=own", f"mirror={mirror}", f"corpus={{source: files, files: '{own}/*'}}")
     until = ("--until", "prepare_part")
-    assert made(copy, *until, "--config", *change)["prepare_part"] == 2
-    os.utime(own / "b.jsonl", (1, 1))
-    assert planned(copy, *change, targets=until) == {}, "the same bytes"
+    assert made(copy, [*until, "--config", *change])[0]["prepare_part"] == 2
+    os.utime(own / "a.jsonl", (1, 1))
     (own / "b.jsonl").write_text(json.dumps({"text": "Another line.", "url": "https://good.example/"}) + "\n")
-    assert planned(copy, *change, targets=until)["prepare_part"] == 1
     (own / "c.jsonl").write_text(json.dumps({"text": "A new file.", "url": "https://good.example/"}) + "\n")
-    assert planned(copy, *change, targets=until)["prepare_part"] == 2
-
-
-def test_a_wrong_column_of_an_own_csv_stops_before_any_job(copy):
-    (copy.directory / "train.csv").write_text("texts,label\nA,no\n")
-    (copy.directory / "dev.csv").write_text("texts,label\nB,yes\n")
-    task = "{train: train.csv, validation: dev.csv, columns: [text], labels: ['no', 'yes'], metric: f1}"
-    outcome = copy.tiny("--config", f"tasks={{irony: {task}}}", "sweep={tasks: [rte, irony]}")
-    assert outcome.code == 65 and "no column 'text'" in outcome.output and "Traceback" not in outcome.output
+    assert planned(copy, *change, targets=until)["prepare_part"] == 2, "the touched one is kept"
 
 
 # Existence decides: times and Snakemake's own records do not.
@@ -226,11 +206,13 @@ def test_a_copy_without_times_or_records_and_a_clock_that_was_ahead_run_nothing(
     ahead = time.time() + 7200
     for number, path in enumerate(sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)):
         os.utime(path, (ahead + number, ahead + number))
-    assert planned(other) == {}
-    assert computed(planned(other, "glue={learning_rate: 0.002}")) == SCORES
+    nothing, scores = made(other, dry(), dry("glue={learning_rate: 0.002}"))
+    assert nothing == {} and computed(scores) == SCORES
 
 
 def test_edited_rules_and_stage_code_run_nothing(copy):
+    operators = copy.directory / "src/symbert/model/attention.py"
+    edit(operators, "class PairwiseAttention(", "# A comment.\nclass PairwiseAttention(")
     edit(copy.directory / "workflow/rules/pretrain.smk", " extract ", "  extract ")
     for path in ("pretrain/train", "glue/train", "corpus/parts", "files", "cli"):
         with open(copy.directory / f"src/symbert/{path}.py", "a") as file:
@@ -264,46 +246,41 @@ def test_results_of_another_user_may_be_read_only(copy):
 # A result is lost or forced.
 
 
-@pytest.mark.parametrize(
-    ("lost", "jobs"),
-    [
-        ("results/robustness/glue-*/encoder/tiny-original-*/seed-1/step-20/*.json", {"score_robustness": 1}),
-        ("results/demo-embedded/report/report.html", {}),
-        (f"{ORIGINAL}/metrics.jsonl", {"pretrain": 1}),
-    ],
-)
-def test_a_lost_result_is_made_again_to_the_same_bytes(copy, lost, jobs):
-    file = only(copy, lost)
-    before = digests(copy.directory / "results")
-    file.unlink()
-    assert computed(planned(copy)).items() >= jobs.items()
-    made(copy)
-    assert digests(copy.directory / "results") == before
+def test_a_lost_result_is_made_again_to_the_same_bytes(copy):
+    lost = [
+        only(copy, "results/robustness/glue-*/encoder/tiny-original-*/seed-1/step-20/*.json"),
+        copy.directory / "results/demo-embedded/report/report.html",
+        only(copy, f"{ORIGINAL}/metrics.jsonl"),
+    ]
+    before = digests(copy.directory / "results"), lost[1].read_bytes()
+    for file in lost:
+        file.unlink()
+    (jobs,) = made(copy, [])
+    assert jobs["pretrain"] == jobs["score_robustness"] == jobs["report"] == 1 and "prepare_part" not in jobs
+    assert digests(copy.directory / "results") == before[0] and lost[1].is_file()
 
 
 def test_a_forced_training_computes_and_gives_the_same_bytes(copy, finished):
     """A finished run has no checkpoint to resume from."""
-    made(copy, "--forcerun", "pretrain", "--until", "pretrain")
-    log = (only(copy, ORIGINAL) / "log.txt").read_text()
-    assert "20/20 steps" in log or "0/20" in log, log
+    made(copy, ["--forcerun", "pretrain", "--until", "pretrain"])
+    assert "20/20 steps" in (only(copy, ORIGINAL) / "log.txt").read_text()
     assert digests(only(copy, ORIGINAL)) == digests(only(finished, ORIGINAL))
 
 
 def test_a_checkpoint_whose_scores_are_there_may_be_deleted_and_is_extracted_by_its_name(copy):
+    """A step that was not kept is an error that names those that were."""
     weights = only(copy, f"{ORIGINAL}/step-20/model.safetensors")
     before = weights.read_bytes()
     weights.unlink()
-    assert planned(copy) == {}
-    assert made(copy, str(weights.relative_to(copy.directory))) == {"extract": 1}
-    assert weights.read_bytes() == before and planned(copy) == {}
-
-
-def test_a_step_that_was_not_kept_is_an_error_that_names_the_nearest(copy):
-    outcome = copy.tiny("--dry-run", "--config", "sweep={curve: {steps: {tiny: [7, 20]}}}")
-    assert outcome.code == 64 and "'sweep.curve.steps' has 7 of size tiny" in outcome.output
     run = only(copy, ORIGINAL).relative_to(copy.directory)
-    outcome = copy.tiny(str(run / "step-7/README.md"))
-    assert outcome.code == 1 and "5, 10, 15" in outcome.output, outcome.output[-2000:]
+    one = [str(weights.relative_to(copy.directory))]
+    steps = ["--dry-run", "--config", "sweep={curve: {steps: {tiny: [7, 20]}}}"]
+    lost, extracted, found, asked, named = copy.tinies(dry(), one, dry(), steps, [str(run / "step-7/README.md")])
+    assert (lost.code, extracted.code, found.code) == (0, 0, 0), extracted.output
+    assert (lost.jobs, extracted.jobs, found.jobs) == ({}, {"extract": 1}, {})
+    assert weights.read_bytes() == before
+    assert asked.code == 64 and "'sweep.curve.steps'" in asked.output
+    assert named.code == 1 and "5, 10, 15" in named.output, named.output[-2000:]
 
 
 # A run is interrupted.
@@ -359,8 +336,8 @@ def test_a_killed_trainer_and_a_killed_snakemake_go_on_to_the_same_bytes(copy, f
         assert process.wait(HANG) == 1
     interrupt(copy, weights.format(10), signal.SIGINT, "--until", "pretrain")
     interrupt(copy, weights.format(15), signal.SIGKILL, "--until", "pretrain")
-    assert made(copy, "--unlock") == {}
-    assert made(copy, "--until", "pretrain")["pretrain"] == 1
+    _, resumed = made(copy, ["--unlock"], ["--until", "pretrain"])
+    assert resumed["pretrain"] == 1
     assert digests(only(copy, ORIGINAL)) == digests(only(finished, ORIGINAL))
 
 
@@ -375,7 +352,7 @@ def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(co
         try:
             process.kill()
             process.wait(HANG)
-            made(copy, "--unlock")
+            made(copy, ["--unlock"])
             second = copy.tiny("--until", "pretrain")
         finally:
             os.kill(trainer, signal.SIGCONT)
@@ -383,7 +360,7 @@ def test_a_trainer_whose_snakemake_is_killed_holds_its_run_until_it_has_saved(co
     with open(only(copy, ORIGINAL) / "lock") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # until the trainer is done
     assert read_json(only(copy, ORIGINAL) / "state/status.json")["exit_code"] == 75
-    made(copy, "--until", "pretrain")
+    made(copy, ["--until", "pretrain"])
     assert digests(only(copy, ORIGINAL)) == digests(only(finished, ORIGINAL))
 
 
@@ -397,6 +374,5 @@ def test_an_interrupted_finetuning_keeps_the_seeds_that_are_done(copy, finished)
     interrupt(copy, str(file.parent.relative_to(copy.directory) / "state/**/mrpc*"), signal.SIGINT)
     assert any(file.parent.glob("state/**/cola*"))
     interrupt(copy, str(file.parent.relative_to(copy.directory) / "state/**/stsb*"), signal.SIGKILL)
-    made(copy, "--unlock")
-    made(copy)
+    made(copy, ["--unlock"], [])
     assert file.read_bytes() == before
