@@ -480,12 +480,6 @@ def authors_models(authors_data):
 
 
 @pytest.fixture
-def authors_final(authors_models):
-    """Those of base."""
-    return [entry for entry in authors_models if entry["size"] == "base"]
-
-
-@pytest.fixture
 def authors_curve(authors_data):
     """Records of the authors' checkpoints of base, one seed."""
     return [entry for entry in map(authors_record, sorted((authors_data / "Exp3_results").iterdir())) if entry]

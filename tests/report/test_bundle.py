@@ -10,7 +10,6 @@ import pytest
 import yaml
 from rocrate.rocrate import ROCrate
 
-from symbert import cli
 from symbert.errors import MissingInputError, UsageError
 from symbert.report.bundle import bundle, contents_of
 
@@ -86,13 +85,6 @@ def make(folder: Path) -> Path:
     return folder
 
 
-TERMS = {  # of the context of RO-Crate 1.1, where they were looked up
-    *("about", "author", "conformsTo", "contentSize", "creator", "datePublished", "description", "encodingFormat"),
-    *("hasPart", "identifier", "license", "mainEntity", "name", "programmingLanguage", "publisher", "url"),
-    "version",
-}
-
-
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """The results of a small experiment."""
@@ -143,14 +135,6 @@ def test_rocrate_reads_a_workflow_crate_with_what_its_profile_requires(archive):
     assert crate.get("README.md")["about"] == crate.root_dataset
 
 
-def test_every_term_is_one_of_ro_crates(archive):
-    """A property that the context does not have is dropped by whoever reads the file as JSON-LD; sha256 was one."""
-    described = json.loads((archive / "ro-crate-metadata.json").read_text())
-    assert described["@context"] == "https://w3id.org/ro/crate/1.1/context"
-    terms = {term for entity in described["@graph"] for term in entity}
-    assert terms <= {"@id", "@type", *TERMS} and terms >= TERMS
-
-
 def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archive):
     names = {file.relative_to(archive).as_posix() for file in archive.rglob("*") if file.is_file()}
     assert {"report.html", "tables/provenance.csv", "experiment.json", "LICENSE", "CITATION.cff"} <= names
@@ -178,17 +162,6 @@ def test_the_mirror_of_the_configuration_is_inside_without_its_place(folder, tmp
     write(tmp_path / "config.yaml", f"source: mirror\nmirror: {MIRROR}  # mine\nglue:\n  files: '{MIRROR}'\n")
     read = yaml.safe_load(contents_of(folder, tmp_path)["config.yaml"])
     assert read == {"source": "mirror", "mirror": "mirror", "glue": {"files": "mirror"}}
-
-
-def test_the_counts_of_another_host_stand_under_that_host_alone(folder):
-    """The checklist gave the parameters and losses of a decoder as those of the encoder of its size and operator."""
-    add_decoder(folder)
-    contents = contents_of(folder)
-    runs = {RUNS["original"]: (156_780, 3.25), DECODER: (1, 2.0)}
-    for run, facts in runs.items():
-        done = json.loads(contents[f"{run}/done.json"])
-        assert (done["parameters"], done["validation_loss"]) == facts
-    assert not any(b"156,780" in content for name, content in contents.items() if name.endswith(".md"))
 
 
 DECODER = "runs/decoder/tiny-original-8c9d0e1f/seed-1"
@@ -219,12 +192,6 @@ def test_runs_of_other_hosts_are_inside_without_the_name_of_their_machine(folder
     assert not any(b"secret-node" in content for content in contents.values())
 
 
-def test_the_runs_of_grids_are_inside(folder):
-    change_inputs(folder, runs=[], parts=[], manifest=[], grids={"rates": INPUTS["runs"], "sizes": INPUTS["runs"][:1]})
-    contents = contents_of(folder)
-    assert all(f"{run}/metrics.jsonl" in contents for run in RUNS.values())
-
-
 def test_scores_that_this_experiment_does_not_report_stay_out(folder):
     """Other experiments keep theirs in the same folders."""
     before = contents_of(folder)
@@ -232,19 +199,6 @@ def test_scores_that_this_experiment_does_not_report_stay_out(folder):
     write(scored / "1x1-76543210.json", [record(1) | {"task": "cola", "metrics": {"cola": 0.1}}])
     write(scored.with_name("step-900") / scored.name, [record(1) | {"step": 900}])
     assert contents_of(folder) == before
-
-
-def test_a_finished_experiment_is_bundled_by_its_name_alone(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["bundle", "small-mirror", "--output", "small.zip"]) == 0
-
-
-def test_how_checkpoints_judged_pairs_is_in_the_archive(folder):
-    place = "scores/blimp-13572468/encoder/tiny-original-0a1b2c3d/seed-1/step-1800/pairs.json"
-    write(folder.parent / place, {"step": 1800})
-    change_inputs(folder, blimp=[f"results/{place}"])
-    contents = contents_of(folder)
-    assert json.loads(contents[place]) == {"step": 1800} and "`scores/`" in contents["README.md"].decode()
 
 
 def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):

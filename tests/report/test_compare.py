@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import json
 import statistics
 from pathlib import Path
 
@@ -38,9 +37,6 @@ def with_scores(folder):
         data = collect(read_record(folder)[1])
     write_csv(folder / "report/data/scores.csv", tables_of(data)["scores"])
     return folder
-
-
-TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
 
 def table_of(tmp_path, *paths, **options):
@@ -97,13 +93,6 @@ def test_another_score_and_reference_may_be_chosen(reported, tmp_path):
         table_of(tmp_path, first, score="wnli")
 
 
-def test_stand_ins_are_not_compared_with_others_scores(reported, tmp_path):
-    first = reported("first", {"original": FIRST})
-    second = reported("second", {"original": SECOND}, stand_in=True)
-    rows = table_of(tmp_path, first, second)
-    assert rows["second: tiny-original"]["glue_score"] and not rows["second: tiny-original"]["difference"]
-
-
 def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path):
     folder = experiment("first", {})
     with pytest.raises(MissingInputError, match="first: no report with scores of step 1800; run it to its end first"):
@@ -123,43 +112,6 @@ def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_p
     assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=1e-4) and row["common_seeds"] == "5"
 
 
-def test_an_experiment_that_is_given_twice_is_refused_in_one_line(reported, tmp_path, monkeypatch):
-    """It was an internal error of the table of seeds."""
-    monkeypatch.chdir(tmp_path)
-    reported("a", {"original": FIRST})
-    with pytest.raises(UsageError, match="results/a is given twice"):
-        compare([Path("a"), Path("results/a")])
-
-
-OWN = {"train": "train.csv", "validation": "rows.csv", "columns": ["text"], "label": "label"}
-OWN |= {"labels": ["no", "yes"], "metric": "accuracy", "kind": None}
-
-
-def test_a_task_of_ones_own_is_compared_as_the_experiment_defines_it(
-    reported, experiment, tmp_path, nothing_of_ones_own
-):
-    folder = experiment("mine", {"original": FIRST, "pairwise": SECOND}, ["rte"], own={"sarcasm": OWN})
-    for file in tmp_path.rglob("*.json"):
-        file.write_text(file.read_text().replace('"rte"', '"sarcasm"'))
-    with_scores(folder)
-    rows = table_of(tmp_path, folder)
-    assert float(rows["mine: tiny-original"]["sarcasm"]) == pytest.approx(53)
-    assert float(rows["mine: tiny-pairwise"]["difference"]) == pytest.approx(60 - 53, abs=1e-9)
-
-
-def test_scores_that_experiments_share_are_compared(reported, tmp_path):
-    """An experiment names the files of its scores, wherever and for whom they were made."""
-    reported("base", {"original": FIRST})
-    folder = reported("mine", {"pairwise": SECOND})
-    both = json.loads((folder / "experiment.json").read_text())
-    both["inputs"]["scores"]["glue"] += [
-        str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*base/**/8x3*.json")
-    ]
-    (folder / "experiment.json").write_text(json.dumps(both))
-    with_scores(folder)
-    assert list(table_of(tmp_path, folder)) == ["mine: tiny-original", "mine: tiny-pairwise"]
-
-
 def test_a_finished_experiment_is_compared_by_its_name_alone(reported, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     reported("mine", {"original": FIRST, "pairwise": SECOND})
@@ -168,14 +120,3 @@ def test_a_finished_experiment_is_compared_by_its_name_alone(reported, tmp_path,
     monkeypatch.chdir(tmp_path / "results/mine")
     assert main(["compare", str(tmp_path / "results/mine")]) == 0
     assert capsys.readouterr().out == by_name, "from another folder"
-
-
-def test_models_without_pre_training_are_left_out(reported, tmp_path, record):
-    folder = reported("mine", {"original": FIRST})
-    start = [record("tiny", "original", 0, task, seed, 0.3) for task in TASKS for seed in (1, 2, 3)]
-    content = json.loads((folder / "experiment.json").read_text())
-    content["inputs"]["scores"]["glue"].append("results/scores/start.json")
-    (tmp_path / "results/scores/start.json").write_text(json.dumps(start))
-    (folder / "experiment.json").write_text(json.dumps(content))
-    with_scores(folder)
-    assert list(table_of(tmp_path, folder)) == ["mine: tiny-original"]

@@ -4,7 +4,6 @@ import csv
 import html
 import io
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -51,15 +50,6 @@ def test_csv_has_every_digit_of_a_number_of_which_readers_see_some():
     assert "28,795,194.235" in to_latex(cells)
 
 
-def test_readers_see_no_column_of_dashes_alone():
-    cells = table_of([ROW, ROW], "Caption", "tab:test")
-    assert "note" in to_csv(cells)
-    assert not [
-        text for text in (to_markdown(cells), to_latex(cells), to_html(cells)) if "note</th>" in text or "–" in text
-    ]
-    assert "| name | parameters | saved (%) | match |\n" in to_markdown(cells)
-
-
 def test_negative_numbers_are_not_guarded_in_csv_and_have_a_minus_for_readers():
     cells = table(saved_percent=-5.5, parameters=decimal_of(-1234.5, 1))
     assert to_csv(cells).splitlines()[1].split(",")[1:3] == ["-1234.5", "-5.5"]
@@ -83,21 +73,6 @@ def test_rows_for_csv_only_are_not_in_the_other_formats():
     assert "part," in to_csv(both) and "total," in to_csv(both)
     for text in (to_markdown(both), to_latex(both), to_html(both)):
         assert "part" not in text.replace("parameters", "") and "28,795,194" in text
-
-
-def test_long_text_is_wrapped_in_latex_and_headings_of_numbers_are_stacked():
-    text = to_latex(table(name="word " * 20))
-    assert r"\begin{tabular}{@{}>{\raggedright\arraybackslash}p{20em}rrlr@{}}" in text
-    assert r"name & parameters & \shortstack[r]{saved\\(\%)} & match & note \\" in text
-
-
-def test_a_note_stands_under_the_table_escaped_like_the_caption_and_not_in_csv():
-    plain, noted = table(), replace(table(), note="p < 0.05 & a_b")
-    assert to_csv(noted) == to_csv(plain)
-    assert to_markdown(noted) == to_markdown(plain) + "\np &lt; 0.05 &amp; a\\_b\n"
-    *start, end = to_latex(plain).splitlines()
-    note = r"\par\smallskip\parbox{\linewidth}{\footnotesize p \textless{} 0.05 \& a\_b}"
-    assert to_latex(noted).splitlines() == [*start, note, end]
 
 
 @given(st.text(alphabet="\\{}$&#%_^~<>ab ×−²–≥", max_size=30))

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import random
 import re
 from pathlib import Path
@@ -13,22 +12,15 @@ from hypothesis import strategies as st
 
 from csv_rows import read_shown
 from legibility import assert_legible
-from report.written import collected, write_exhibit
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
-from symbert.glue.tasks import GLUE
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures.pretraining import PRINTED_ENTRY, loss_figures
-from symbert.report.figures.scores import checkpoints_figure
 from symbert.report.imported import import_scores
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style
-from symbert.report.summary import summary
-from symbert.report.tables.pretraining import milestones_table
-from symbert.report.tables.scores import glue_table, scores_table
-from symbert.report.tables.statistics import statistics_table
-from symbert.report.tidy import parted, read_losses, read_scores, tables_of, write_csv
+from symbert.report.tidy import parted, read_losses, read_scores
 
 MEANS_OF_TASKS = {  # of the authors, MNLI as one
     **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},
@@ -86,20 +78,6 @@ def test_a_csv_has_a_row_for_each_score(write):
     assert scores_of(file) == {("base", "mine", "rte", 1): 0.5, ("", "roberta", "cola", 2): -0.25}
 
 
-def test_columns_stand_in_any_order_and_empty_cells_are_not_known(write):
-    (record,) = read_tidy(write("0.5,,3.0,,rte,mine", header="value,step,finetune_seed,rows,task,attention"))
-    assert (record["size"], record["pretrain_seed"], record["finetune_seed"]) == ("", 1, 3)
-    assert math.isnan(record["step"]) and not record["partial"]
-
-
-def test_a_fraction_beside_percentages_is_not_read_as_less_than_one_percent(write):
-    """Of a file with percentages, 0.88 became 0.88 %; a table of them is refused with its remedy."""
-    problem = r"theirs\.csv:line 2: value is 58\.1, expected -1 to 1; divide percentages by 100"
-    for lines in (["base,mine,rte,1,58.1", "base,mine,cola,1,0.88"], ["base,mine,rte,1,58.1"]):
-        with pytest.raises(DataError, match=problem):
-            read_tidy(write(*lines))
-
-
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -135,20 +113,6 @@ def test_what_is_no_score_is_named_with_its_line(write, line, problem):
 def test_a_column_that_is_missing_unknown_or_there_twice_is_named(write, header, problem):
     with pytest.raises(DataError, match=problem):
         read_tidy(write(header=header))
-
-
-@pytest.mark.parametrize("is_stand_in", [False, True])
-def test_a_table_of_a_report_is_refused_with_the_remedy(
-    tmp_path, record, write_scores, report_settings, capsys, is_stand_in
-):
-    """It was an internal error. Columns of stand-ins have longer names."""
-    records = [record("tiny", "original", 1800, "rte", seed, stand_in=is_stand_in) for seed in (1, 2)]
-    data = {"settings": report_settings(tasks=["rte"]), "scores": write_scores(records), "finetune_seeds": [1, 2]}
-    write_exhibit("table-scores", [tmp_path / "scores.csv"], **data)
-    for command in (["import-scores", "scores.csv", "--name", "own"], ["compare", "scores.csv"]):
-        assert main([command[0], str(tmp_path / command[1]), *command[2:]]) == 65
-        (line,) = capsys.readouterr().err.splitlines()
-        assert "scores.csv: a column for each task" in line
 
 
 def test_what_is_no_csv_is_named(write, tmp_path):
@@ -214,45 +178,6 @@ def test_any_order_of_rows_gives_the_same_scores_to_the_last_bit(tmp_path_factor
     assert {(model, *rest): score for (_, model, *rest), score in scores_of(file).items()} == scores
 
 
-def test_what_is_unknown_of_a_score_is_not_made_up(write):
-    lines = ["stsb,0.5,pearson,", "stsb,0.7,spearman,", "mnli_matched,0.8,,9815", "mnli_mismatched,0.8,,9832"]
-    header = "task,value,metric,rows,attention,finetune_seed"
-    rows = {row["column"]: row for row in read_tidy(write(*(f"{line},m,2" for line in lines), header=header))}
-    assert rows["stsb"]["details"] == {"pearson": 0.5, "spearman": 0.7}
-    for row in rows.values():
-        assert math.isnan(row["majority"]) and row["constant_prediction"] is None
-        assert not row["partial"] and not row["stand_in"]
-
-
-def test_other_numbers_of_rows_than_glues_are_partial(write):
-    lines = ["rte,0.5,276", "mnli_matched,0.5,9815", "mnli_mismatched,0.5,9800", "qnli,0.5,"]
-    header = "task,value,rows,attention,finetune_seed"
-    found = read_tidy(write(*(f"{line},m,1" for line in lines), header=header))
-    partial = {row["column"] for row in found if row["partial"]}
-    assert partial == {"rte", "mnli_mismatched"}
-
-
-def test_only_matthews_says_whether_one_class_was_predicted_throughout(write):
-    """Its value is 0 then; an accuracy of a constant prediction is one that others may have, too."""
-    lines = ["cola,1,0,matthews", "cola,2,0.01,matthews", "cola,3,0,", "rte,1,0.5,accuracy"]
-    found = read_tidy(write(*(f"{line},m" for line in lines), header="task,finetune_seed,value,metric,attention"))
-    assert {(row["task"], row["finetune_seed"]): row["constant_prediction"] for row in found} == {
-        ("cola", 1): True,
-        ("cola", 2): False,
-        ("cola", 3): None,
-        ("rte", 1): None,
-    }
-
-
-def test_the_scores_of_a_report_are_read_as_they_were_written(tmp_path, record, write_scores, report_settings):
-    """The tidy table beside a page is what imports and comparisons read."""
-    scores = [record("tiny", "original", step, "mnli", seed) for step in (0, 1800) for seed in (1, 2)]
-    data = collected(report_settings(tasks=["mnli"]), scores=write_scores(scores), finetune_seeds=[1, 2])
-    (file,) = write_csv(tmp_path / "scores.csv", tables_of(data)["scores"])
-    back, columns = read_scores(file), ["step", "column", "score", "majority", "partial", "stand_in"]
-    assert back[columns].values.tolist() == data.scores[columns].values.tolist()
-
-
 @pytest.fixture
 def files(write):
     """Final runs of two small operators with two seeds, checkpoints of one of them, and losses of the other."""
@@ -295,15 +220,6 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
     assert [file.name for file in folder.glob("report/*.json")] == [f"experiment-{experiment['key']}.json"]
 
 
-def test_final_runs_without_checkpoints_are_at_the_papers_last_step(write, imported, tmp_path):
-    file = write("base,pairwise,rte,1,0.5")
-    imported(file)
-    told = read(tmp_path / "results/theirs/experiment.json")["inputs"]
-    assert (told["origin"]["steps"], told["origin"]["steps_from"]) == (200_000, "the paper")
-    assert [record["step"] for record in imported(file, steps=50_000)] == [50_000]
-    assert read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps_from"] == "the command"
-
-
 def test_losses_are_at_the_steps_that_the_file_names(write, imported, tmp_path):
     """They were spread over the steps until the last checkpoint scored, and every plateau ended twice as early."""
     scores = write("base,pairwise,1000,rte,1,0.5", "base,pairwise,,rte,1,0.5", header=SCORES)
@@ -326,23 +242,6 @@ def test_losses_that_are_no_curve_are_named(write, imported, line, problem):
     losses = write("base,pairwise,250,5", line, header=LOSSES, name="losses.csv")
     with pytest.raises(DataError, match=f"losses.csv:{problem}"):
         imported(write("base,pairwise,rte,1,0.5"), losses)
-
-
-def test_a_loss_before_the_last_step_is_not_taken_for_the_final_one(write, imported):
-    losses = write("base,pairwise,4000,2", "base,original,3000,3", header=LOSSES, name="losses.csv")
-    problem = "losses.csv: base-original, pretrain_seed 1, ends at step 3000, and pre-training at 4000; add that loss"
-    with pytest.raises(DataError, match=problem):
-        imported(write("base,pairwise,rte,1,0.5"), losses)
-
-
-def test_a_model_scored_at_its_last_checkpoint_is_compared_with_the_final_runs_of_another(write, imported):
-    """It was missing from Table 3 without a word."""
-    rows = ["base,original,,rte,1,0.5", "base,original,4000,rte,1,0.6"]
-    rows += [f"base,pairwise,{step},rte,1,0.75" for step in (1_000, 4_000)]
-    final = [(it["attention"], it["step"], it["score"]) for it in imported(write(*rows, header=SCORES))]
-    assert final == [("original", 4_000, 0.5), ("pairwise", 4_000, 0.75)]
-    with pytest.raises(UsageError, match="no run of small-pairwise is at the last step, 4000; add it"):
-        imported(write(*rows, "small,pairwise,1000,rte,1,0.5", header=SCORES))
 
 
 def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path, imported):
@@ -413,50 +312,3 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
         found = assert_legible(loss_figures(data)["base"].figure)
     names = ("original: 26,750; 1.683", "symmetric: 14,250; 1.788", "pairwise: 11,750; 1.681")
     assert {*names, PRINTED_ENTRY.name} <= set(found)
-
-
-@pytest.fixture
-def holey(tmp_path, imported):
-    """Data of an import in which small-original lacks the rte of seed 2, and 'other' all but rte, also on a curve."""
-    columns = [column for task in GLUE.values() for column in task.scores.values()]
-    cells = itertools.product(("original", "mine"), columns, (1, 2))
-    rows = [f"small,{name},,{column},{seed},0.5{seed}" for name, column, seed in cells]
-    rows = [row for row in rows if not row.startswith("small,original,,rte,2")] + [",other,,rte,1,0.7"]
-    cells = [(step, task) for step in (100, 200, 300) for task in ("rte", "cola")]
-    rows += [f"small,original,{step},{task},1,{step / 1000}" for step, task in cells if (step, task) != (200, "rte")]
-    rows += [",other,300,rte,1,0.4"]
-    (tmp_path / "holey.csv").write_text("\n".join([SCORES, *rows]))
-    imported(tmp_path / "holey.csv")
-    return collect(read_record(Path("theirs"))[1])
-
-
-def rows_of(table, *keys):
-    return {tuple(row[key] for key in keys): row for row in table.frame.to_dict("records")}
-
-
-def test_a_hole_is_a_dash_with_n_in_every_table(holey):
-    """It was the end of the report. A mean of fewer columns would be no GLUE score."""
-    glue = rows_of(glue_table(holey), "model")
-    assert (glue["small-original",]["glue_score"], glue["small-original",]["finetune_seeds"]) == (pytest.approx(51), 1)
-    assert (glue["small-mine",]["glue_score"], glue["small-mine",]["finetune_seeds"]) == (pytest.approx(51.5), 2)
-    assert (glue["other",]["glue_score"], glue["other",]["rte"], glue["other",]["finetune_seeds"]) == (None, 70, 0)
-    compared = rows_of(statistics_table(holey), "model", "score")
-    assert [compared["mine", score]["n"] for score in ("glue_score", "rte", "cola")] == [1, 1, 2]
-    assert scores_table(holey).frame["glue_score"].notna().sum() == (1 + 1) + (2 + 2), "seeds, means, and one std"
-    milestones = milestones_table(holey)
-    assert "No checkpoint of other was scored on every column." in milestones.note
-    (row,) = milestones.frame.to_dict("records")
-    assert (row["before"], row["after"]) == (100, 300), "step 200 lacks rte"
-    with house_style():
-        assert_legible(checkpoints_figure(holey).figure)
-    assert "were compared in BERT-small and models without a size" in " ".join(summary(holey))
-
-
-def test_a_model_that_shares_no_seed_with_original_has_a_row_with_n_0(imported, tmp_path):
-    rows = ["original,rte,1,0.5", "mine,rte,2,0.6", "mine,cola,1,0.6", "original,cola,1,0.5"]
-    (tmp_path / "holey.csv").write_text("\n".join([HEADER, *(f"small,{row}" for row in rows)]))
-    imported(tmp_path / "holey.csv")
-    data = collect(read_record(Path("theirs"))[1])
-    compared = rows_of(statistics_table(data), "model", "score")
-    assert (compared["mine", "rte"]["n"], compared["mine", "rte"]["difference"]) == (0, None)
-    assert (compared["mine", "cola"]["n"], compared["mine", "cola"]["difference"]) == (1, pytest.approx(10))

@@ -10,17 +10,14 @@ import numpy as np
 import pytest
 from markupsafe import escape
 
-from symbert.operators import OPERATORS
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import table_of, write_table
 from symbert.report.page import Written, write_page
 from symbert.report.report import FORMATS
-from symbert.sizes import SIZES
 
 NASTY = "<script>alert('x')</script> & \"co\""
-PAPER = {"scale": "paper", "corpus_source": "hub", "glue_source": "hub", "steps": 200_000, "batch_size": 256}
 VOID = {"meta", "link", "img"}
-BLUE, ORANGE = (0, 0, 255), (253, 246, 231)  # of the picture below, and of the notice
+BLUE = (0, 0, 255)
 
 
 class Reader(HTMLParser):
@@ -142,61 +139,3 @@ def test_text_has_no_meaning_for_html(written):
         page.text.count(NASTY) == 2 + 3 * (2 * 2 + 1) + 2 * 2
     )  # title and heading; two rows and caption; figures' texts
     assert escape(NASTY) in text
-
-
-def test_exhibits_stand_in_the_order_of_the_contents(written):
-    text = written()
-    names = re.findall(r'<div class="exhibit[^"]*" id="([^"]+)">', text)
-    assert names == [
-        *("figure-figure2_tiny", "table-table3_glue", "table-claims", "figure-figure1_operators", "figure-corpus"),
-        "table-corpus",
-    ]
-    assert re.findall(r'<li><a href="#([^"]+)">', text) == names
-    assert re.findall(r"<h2>([^<]+)</h2>", text) == ["Claims", "Operators", "Corpus", "Glossary"]
-    assert text.index('<section class="first"') < text.index(names[1]) < text.index("<nav") < text.index("<h2>Claims")
-    folded = re.findall(r"<summary><h2>([^<]+)<", text)
-    assert folded == ["Operators", "Corpus", "Glossary"], "what is compared, and how it was made"
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({}, ["The corpus is a stand-in", "not GLUE", "not comparable with the paper’s"]),
-        (
-            {"glue_source": "mirror", "corpus_source": "hub"},
-            ["Captions name tasks that are stand-ins", "This is not the paper’s experiment"],
-        ),
-        ({"scale": "imported"}, ["Imported scores: others trained and scored these models"]),
-        (PAPER | {"sequence_length": 512}, []),
-    ],
-)
-def test_what_stands_in_for_the_papers_is_said_at_the_top(written, settings, said):
-    text = written(settings=settings)
-    notice = re.search(r'<aside class="notice"><p>(.*?)</p>', text)
-    assert bool(notice) == bool(said)
-    assert all(part in notice[1] for part in said)
-    assert said == [] or text.index("notice") < text.index('<p class="summary"') < text.index("<nav")
-
-
-def test_the_page_begins_with_three_sentences_and_says_stand_in_in_no_heading(written, tmp_path):
-    """It stood in 11 headings of a table, which is as many as it has columns; single files keep it."""
-    text = written(cell="mrpc (stand-in)")
-    assert re.findall(r'<p class="summary">(.*)</p>', text) == [
-        "What was &lt;compared&gt;.",
-        "On what.",
-        "The GLUE score is higher.",
-    ]
-    assert "(stand-in)" not in text and '<th scope="row">mrpc</th>' in text
-    assert "mrpc (stand-in)" in (tmp_path / "report/tables/claims.html").read_text()
-
-
-def test_figure_1_has_each_operator_with_its_formula_colour_and_parameters_in_base(root):
-    """It is a drawing, which an edited operator does not change."""
-    drawing = (root / "src/symbert/report/templates/figure1.svg").read_text(encoding="utf-8")
-    base = SIZES["base"]
-    for operator in OPERATORS.values():
-        if operator.is_built_in and not operator.description.control_of:
-            count = operator.count(base.hidden_size, base.num_attention_heads)
-            for text in (f">{operator.name}</text>", f"{operator.formula} / √d", f"base: {count:,}"):
-                assert text in drawing, text
-            assert operator.description.color.lower() in drawing

@@ -10,7 +10,7 @@ import pytest
 from csv_rows import read_shown
 from damage import assert_named
 from symbert.cli import main
-from symbert.report.report import FORMATS, report
+from symbert.report.report import report
 
 TASKS = ["cola", "rte"]
 
@@ -48,40 +48,6 @@ def files_of(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_report_has_every_exhibit_in_every_format_the_page_and_the_record(finished):
-    folder = finished()
-    assert main(["report", str(folder)]) == 0
-    made = folder / "report"
-    names = {
-        "claims",
-        "corpus",
-        "exits",
-        "milestones",
-        "provenance",
-        "robustness",
-        "runs",
-        "scores",
-        "settings",
-    }
-    names |= {"table1_operators", "table2_parameters", "table2_training", "table3_glue", "table3_published"}
-    assert {file.name for file in made.glob("tables/*")} == {
-        f"{name}.{suffix}" for name in names for suffix in ("html", "csv", "md", "tex")
-    }
-    figures = {file.name for file in made.glob("figures/*")}
-    assert figures == {
-        f"{name}.{suffix}" for name in ("corpus", "figure2_tiny", "robustness") for suffix in FORMATS["figures"]
-    }
-    assert len((made / "texts/summary.txt").read_text().splitlines()) == 3
-    assert "Table 3" in (made / "report.html").read_text(encoding="utf-8")
-    record = (made / "experiment-0123abcd.json").read_bytes()
-    assert record == (folder / "experiment.json").read_bytes()
-    original, *_ = read_shown(made / "tables/table3_glue.csv")
-    assert (original["model"], original["rte"]) == ("tiny-original", "61.50")
-    told = [row["what"] for row in read_shown(made / "tables/provenance.csv")]
-    hashes = [what for what in told if what.startswith("settings of")]
-    assert hashes == [f"settings of {stage}" for stage in ("filter", "pack", "pretrain", "task", "glue", "report")]
-
-
 def test_a_report_that_is_made_again_has_the_same_bytes_and_nothing_of_an_earlier_configuration(finished):
     folder = finished()
     report(folder)
@@ -92,16 +58,6 @@ def test_a_report_that_is_made_again_has_the_same_bytes_and_nothing_of_an_earlie
     assert files_of(folder / "report") == before
     report(finished(robustness=[]))
     assert not [path for path in files_of(folder / "report") if "robustness" in path.name]
-
-
-def test_results_are_found_from_any_folder(finished, tmp_path, monkeypatch):
-    folder = finished()
-    report(folder)
-    before = files_of(folder / "report")
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    report(folder)
-    assert files_of(folder / "report") == before
 
 
 DAMAGED = ("experiment.json", "done.json", "metrics.jsonl", "timing.json", "provenance.json", "manifest.json")
@@ -141,15 +97,6 @@ def test_the_tables_of_the_paper_need_no_experiment(tmp_path):
         f"{name}.csv" for name in ("table1_operators", "table2_parameters", "table3_published")
     }
     assert {row["match"] for row in read_shown(tmp_path / "paper/tables/table2_parameters.csv")} == {"yes"}
-
-
-def test_an_exhibit_without_data_is_not_made(finished):
-    """Of an experiment with scores and losses alone."""
-    folder = finished(robustness=[], speeds=[], parts=[])
-    report(folder)
-    names = {file.stem for file in folder.glob("report/*s/*.*")}
-    assert names.isdisjoint({"robustness", "corpus", "hosts", "anatomy", "probes", "blimp", "superglue", "grid_exits"})
-    assert {"claims", "figure2_tiny", "scores", "table3_glue"} <= names
 
 
 def test_the_exhibits_never_import_torch():

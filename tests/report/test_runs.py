@@ -50,10 +50,6 @@ def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
     assert read_runs([folder], 1800)["loss"].tolist() == [6.0, 4.5], "of an imported run, which does not say"
 
 
-def test_a_run_that_is_given_twice_is_refused(write_run):
-    assert "duplicate: tiny-original/seed-1 is there 2 times" in refused(*[write_run("tiny", "original", POINTS)] * 2)
-
-
 def test_the_seeds_of_a_model_are_one_model(runs_of):
     falls, steps = [5.6] * 9 + [4.0, 3.0, 2.6], range(50, 650, 50)
     runs = runs_of(("tiny", "original", 1, steps, falls), ("tiny", "original", 2, steps, [5.0] * 12))
@@ -90,22 +86,3 @@ def test_a_loss_that_is_no_finite_number_is_refused_and_jsons_true_is_none(write
     """True counted as 1.0."""
     folder = write_run("tiny", "original", [(50, 6.0), (100, loss)])
     assert refused(folder).startswith(f"{folder / 'metrics.jsonl'}:4: 'loss' is {loss!r}, expected a finite number; ")
-
-
-def test_a_wanted_run_that_is_not_there_is_named(write_run):
-    folder = write_run("tiny", "original", [(50, 5.0)])
-    assert not read_runs([folder], 1800, [("tiny", "original", 1)]).empty
-    with pytest.raises(DataError, match="missing: tiny-low_rank8/seed-1"):
-        read_runs([folder], 1800, [("tiny", "original", 1), ("tiny", "low_rank8", 1)])
-
-
-def test_runs_of_two_attention_dropouts_share_no_table(write_run):
-    """What the device decides of the recipe fast; runs of faithful say nothing of it."""
-    runs = [write_run("tiny", "original", POINTS, seed=seed) for seed in (1, 2, 3)]
-    for folder, dropout in zip(runs, (0.1, 0.1, 0.125), strict=True):
-        done = json.loads((folder / "done.json").read_text())
-        (folder / "done.json").write_text(json.dumps(done | {"settings": {"attention_dropout": dropout}}))
-    assert set(read_runs(runs[:2], 1800)["pretrain_seed"]) == {1, 2}
-    with pytest.raises(DataError) as caught:
-        read_runs(runs, 1800)
-    assert "other attention_dropout: tiny-original/seed-3 has 0.125, expected 0.1" in str(caught.value)

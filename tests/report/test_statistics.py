@@ -6,7 +6,6 @@ import operator
 import random
 import statistics
 from collections import defaultdict
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,15 +17,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from report.written import unchecked
-from symbert.errors import MissingInputError
 from symbert.report import published
 from symbert.report.collect import read_scores
 from symbert.report.statistics import (
     ARRANGEMENTS,
-    Crossing,
     ExitComparison,
     Exits,
-    Interval,
     Spread,
     compare_exits,
     comparisons,
@@ -36,7 +32,6 @@ from symbert.report.statistics import (
     holm,
     loss_contrasts,
     median_exit,
-    p_in_words,
     paired_interval,
     permutation_test,
     plateau_exit,
@@ -69,51 +64,6 @@ def test_the_glue_score_counts_mnli_twice_and_the_mean_of_tasks_once(record, wri
     assert task_scores(table).tolist() == pytest.approx([100 * (sum(values.values()) - 0.8) / 8])
 
 
-def test_final_scores_are_those_of_the_last_step_and_of_no_pre_training(record, write_scores):
-    table = read_scores(write_scores([record("tiny", "original", step, "rte", 1) for step in (0, 5, 9)]), ["rte"], [1])
-    assert final_scores(table, 9)["step"].tolist() == [0, 9]
-    for scores in (table, table.head(0)):
-        with pytest.raises(MissingInputError, match=r"the last step is \d, expected 12; fine-tune that"):
-            final_scores(scores, 12)
-
-
-def test_wnli_does_not_count(record, write_scores):
-    records = [record("tiny", "original", 1, "mrpc", 1, 0.5)]
-    records.append(
-        record("tiny", "original", 1, "rte", 1) | {"task": "wnli", "metrics": {"wnli": 0.9}, "majority": {"wnli": 0.5}}
-    )
-    table = read_scores(write_scores(records), ["mrpc", "wnli"], [1])
-    assert glue_scores(table).tolist() == task_scores(table).tolist() == [50.0]
-
-
-def test_the_authors_raw_results_give_table_3_to_the_last_digit(authors_final, write_scores):
-    table = read_scores(write_scores(authors_final), TASKS, [1, 2, 3, 4, 5])
-    for attention, scores in glue_scores(table).groupby("attention"):
-        found = spread(scores)
-        columns = 100 * table[table["attention"] == attention].groupby("column")["score"].mean()
-        means = [columns[column] for column in published.COLUMNS]
-        expected = published.SCORES["base", attention]
-        assert [round(value, 2) for value in (found.mean, found.deviation, *means)] == list(expected)
-        assert found.count == published.FINETUNE_SEEDS
-
-
-def test_the_authors_raw_results_give_the_means_of_eight_tasks(authors_final, write_scores):
-    means = task_scores(read_scores(write_scores(authors_final), TASKS, [1, 2, 3, 4, 5])).groupby("attention").mean()
-    assert means.round(2).to_dict() == {"original": 78.35, "symmetric": 74.31, "pairwise": 79.06}
-
-
-@given(st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True).map(sorted), st.integers(1, 1000))
-def test_on_a_curve_that_only_rises_the_crossing_is_that_of_numpys_interpolation(scores, line):
-    steps = [10 * number for number in range(1, len(scores) + 1)]
-    found = first_crossing(steps, scores, line)
-    assert found is None if line > max(scores) else found.step == pytest.approx(np.interp(line, scores, steps))
-
-
-def test_a_curve_may_start_on_the_line_or_never_reach_it():
-    assert first_crossing([5, 6], [3.0, 1.0], 3.0) == Crossing(None, 5, 5.0)
-    assert first_crossing([5, 6], [1.0, 2.0], 3.0) is None
-
-
 @given(st.lists(finite, min_size=1, max_size=8), finite)
 def test_a_crossing_lies_between_its_checkpoints_and_everything_before_is_below(scores, line):
     steps = [10 * number for number in range(1, len(scores) + 1)]
@@ -122,15 +72,6 @@ def test_a_crossing_lies_between_its_checkpoints_and_everything_before_is_below(
     assert (found.after if found else None) == (reached[0] if reached else None)
     if found and found.before is not None:
         assert found.before <= found.step <= found.after == found.before + 10
-
-
-def test_the_authors_curves_leave_the_plateau_where_the_drop_begins(authors_losses):
-    steps = list(range(250, 200_001, 250))
-    exits = {model: plateau_exit(steps, losses) for model, losses in authors_losses.items()}
-    assert [exits["base", name] for name in ("original", "symmetric", "pairwise")] == [26_750, 14_250, 11_750]
-    assert [exits["small", name] for name in ("original", "symmetric", "pairwise")] == [12_000, 11_500, 9_500]
-    for model, printed in published.PLATEAU_EXITS.items():
-        assert abs(exits[model] - printed) <= 1_750, "the paper reads its figure by eye"
 
 
 def demo_curve(leaves, end, noise=0.01, seed=0):
@@ -150,14 +91,6 @@ def demo_curve(leaves, end, noise=0.01, seed=0):
 def test_a_demo_curve_leaves_the_plateau_within_two_evaluations_of_where_it_was_made_to(leaves, end):
     for seed in range(5):
         assert abs(plateau_exit(*demo_curve(leaves, end, seed=seed)) - leaves) <= 100
-
-
-def test_a_curve_that_stays_on_the_plateau_or_never_had_one_has_no_exit():
-    steps = list(range(50, 1801, 50))
-    for seed in range(20):
-        assert plateau_exit(*demo_curve(1750, 5.6, seed=seed)) is None
-    assert plateau_exit(steps, [2 + 5 * (step / 50) ** -0.3 for step in steps]) is None
-    assert plateau_exit([50, 100], [6.0, 5.0]) is None
 
 
 def test_the_exit_is_the_evaluation_after_the_highest_bulge_of_a_naive_search():
@@ -182,14 +115,6 @@ def test_a_lone_spike_is_no_exit(plateau):
     assert plateau_exit(steps[:3], [5.0, 9.0, 4.9]) is None
 
 
-def test_a_lone_spike_does_not_move_an_exit():
-    steps = list(range(50, 1050, 50))
-    losses = [5.6, *[5.5] * 9, *[4.0, 3.0, 2.6, 2.5], *[2.4] * 6]
-    assert plateau_exit(steps, losses) == 550
-    for at in (1, 4, 8, 12, 15, 18):
-        assert plateau_exit(steps, [*losses[:at], 9.0, *losses[at + 1 :]]) == 550, at
-
-
 hundredths = st.integers(-500, 500).map(lambda value: value / 100)
 few = st.lists(hundredths, min_size=2, max_size=5).map(np.array)
 
@@ -211,13 +136,6 @@ def test_the_intervals_are_those_of_student_and_welch(count):
     assert welch_interval(first, second) == pytest.approx((mean - reach, mean + reach), rel=1e-10)
 
 
-def test_equal_values_have_intervals_without_width(recwarn):
-    equal, others = np.array([0.4, 0.4, 0.4]), np.zeros(3)
-    for each in (welch_interval(equal, others), paired_interval(equal)):
-        assert each == pytest.approx([0.4, 0.4], abs=1e-12)
-    assert not recwarn.list, "scipy warns of a loss of precision"
-
-
 def splits(ours, theirs):
     """The p value and the smallest by going through every split, in whole hundredths and fractions."""
     pooled = [round(100 * value) for value in (*ours, *theirs)]
@@ -233,11 +151,6 @@ def splits(ours, theirs):
 @settings(max_examples=60)
 def test_the_p_value_counts_every_split_with_ties(ours, theirs):
     assert permutation_test(ours, theirs) == pytest.approx(splits(ours, theirs), abs=1e-12)
-
-
-def test_five_and_five_have_252_splits_of_which_two_are_farthest_apart():
-    assert permutation_test(drawn(5) + 9, drawn(5, seed=1)) == (2 / 252, 2 / 252)
-    assert permutation_test(drawn(3) + 9, drawn(3, seed=1)) == (2 / 20, 2 / 20)
 
 
 def test_above_16384_splits_so_many_are_drawn_and_the_observed_one_is_among_them():
@@ -283,25 +196,6 @@ def test_models_that_do_not_differ_have_p_one_even_if_their_scores_were_summed_i
     assert permutation_test(one, other)[0] == 1
 
 
-def test_an_interval_includes_a_bound_that_is_off_by_floating_point_noise():
-    assert Interval(1e-15, 1.0).includes(0) and Interval(-1.0, -1e-15).includes(0)
-    assert not Interval(1e-6, 1.0).includes(0) and not Interval(-1.0, -1e-6).includes(0)
-
-
-@pytest.mark.parametrize(
-    ("given", "corrected"),
-    [
-        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),  # 4 × 0.005, 3 × 0.01, 2 × 0.03, and 0.04 follows 0.06
-        ([0.0625, 0.0625], [0.125, 0.125]),
-        ([0.9, 0.6], [1, 1]),
-        ([0.2], [0.2]),
-        ([], []),
-    ],
-)
-def test_holms_correction_by_hand(given, corrected):
-    assert holm(given) == pytest.approx(corrected)
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_rejects_what_his_procedure_rejects(given):
     """From the smallest on, as long as each is at most the level over the number of those left."""
@@ -310,13 +204,6 @@ def test_holm_rejects_what_his_procedure_rejects(given):
         passes = [given[at] * (len(given) - rank) <= level for rank, at in enumerate(order)]
         rejected = set(order[: passes.index(False) if False in passes else len(order)])
         assert {at for at, value in enumerate(holm(given)) if value <= level} == rejected
-
-
-@pytest.mark.parametrize(
-    ("p_value", "decimals", "words"), [(2 / 252, 4, "0.0079"), (6e-5, 4, "< 0.0001"), (1, 3, "1.000")]
-)
-def test_no_p_value_is_zero(p_value, decimals, words):
-    assert p_in_words(p_value, decimals) == words
 
 
 TWO_TASKS = ["rte", "mnli"]
@@ -362,44 +249,6 @@ def percents(records, attention, task="rte", **cell):
     return {tuple(entry[key] for key in keys): 100 * next(iter(entry["metrics"].values())) for entry in chosen}
 
 
-def test_with_one_pre_training_seed_fine_tuning_seeds_are_pairs(compared, noisy):
-    records = noisy()
-    ours, theirs = percents(records, "pairwise"), percents(records, "original")
-    differences = [ours[seed] - theirs[seed] for seed in ours]
-    found = compared(records)
-    one = found["pairwise", "original", "rte"]
-    assert (one.n, one.unit) == (3, "fine-tuning seed")
-    assert one.difference == pytest.approx(statistics.mean(differences))
-    assert one.std == pytest.approx(statistics.stdev(differences))
-    expected = stats.ttest_ind(list(ours.values()), list(theirs.values()), equal_var=False).confidence_interval(0.95)
-    assert one.welch == pytest.approx(list(expected))
-    assert [score for _, _, score in found] == SCORES
-
-
-def test_pairs_are_made_by_seed_and_not_by_position(compared, record):
-    """In the order of the files seed 3 of one model would meet seed 1 of the other."""
-    scores = {1: 0.5, 2: 0.6, 3: 0.7}
-    records = [record("tiny", "original", 9, "rte", seed, score) for seed, score in scores.items()]
-    records += [record("tiny", "pairwise", 9, "rte", seed, scores[seed] + 0.02) for seed in (3, 1, 2)]
-    one = compared(records, ["rte"])["pairwise", "original", "rte"]
-    assert (one.difference, one.std) == (pytest.approx(2), pytest.approx(0, abs=1e-9))
-    assert one.welch.includes(0)
-
-
-def test_with_several_pre_training_seeds_these_are_the_units_and_fine_tuning_seeds_are_averaged(compared, noisy):
-    records = noisy(pretrain_seeds=(1, 2, 4))
-    ours, theirs = percents(records, "pairwise"), percents(records, "original")
-    units = [
-        statistics.mean(ours[pretrain_seed, seed] - theirs[pretrain_seed, seed] for seed in (1, 2, 3))
-        for pretrain_seed in (1, 2, 4)
-    ]
-    one = compared(records)["pairwise", "original", "rte"]
-    assert (one.n, one.unit) == (3, "pre-training seed")
-    assert (one.difference, one.std) == (pytest.approx(statistics.mean(units)), pytest.approx(statistics.stdev(units)))
-    assert one.p is None, "single columns are described"
-    assert compared(records)["pairwise", "original", "glue_score"].smallest_p == 0.1
-
-
 def test_seeds_that_one_model_lacks_are_dropped_before_fine_tuning_seeds_are_averaged(compared, record):
     """Fine-tuning seeds were averaged first, over other seeds of one model than of the other.
 
@@ -415,21 +264,6 @@ def test_seeds_that_one_model_lacks_are_dropped_before_fine_tuning_seeds_are_ave
     for score in SCORES:
         one = found["pairwise", "original", score]
         assert (one.n, one.difference) == (3, pytest.approx(1)), score
-
-
-def test_only_pre_training_seeds_of_both_models_count(compared, noisy):
-    records = [
-        entry
-        for entry in noisy(pretrain_seeds=(1, 2))
-        if (entry["attention"], entry["pretrain_seed"]) != ("pairwise", 2)
-    ]
-    ours = percents(records, "pairwise", pretrain_seed=1)
-    theirs = percents(records, "original", pretrain_seed=1)
-    one = compared(records)["pairwise", "original", "rte"]
-    assert (one.n, one.unit) == (3, "fine-tuning seed")
-    assert one.difference == pytest.approx(statistics.mean(ours[seed] - theirs[seed] for seed in ours))
-    apart = [entry for entry in records if entry["attention"] == "pairwise" or entry["pretrain_seed"] == 2]
-    assert compared(apart) == {}
 
 
 def test_models_without_pre_training_are_a_reference_and_so_is_the_majority_then(compared, noisy):
@@ -463,16 +297,6 @@ def test_fewer_than_three_seeds_have_a_difference_but_neither_interval_nor_p_val
         assert not one.is_significant
 
 
-def test_a_difference_without_a_p_value_is_no_question_of_its_family(compared, noisy):
-    """Two pairs of symmetric and six of pairwise: Holm corrects the one p value as one."""
-    records = noisy(("original", "pairwise", "symmetric"), seeds=range(1, 7))
-    records = [entry for entry in records if entry["attention"] != "symmetric" or entry["finetune_seed"] < 3]
-    found = compared(records)
-    pairwise, symmetric = (found[name, "original", "glue_score"] for name in ("pairwise", "symmetric"))
-    assert (pairwise.n, symmetric.n, symmetric.p) == (6, 2, None)
-    assert pairwise.holm_p == pairwise.p
-
-
 def test_only_glue_scores_are_tested_and_corrected_by_size_and_reference(compared, noisy):
     """Of two operators there are 2 questions, not 2 × 5: that other scores were looked at costs these nothing."""
     found = compared(noisy(attention=("original", "symmetric", "pairwise"), steps=(0, 9), seeds=range(1, 7)))
@@ -485,31 +309,6 @@ def test_only_glue_scores_are_tested_and_corrected_by_size_and_reference(compare
     for family in families.values():
         assert [one.holm_p for one in family] == holm([one.p for one in family])
     assert any(one.holm_p > one.p for family in families.values() for one in family)
-
-
-def test_a_difference_is_significant_by_its_corrected_p_value(compared, noisy):
-    """Five seeds, all higher: 2 of 252 splits, twice that for two operators; one operator and 3 seeds: 2 of 20."""
-    better = [
-        entry | {"metrics": {key: value + 0.3 for key, value in entry["metrics"].items()}}
-        for entry in noisy(attention=("pairwise", "symmetric"), seeds=range(1, 6))
-    ]
-    five = compared([*noisy(attention=("original",), seeds=range(1, 6)), *better])["pairwise", "original", "glue_score"]
-    assert (five.p, five.holm_p) == (pytest.approx(2 / 252), pytest.approx(4 / 252))
-    assert five.is_significant
-    three = [entry for entry in better if entry["finetune_seed"] < 4 and entry["attention"] == "pairwise"]
-    few = compared([*noisy(attention=("original",)), *three])["pairwise", "original", "glue_score"]
-    assert few.holm_p == 0.1 and not few.is_significant and not few.welch.includes(0)
-
-
-def test_sizes_are_compared_and_corrected_apart(noisy, write_scores):
-    records = noisy(attention=("original", "symmetric", "pairwise"), seeds=range(1, 6))
-    both = [*records, *({**entry, "size": "small"} for entry in records)]
-    alone, found = (
-        comparisons(final_scores(read_scores(write_scores(chosen), TWO_TASKS, [1, 2, 3, 4, 5]), 9))
-        for chosen in (records, both)
-    )
-    assert [one for one in found if one.size == "tiny"] == alone
-    assert [replace(one, size="tiny") for one in found if one.size == "small"] == alone
 
 
 def test_the_authors_scores_show_that_pairwise_is_better_in_small_but_not_in_base(authors_models, compared):
@@ -541,13 +340,6 @@ def test_the_documentation_has_what_the_authors_files_give(authors_models, compa
             cells = f"{one.difference:.2f} | {welch} | {one.p:.4f} | {one.holm_p:.4f} |"
             row = f"| {size}, {name} - original | {cells}"
             assert row in documented, row
-
-
-def test_a_seed_that_lacks_a_task_does_not_count_for_the_test(compared, noisy):
-    whole = noisy(seeds=(1, 2, 3))
-    extra = [entry for entry in noisy(seeds=(4,)) if (entry["attention"], entry["task"]) != ("pairwise", "mnli")]
-    expected, found = (compared(records)["pairwise", "original", "glue_score"] for records in (whole, whole + extra))
-    assert found == expected and found.n == 3
 
 
 EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=12)
@@ -645,13 +437,6 @@ def test_runs_of_a_seed_are_drawn_together():
     first, second = [20, 24, 40, 30, 28], [10, 12, 20, 15, 14]
     result = compare(exits_of(first), exits_of(second))
     assert (result.ratio, result.low, result.high) == (2, 2, 2)
-
-
-def test_cells_that_never_leave_are_undecided_and_not_equal():
-    never = exits_of([None] * 6)
-    result = compare(never, never)
-    assert math.isnan(result.ratio) and result.p_value == 1
-    assert result.verdict == "undecided"
 
 
 def test_a_run_that_diverged_is_censored_where_it_was_last_seen():

@@ -4,10 +4,9 @@ import math
 
 import pytest
 
-from csv_rows import read_shown
 from report.conftest import write
 from report.judgements import judgement
-from report.written import collected, write_exhibit
+from report.written import collected
 from symbert.errors import DataError, IntegrityError
 from symbert.glue.blimp import PARADIGMS, PHENOMENA
 from symbert.glue.metrics import hashed
@@ -42,26 +41,6 @@ def test_the_accuracy_is_the_mean_over_paradigms_and_a_tie_counts_half(table_of)
     assert [name for name in row if name in PHENOMENA] == list(PHENOMENA)
 
 
-def test_readers_see_the_last_step_and_the_csv_every_step_and_seed(files_of, report_settings, outputs):
-    records = [
-        judgement(name, seed, step, right=last if step == 1800 else 5)
-        for name, last in (("symmetric", 7), ("original", 6))
-        for seed in (2, 1)
-        for step in (1800, 300)
-    ]
-    options = {"blimp": files_of(*records), "settings": report_settings(**MIRROR)}
-    write_exhibit("table-blimp", outputs, **options)
-    rows = read_shown(outputs[0])
-    checkpoints = [(row["attention"], row["pretrain_seed"], row["step"]) for row in rows]
-    assert checkpoints == [
-        (name, seed, step) for name in ("original", "symmetric") for seed in "12" for step in ("300", "1800")
-    ]
-    assert [row["binding"] for row in rows] == ["50.00", "60.00"] * 2 + ["50.00", "70.00"] * 2
-    shown = outputs[1].read_text()
-    assert "| tiny-original | 61.19 | 0.00 | 60.00 |" in shown and "| tiny-symmetric | 70.90 | 0.00 |" in shown
-    assert shown.count("| tiny-") == 2
-
-
 def test_a_wanted_run_is_not_left_out_of_the_table(table_of):
     """What was asked for was told by the files alone, as once for scores."""
     encoder, decoder = ["tiny", "original", 1], ["decoder", "tiny", "original", 1]
@@ -83,22 +62,6 @@ def test_a_flipped_digit_of_a_record_does_not_go_into_the_table(files_of):
     file.write_text(file.read_text().replace('"right": 6', '"right": 7', 1))
     with pytest.raises(IntegrityError, match=f"{file}: sha256 expected .*; delete it"):
         read_judgements([file], None)
-
-
-def test_a_decoder_stands_below_the_encoder_at_the_last_step_of_its_own(table_of):
-    decoder = {"host": "decoder", "right": 8}
-    table = table_of(judgement(), judgement(step=900, **decoder), judgement(step=300, host="decoder", right=1))
-    encoder, other = table.readable.to_dict("records")
-    assert (encoder["model"], other["model"]) == ("tiny-original", "decoder tiny-original")
-    assert other["accuracy"] == pytest.approx((65 * 80 + 200) / 67)
-    assert list(table.frame["host"]) == ["encoder", "decoder", "decoder"]
-
-
-def test_stand_ins_are_called_so_in_every_column_of_their_numbers(table_of):
-    table = table_of(judgement(stand_in=True))
-    assert [name for name in table.readable if "(stand-in)" not in name] == ["model"]
-    assert "accuracy (stand-in)" in table.frame and "binding (stand-in)" in table.frame
-    assert "stand-in pairs made from documentation text, not BLiMP" in table.caption
 
 
 @pytest.mark.parametrize(

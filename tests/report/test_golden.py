@@ -1,0 +1,281 @@
+"""One experiment with data for every exhibit: its csv and Markdown are those in golden/, cell by cell.
+
+After a wanted change `GOLDEN=write pytest tests/report/test_golden.py` writes them, to be read as a diff.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+from scipy.stats import ttest_1samp
+
+from csv_rows import read
+from legibility import assert_legible
+from report.conftest import COLUMNS, TASKS, domain_set, noise_set, record, robustness_record, write, write_lines
+from report.judgements import judgement
+from symbert.cli import main
+from symbert.files import sha256_of
+from symbert.glue.tasks import SUITES
+from symbert.report import published
+from symbert.report.collect import collect, losses_of, read_record
+from symbert.report.exhibits import EXHIBITS
+from symbert.report.figures.corpus import corpus_figure
+from symbert.report.figures.pretraining import hosts_figure, loss_figures
+from symbert.report.figures.scores import blimp_figure, checkpoints_figure, robustness_figure
+from symbert.report.formats import Table, write_table
+from symbert.report.style import Plot, house_style, looks_of, write_plot
+
+GOLDEN = Path(__file__).parent / "golden"
+SKIPPED = {"tables/provenance.csv", "tables/provenance.md"}  # of this machine
+SKIPPED |= {"data/pairs.csv", "data/robustness.csv"}  # long
+ATTENTION, SEEDS = ("original", "symmetric", "pairwise"), (1, 2, 3)
+MODELS = [*itertools.product(["tiny"], ATTENTION, SEEDS)]
+LEAVES = {"original": (800, 900, 850), "symmetric": (600, None, 700), "pairwise": (400, 450, 500)}  # by seed
+SUPERGLUE = list(SUITES["superglue"].tasks)
+SUITE_HASHES = {"superglue": "5009", "squad2": "50ad", "blimp": "b11a"}
+HOST_RUNS = {  # of other hosts: what the last evaluation measured
+    ("decoder", "original", 1): {"perplexity": 20.0},
+    ("decoder", "original", 2): {"perplexity": 24.0},
+    ("decoder", "symmetric", 1): {"perplexity": 33.0},
+    ("encoder-decoder", "original", 1): {"chrf": 41.25, "bleu": 17.5},
+}
+
+
+def score_of(attention, pretrain_seed, step, column, seed):
+    """A score that tells its cell: no two columns, operators or seeds are alike."""
+    score = 0.45 + 0.04 * ATTENTION.index(attention) + 0.007 * (len(column) % 5)
+    return score + 0.003 * seed**2 + 0.01 * (pretrain_seed == 2) + 0.1 * step / 1800 + 0.001 * (seed * len(column) % 7)
+
+
+def scored(model, step, task, seed, **changes):
+    columns = COLUMNS.get(task, [task])
+    facts = {"metrics": {column: score_of(*model[1:], step, column, seed) for column in columns}}
+    facts |= {"majority": dict.fromkeys(columns, 0.4), "data_sha256": f"{task} rows", "partial": task == "rte"}
+    facts |= {"stand_in": task == "mrpc", "pretrain_seed": model[2]}
+    facts["constant_prediction"] = (task, model, seed) == ("cola", ("tiny", "symmetric", 2), 3)
+    return record(*model[:2], step, "rte", seed) | {"task": task} | facts | changes
+
+
+def of_suite(task, seed, attention):
+    details = {name: 0.3 + 0.1 * at + 0.01 * seed for at, name in enumerate(("exact", "f1", "has_answer_exact"))}
+    details |= {"has_answer_f1": 0.2 + 0.02 * seed, "no_answer_f1": 0.7}
+    suite = "squad2" if task == "squad2" else "superglue"
+    facts = {"details": {task: details}} if task == "squad2" else {}
+    return scored(("tiny", attention, 1), 1800, task, seed, settings_hash=SUITE_HASHES[suite], **facts)
+
+
+def host_run(folder, host, attention, seed, measures):
+    points = [{"split": "validation", "step": step, "loss": 3.0} | {name: share * value
+              for name, value in measures.items()} for step, share in ((600, 0.5), (1800, 1))]  # fmt: skip
+    write_lines(folder / "metrics.jsonl", [{"split": "initial", "step": 0, "logit_std": [1.0]}, *points])
+    done = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": host, "steps": 1800}
+    done |= {"parameters": 150, "validation_loss": 3.0, "metrics_sha256": sha256_of(folder / "metrics.jsonl")}
+    write(folder / "done.json", done | {f"validation_{name}": value for name, value in measures.items()})
+    return folder
+
+
+def heads_file(file):
+    head = "checkpoint,size,attention,pretrain_seed,step,layer,head,symmetry,directionality,logit_std"
+    cells = itertools.product(ATTENTION, SEEDS[:2], (0, 900, 1800), (1, 2), (1, 2))
+    lines = [
+        f"c,tiny,{name},{seed},{step},{layer},{head},{0.1 * head + step / 9000},0.25,{1 + 0.2 * seed},{layer},0.125"
+        for name, seed, step, layer, head in cells
+    ]
+    file.write_text("\n".join([f"{head},attention_entropy,own_share", *lines, ""]))
+    return file
+
+
+def probes_file(file):
+    lines = ["attention,relation,own_position,share,low,high,chance,steps"]
+    for name, own, relation in itertools.product(ATTENTION, ("yes", "no"), ("cycle", "partner", "chain")):
+        fails = name == "symmetric" and relation == "cycle"
+        lines.append(f"{name},{relation},{own},{'0,0,0.045,0.0625,' if fails else '1,0.955,1,0.0625,4'}")
+    file.write_text("\n".join([*lines, ""]))
+    return file
+
+
+@pytest.fixture
+def folder(
+    tmp_path, monkeypatch, experiment, report_settings, write_scores, write_run, write_timing, write_sessions,
+    write_speeds, corpus_files, counted, falling
+):  # fmt: skip
+    """The experiment: three pre-training and fine-tuning seeds, checkpoints, suites, hosts and the rest."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    monkeypatch.setattr("symbert.report.collect.counted", lambda *_: counted(("tiny", "small", "base"), ATTENTION))
+    records = [scored(*cell) for cell in itertools.product(MODELS, (0, 1800), TASKS, SEEDS)]
+    final = [entry for entry in records if entry["step"] == 1800]
+    curve = itertools.product(ATTENTION, (600, 1200, 1800), TASKS)
+    robust = []
+    for entry in final:
+        sets = [noise_set(column, share, 0.4 + (score - 0.4) * (1 - share), majority=0.4)
+                for column, score in entry["metrics"].items() for share in (0.1, 0.4)]  # fmt: skip
+        sets += [domain_set(name, 0.4 + 0.01 * entry["finetune_seed"]) for name in ("hans", "ax")
+                 if entry["task"] == "mnli"]  # fmt: skip
+        robust.append(robustness_record(entry, *sets))
+    runs = [write_run(size, name, falling(LEAVES[name][seed - 1]), seed=seed) for size, name, seed in MODELS]
+    others = [
+        host_run(tmp_path / f"runs/{host}/tiny-{name}/seed-{seed}", host, name, seed, measures)
+        for (host, name, seed), measures in HOST_RUNS.items()
+    ]
+    for run in (*runs, *others):
+        write_timing(run)
+    write_sessions(runs[0], ("a", "A card", 2, 60), ("b", "Another card", 1, 90))
+    write_timing(runs[0], sessions=2)
+    manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
+    manifest |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
+    write(tmp_path / "manifest.json", manifest | {"surplus_tokens": {"train": 30, "validation": 20}})
+    suites = itertools.product([*SUPERGLUE, "squad2"], SEEDS, ATTENTION[::2])
+    beside = {"squad2": [], "superglue": []}
+    for cell in suites:
+        beside["squad2" if cell[0] == "squad2" else "superglue"].append(of_suite(*cell))
+    judged = [judgement(name, seed, step, right=3 + at + seed + step // 900)
+              for (at, name), seed, step in itertools.product(enumerate(ATTENTION), (1, 2), (900, 1800))]  # fmt: skip
+    inputs = {
+        "scores": {"glue": write_scores(records)}
+        | {suite: write_scores(records, suite) for suite, records in beside.items()},
+        "curve": {"glue": write_scores([scored(("tiny", name, 1), *at, 1) for name, *at in curve], "curve")},
+        "robustness": write_scores(robust, "robustness"),
+        **{"runs": runs, "runs_of_others": others, "speeds": [write_speeds(original=[0.02], pairwise=[0.03])]},
+        **{"parts": corpus_files(1, 2, 10), "manifest": tmp_path / "manifest.json"},
+        "blimp": [write(tmp_path / f"judged/{at}.json", entry) for at, entry in enumerate(judged)],
+        "anatomy": [heads_file(tmp_path / "anatomy.csv")],
+        "probes": [probes_file(tmp_path / "probes.csv")],
+    }
+    inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
+    settings = {"glue_source": "mirror", "suites": SUITE_HASHES, "pretrain": {"learning_rate": 1e-3}}
+    made = experiment("golden", dict.fromkeys(ATTENTION, (0, 0, 0)), TASKS, inputs, settings)
+    told = json.loads((made / "experiment.json").read_text())
+    told["report"]["tasks"] = [*TASKS, *SUPERGLUE, "squad2"]
+    told["configuration"]["sweep"]["pretrain_seeds"] = list(SEEDS)
+    told["configuration"]["sweep"]["curve"]["finetune_seeds"] = [1]
+    write(made / "experiment.json", told)
+    return made
+
+
+def cells_of(file):
+    """The cells of a csv file by row and column, numbers to nine decimals: processors sum in other orders."""
+
+    def value(cell):
+        try:
+            return round(float(cell), 9) + 0.0
+        except ValueError:
+            return cell
+
+    return {(number, column): value(cell) for number, row in enumerate(read(file)) for column, cell in row.items()}
+
+
+def test_every_table_and_text_is_the_golden_one_and_stands_in_every_format_and_on_the_page(folder):
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report/report.html").read_text(encoding="utf-8")
+    for kind, suffixes in (("tables", {"html", "csv", "md", "tex"}), ("figures", {"png", "pdf", "txt", "tex"})):
+        written = list(folder.glob(f"report/{kind}/*"))
+        for stem in {file.stem for file in written}:
+            assert {file.suffix[1:] for file in written if file.stem == stem} == suffixes
+            assert f'id="{kind[:-1]}-{stem}"' in page
+    assert (folder / "report/experiment-0123abcd.json").read_bytes() == (folder / "experiment.json").read_bytes()
+    files = [file for pattern in ("tables/*.csv", "tables/*.md", "texts/*.txt", "data/*.csv")
+             for file in (folder / "report").glob(pattern)]  # fmt: skip
+    made = {str(file.relative_to(folder / "report")): file for file in files}
+    made = {name: file for name, file in made.items() if name not in SKIPPED}
+    if os.environ.get("GOLDEN") == "write":
+        shutil.rmtree(GOLDEN, ignore_errors=True)
+        for name, file in made.items():
+            write(GOLDEN / name, 0).write_bytes(file.read_bytes())
+    assert {str(file.relative_to(GOLDEN)) for file in GOLDEN.rglob("*.*")} == made.keys()
+    for name, file in made.items():
+        if file.suffix == ".csv":
+            assert cells_of(file) == cells_of(GOLDEN / name), name
+        else:
+            assert file.read_text(encoding="utf-8") == (GOLDEN / name).read_text(encoding="utf-8"), name
+
+
+def lines_of(panel):
+    """The curves of a panel by operator; of several of a colour, the first."""
+    by_color = {}
+    for line in panel.lines:
+        by_color.setdefault(line.get_color(), np.asarray(line.get_xydata(), float))
+    return {name: by_color[look.color] for name, look in looks_of(ATTENTION).items() if look.color in by_color}
+
+
+def panels_of(plot):
+    return [panel for panel in plot.figure.axes if panel.axison]
+
+
+def test_figures_draw_what_the_collection_says(folder):
+    data = collect(read_record(folder)[1])
+    with house_style():
+        losses, *_, shares = panels_of(loss_figures(data)["tiny"])
+        for name, curve in lines_of(losses).items():
+            seeds = losses_of(data.runs)["tiny", name]
+            assert curve.tolist() == [[step, seeds[step].mean()] for step in seeds]
+            left = sorted({50 + step for step in LEAVES[name] if step})
+            assert [step for step in lines_of(shares)[name][:, 0] if 50 < step < 1800] == left
+        bands = [artist for artist in losses.collections if isinstance(artist, PolyCollection)]
+        for band, seeds in zip(bands, losses_of(data.runs).values(), strict=True):
+            low, high = ttest_1samp(seeds[900], 0).confidence_interval(0.95)
+            ends = [y for x, y in band.get_paths()[0].vertices if x == 900]
+            assert (min(ends), max(ends)) == pytest.approx((low, high))
+        (panel,) = panels_of(checkpoints_figure(data))
+        for name, curve in lines_of(panel).items():
+            points = [(step, np.mean([100 * score_of(name, 1, step, column, 1) for column in published.COLUMNS]))
+                      for step in (600, 1200, 1800)]  # fmt: skip
+            np.testing.assert_allclose(curve, points)
+        (marked,) = [line for line in panel.lines if line.get_xdata()[0] == pytest.approx(1207.5)]
+        assert marked.get_color() == looks_of(ATTENTION)["pairwise"].color, "where it is at 95 %"
+        decoder, translation = panels_of(hosts_figure(data))
+        assert lines_of(decoder)["original"].tolist() == [[600, 11], [1800, 22]], "the mean of two seeds"
+        assert lines_of(translation)["original"][-1].tolist() == [1800, 41.25]
+        (panel,) = panels_of(blimp_figure(data))
+        ends = [(65 * (percent + 5) + 200) / 67 for percent in (50, 60)]  # of two seeds, 5 and 6, and 6 and 7 of 10
+        np.testing.assert_allclose(lines_of(panel)["original"], [[900, ends[0]], [1800, ends[1]]])
+        perplexity, *_ = panels_of(corpus_figure(data))
+        sums = [patch.get_data().values.sum() for patch in perplexity.patches]
+        assert sums == [3 * 1003 + 1 + 2 + 10, 3 * 1000], "read, and kept"
+        noise, *_ = panels_of(robustness_figure(data))
+        rows = {row["model"]: row for row in read(GOLDEN / "tables/robustness.csv")}
+        for name, curve in lines_of(noise).items():
+            expected = [
+                float(rows[f"tiny-{name}"][f"{column} (stand-in)"]) for column in ("clean", "mixed_10", "mixed_40")
+            ]
+            np.testing.assert_allclose(curve[:, 1], expected)
+
+
+PAPER = r"""\documentclass[twocolumn]{article}
+\usepackage[letterpaper,textwidth=7in,textheight=9in]{geometry}
+\usepackage{booktabs,array,graphicx,adjustbox}
+\begin{document}
+%s
+\end{document}
+"""
+
+
+def test_latex_sets_every_exhibit_and_no_text_of_a_figure_runs_into_another(folder, tmp_path):
+    """Nothing is wider or higher than its page."""
+    data, stems, figures = collect(read_record(folder)[1]), [], 0
+    with house_style():
+        for exhibit in (exhibit for exhibits in EXHIBITS.values() for exhibit in exhibits):
+            made = exhibit.function(data)
+            for part in made.values() if isinstance(made, dict) else [made]:
+                if isinstance(part, Plot):
+                    figures += 1
+                    assert_legible(part.figure)
+                if isinstance(part, Table | Plot):
+                    stems.append(tmp_path / f"{type(part).__name__}-{exhibit.name}")
+                    files = [stems[-1].with_suffix(suffix) for suffix in (".tex", ".pdf")]
+                    write_table(part, files[:1]) if isinstance(part, Table) else write_plot(part, "", files)
+    assert figures >= 7 and len(stems) > 25
+    if shutil.which("pdflatex"):
+        floats = "\n".join(rf"\input{{{stem.name}}}\clearpage" for stem in stems)
+        (tmp_path / "paper.tex").write_text(PAPER % floats)
+        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+        outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=240)
+        output = outcome.stdout.decode(errors="replace")
+        assert outcome.returncode == 0, output[-3000:]
+        assert "Overfull" not in output and "too large" not in output, output
