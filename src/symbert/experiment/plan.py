@@ -130,7 +130,9 @@ def _read_by(experiment: Experiment, outputs: list[Output]) -> Iterator[Output]:
         yield Output("corpus", file, left)
         read |= {name: max(left, read.get(name, 0.0)) for name in inputs[file]}
     tasks = [(suite, task) for suite in SUITES.values() for task in suite.tasks.values()]
-    rows = {published_split(task, split): task.official_rows[split] for _, task in tasks for split in task.splits}
+    rows = {
+        published_split(task, split): task.official_rows.get(split, 1) for _, task in tasks for split in task.splits
+    }
     for name in (name for name in read if name.startswith(f"{RESULTS}/published/")):
         file, is_kept = experiment.published[name], False
         stage, size = "corpus", BYTES_OF_FILES.get(file.name, 0.0)
