@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertLMHeadModel
 
@@ -11,7 +12,7 @@ from model.models import FOLDING, Averaged, LateMixing, Near, Rectified, Shifted
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
-from symbert.model.attention import SelfAttention
+from symbert.model.attention import OriginalAttention, SelfAttention
 from symbert.model.bert import DecoderModel, MaskedModel, initialize, layer_weights, mask_for
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS
@@ -77,6 +78,41 @@ def test_an_operator_that_may_look_at_later_tokens_is_refused(monkeypatch):
     for operator in (Averaged, Shifted, LateMixing):
         define(monkeypatch, "own", operator)
         with pytest.raises(ConfigError, match="attention 'own': .* keeps_tokens_apart = True"):
+            DecoderModel(small_config("own"))
+
+
+class Rolled(nn.Linear):
+    """A projection of each token's successor."""
+
+    def __init__(self, width):
+        super().__init__(width, width)
+
+    def forward(self, hidden):
+        return super().forward(hidden.roll(-1, 1))
+
+
+class Projected(OriginalAttention):
+    """Of its own in a projection alone."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.query = Rolled(config.hidden_size)
+
+
+class Inherited(Near):
+    """Of a class that keeps tokens apart, with values that do not."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query, key, value + value.roll(-1, 2)
+
+
+def test_a_class_of_ones_own_mixes_tokens_where_it_says_nothing_whatever_it_inherits(monkeypatch):
+    """One that changed a projection alone, or a method of a class that says it, trained a decoder on what follows."""
+
+    for operator in (Projected, Inherited):
+        define(monkeypatch, "own", operator)
+        with pytest.raises(ConfigError, match="keeps_tokens_apart"):
             DecoderModel(small_config("own"))
 
 

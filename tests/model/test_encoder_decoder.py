@@ -173,6 +173,8 @@ def test_a_folded_model_is_stock_and_has_equal_logits():
 class Swapped(Asked):
     """As `original` within a sequence; of two, its queries are of the context's mean."""
 
+    keeps_tokens_apart = True
+
     def query_key_value(self, hidden, context=None):
         other = hidden if context is None else hidden + context.mean(1, keepdim=True)
         return super().query_key_value(other, context)

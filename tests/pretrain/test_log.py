@@ -71,6 +71,15 @@ def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path,
     ]
 
 
+def test_a_tracker_that_fails_leaves_the_training_alone(tmp_path, manifest, monkeypatch, brief, capsys):
+    """An unreachable server ended the run with 70, without a checkpoint."""
+    (tmp_path / "unreachable.py").write_text("def tracker(folder):\n    return lambda *values: 1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SYMBERT_TRACKER", "unreachable:tracker")
+    assert main(options(manifest, brief(steps=10), tmp_path / "run")) == 0
+    assert capsys.readouterr().err.count("SYMBERT_TRACKER: ZeroDivisionError") == 1
+
+
 def test_a_tracker_that_is_not_there_is_named(tmp_path, manifest, monkeypatch, brief, capsys):
     monkeypatch.setenv("SYMBERT_TRACKER", "nowhere:tensorboard")
     assert main(options(manifest, brief(), tmp_path / "run")) == 64

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 import statistics
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def with_scores(folder):
     with unchecked():
         data = collect(read_record(folder)[1])
     write_csv(folder / "report/data/scores.csv", tables_of(data)["scores"])
+    record = json.loads((folder / "experiment.json").read_text())
+    (folder / f"report/experiment-{record['key']}.json").write_text(json.dumps(record))
     return folder
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from csv_rows import read_shown
 from legibility import assert_legible
 from symbert.cli import main
-from symbert.errors import ConfigError, DataError, UsageError
+from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
+from symbert.report.compare import _read
 from symbert.report.figures.pretraining import PRINTED_ENTRY, loss_figures
 from symbert.report.imported import import_scores
 from symbert.report.statistics import exits_of
@@ -263,6 +264,52 @@ def test_importing_again_replaces_all_and_leaves_no_run_of_the_import_before(fil
     assert (tmp_path / "results/theirs/losses.csv").is_file()
     imported(scores)
     assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")} == before
+
+
+UNLIKE = f"{HEADER},stand_in,majority"
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        (["small,original,rte,1,0.5,,", "small,mine,rte,1,0.9,true,"], "stand_in"),
+        (["small,original,rte,1,0.5,,0.5", "small,mine,rte,1,0.9,,0.9"], "majority"),
+        (["small,original,rte,1,0.5,,55"], "majority is 55"),
+        (["small,original,rte,1,0.5,,", "small,original,boolq,1,0.5,,"], "'boolq'"),
+    ],
+)
+def test_scores_that_no_table_may_compare_are_refused(write, imported, lines, named):
+    """A stand-in was tested against real rows, and BoolQ counted for the mean of GLUE."""
+    with pytest.raises(DataError, match=named):
+        imported(write(*lines, header=UNLIKE))
+
+
+def test_an_import_reads_the_csv_that_lies_in_its_folder(write, imported, tmp_path):
+    """It removed the folder, and the file with it."""
+    imported(write("small,mine,rte,1,0.5"))
+    kept = tmp_path / "results/theirs/scores.csv"
+    text = kept.read_text()
+    assert [row["score"] for row in imported(kept)] == [0.5] and kept.read_text() == text
+    with pytest.raises(MissingInputError):
+        imported(tmp_path / "nothing.csv")
+    assert kept.read_text() == text
+
+
+def test_a_comparison_of_an_import_has_its_final_scores_alone(write, tmp_path, monkeypatch):
+    """Those of the checkpoint at the last step, of other seeds, counted with them."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"small,mine,,rte,{seed},0.5" for seed in (1, 2, 3)] + [
+        f"small,mine,100,rte,{seed},0.9" for seed in (7, 8)
+    ]
+    import_scores(write(*lines, header=SCORES), "theirs")
+    assert _read(Path("theirs")).scores["finetune_seed"].to_list() == [1, 2, 3]
+
+
+def test_losses_of_an_unknown_host_are_named(write):
+    header = "host,size,attention,step,loss"
+    with pytest.raises(DataError, match="encodr"):
+        read_losses(write("encodr,small,mine,10,5.0", header=header))
+    assert read_losses(write("decoder,small,mine,10,5.0", header=header)).empty
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])

@@ -88,13 +88,12 @@ def keeps_tokens_apart(operator: SelfAttention) -> bool:
     """Whether a token mixes with others by attention alone, under the mask: its query, key and value follow from its
     hidden state, not from its place, its neighbours or random numbers.
 
-    The type says so, never the outputs, which may differ for longer rows, in training, or once in a thousand calls:
-    the methods are this project's, or the class has `keeps_tokens_apart = True` (`symbert check-operator` tries it).
+    The type says so, never the outputs, which may differ for longer rows, in training, or once in a thousand calls: the
+    class is this project's, or says `keeps_tokens_apart = True` itself, for a subclass may do otherwise
+    (`symbert check-operator` tries it).
     """
     kind = type(operator)
-    methods = (kind.query_key_value, kind.forward)
-    is_ours = all(method.__module__ == SelfAttention.__module__ for method in methods)
-    return is_ours or getattr(kind, "keeps_tokens_apart", False)
+    return kind.__module__ == SelfAttention.__module__ or vars(kind).get("keeps_tokens_apart") is True
 
 
 def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:

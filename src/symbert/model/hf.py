@@ -158,6 +158,8 @@ def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, 
 def _check(module: SelfAttention, projections: dict[str, Tensor], is_across: bool) -> None:
     device = projections["query.bias"].device
     bert = (BertCrossAttention if is_across else BertSelfAttention)(module.config).to(device, torch.float64).eval()
+    if any(projections[name].shape != value.shape for name, value in bert.state_dict().items()):
+        raise _no_equal(module, "as BERT has one key and one value for each head")
     bert.load_state_dict(projections)
     generator, width = torch.Generator().manual_seed(0), module.config.hidden_size
     for shape in ((2, 7, width), (1, module.config.max_position_embeddings, width)):

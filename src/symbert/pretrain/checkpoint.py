@@ -68,7 +68,11 @@ class MetricsLog:
         with writing(self.path):
             self.file.write(line)
         self.hash.update(line)
-        self.track(split, step, values)
+        try:
+            self.track(split, step, values)
+        except Exception as error:  # whatever it does, the training goes on
+            print(f"warning: SYMBERT_TRACKER: {error!r} at step {step}; nothing more is sent to it", file=sys.stderr)
+            self.track = _nothing
 
     def flush(self) -> int:
         """Make all lines durable; returns the length in bytes."""
@@ -93,12 +97,16 @@ class MetricsLog:
 def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None]:
     path = os.environ.get("SYMBERT_TRACKER")
     if not path:
-        return lambda split, step, values: None
+        return _nothing
     module, _, function = path.partition(":")
     try:
         return getattr(importlib.import_module(module), function)(folder)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:
         raise ConfigError(f"SYMBERT_TRACKER is {path}: {error}; write module:function, or unset it") from None
+
+
+def _nothing(split: str, step: int, values: dict[str, Any]) -> None:
+    """Without a tracker."""
 
 
 def verify_metrics(path: Path, length: int, sha256: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.configuration import ReportSettings, settings_from
-from symbert.errors import MissingInputError, UsageError
+from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.glue import tasks
 from symbert.report import captions
 from symbert.report.collect import read_record
@@ -119,16 +119,22 @@ def _read(path: Path) -> Source:
     if path.is_file() or path.suffix == ".csv":
         scores = read_scores(path)
         length, _ = length_of(scores["step"])
-        return Source(path, of_glue(parted(scores, length)[0]), "others' scores")
+        final = of_glue(parted(scores, length)[0])
+        if final.empty:
+            raise DataError(f"{path}: no score on GLUE in it; give one, or leave the file out")
+        return Source(path, final, "others' scores")
     folder, record = read_record(path)
     settings = settings_from(record["report"], ReportSettings, f"{folder}/experiment.json: 'report'")
     for name, definition in record["configuration"]["tasks"].items():
         tasks.define(name, definition)
-    file = folder / "report/data/scores.csv"
-    scores = of_glue(read_scores(file)) if file.is_file() else None
-    if scores is None or settings.steps not in set(scores["step"]):
+    if "origin" in record["inputs"]:
+        final = of_glue(parted(read_scores(record["inputs"]["scores"]["glue"][0]), settings.steps)[0])
+        return Source(folder, final, _words(settings, final))
+    made, file = folder / f"report/experiment-{record['key']}.json", folder / "report/data/scores.csv"
+    scores = of_glue(read_scores(file)) if made.is_file() and file.is_file() else None
+    if scores is None or not scores["step"].isna().any():
         raise MissingInputError(f"{folder}: no report with scores of step {settings.steps}; run it to its end first")
-    final = scores[scores["step"] == settings.steps]
+    final = scores[scores["step"].isna()]
     return Source(folder, final, _words(settings, final))
 
 

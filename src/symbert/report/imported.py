@@ -9,13 +9,13 @@ import msgspec
 import pandas as pd
 
 from symbert.configuration import FOLDER, ReportSettings, Wording
-from symbert.errors import ConfigError, DataError, UsageError
-from symbert.files import copy_file, read_json_or_empty, sha256_of, write_json
-from symbert.glue.tasks import OWN, PUBLISHED
+from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.files import publish, read_json_or_empty, sha256_of, write_json
+from symbert.glue.tasks import GLUE, OWN, PUBLISHED
 from symbert.paths import key
 from symbert.report import order, published
 from symbert.report.captions import model_name
-from symbert.report.collect import RESULTS
+from symbert.report.collect import RESULTS, other_facts
 from symbert.report.report import report
 from symbert.report.tidy import length_of, parted, read_losses, read_scores
 
@@ -34,7 +34,11 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     if not re.fullmatch(FOLDER, name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
     files = {"scores": path} | ({"losses": losses} if losses else {})
+    for file in files.values():
+        if not file.is_file():
+            raise MissingInputError(f"{file}: no file; give a csv file, which is read twice")
     scores = read_scores(path)
+    _refuse_unlike(path, scores)
     runs = read_losses(losses) if losses else pd.DataFrame(columns=[*MODEL, "pretrain_seed", "step"])
     length, source = length_of([*scores["step"], *runs["step"]], steps)
     for (*model, seed), last in runs.groupby([*MODEL, "pretrain_seed"])["step"].max().items():
@@ -45,13 +49,16 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     folder = RESULTS / name
     if folder.is_dir() and any(folder.iterdir()) and "origin" not in _inputs_in(folder):
         raise ConfigError(f"{folder}: not empty, and no import; remove it, or choose another --name")
+    contents = {kind: file.read_bytes() for kind, file in files.items()}  # which may lie in that folder
+    digests = {file.name: sha256_of(file) for file in files.values()}
     shutil.rmtree(folder, ignore_errors=True)
-    for kind, file in files.items():
-        copy_file(file, folder / f"{kind}.csv")
+    for kind, content in contents.items():
+        with publish(folder / f"{kind}.csv") as temporary:
+            temporary.write_bytes(content)
     models = {tuple(model) for table in (scores, runs) for model in table[MODEL].itertuples(index=False)}
     tasks = [task for task in (*PUBLISHED, *OWN) if task in set(scores["task"])]
     settings = msgspec.to_builtins(_settings(name, length, tasks))
-    origin = {"name": name, "files": {file.name: sha256_of(file) for file in files.values()}}
+    origin = {"name": name, "files": digests}
     inputs = {
         "scores": {"glue": [str(folder / "scores.csv")]},
         "curve": {},
@@ -74,6 +81,17 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
         print(f"{model_name(size, attention)}: {_counted(of_model)}")
     report(folder)
     print(f"{folder}/report/report.html: written")
+
+
+def _refuse_unlike(path: Path, scores: pd.DataFrame) -> None:
+    """DataError for a score of another suite than GLUE, and for scores of a column that no table may compare."""
+    for column, task in zip(scores["column"], scores["task"], strict=True):
+        if task not in GLUE and task not in OWN:
+            raise DataError(f"{path}: task '{column}' is of another suite; leave its rows out")
+    rows = scores.astype({"majority": object}).where(scores.notna(), None).to_dict("records")
+    problems = (problem for fact in ("stand_in", "majority") for problem in other_facts(rows, fact, ("column",)))
+    if problem := next(problems, None):
+        raise DataError(f"{path}: {problem}; models are compared on the same rows: leave one of them out")
 
 
 def _inputs_in(folder: Path) -> Any:

@@ -17,14 +17,15 @@ from symbert.declared import mistake_in, suggestion
 from symbert.errors import DataError, UsageError
 from symbert.files import publish, reading
 from symbert.glue import tasks
+from symbert.hosts import HOSTS
 from symbert.report import order
 from symbert.report.published import TRAINING
 
 Record = dict[str, Any]
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
-Number = Annotated[int, msgspec.Meta(ge=0)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+Count = Annotated[int, msgspec.Meta(ge=1, lt=2**53)]
 
 
 class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -56,6 +57,9 @@ class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     loss: float  # nats per target
 
 
+LOSS_COLUMNS = [field for field in Loss.__struct_fields__ if field != "host"]
+
+
 def write_csv(file: Path, rows: Iterable[Record]) -> list[Path]:
     """Write rows with the names of their columns; nothing without rows. Numbers are in full precision."""
     rows = list(rows)
@@ -77,14 +81,16 @@ def _cell(value: Any) -> Any:
 
 def tables_of(data: Any) -> dict[str, Iterable[Record]]:
     """The rows of the tidy tables of a collection by the names of their files."""
-    scores: dict[tuple, Record] = {}
-    for table in (table for suite in data.suites.values() for table in (suite.scores, suite.curve)):
-        for row in [] if table is None else rows_of_scores(table):
-            scores.setdefault(tuple(row.values())[:7], row)  # the last checkpoint stands in both
+    scores: list[Record] = []
+    for suite in data.suites.values():
+        final, curve = ([] if table is None else rows_of_scores(table) for table in (suite.scores, suite.curve))
+        # Scores of the comparison have no step, and those over checkpoints have one, be it the last.
+        scores += [row | {"step": None} if row["step"] == data.settings.steps else row for row in final]
+        scores += curve
     losses = data.runs[["size", "attention", "pretrain_seed", "step", "loss"]].to_dict("records")
     sets = [] if data.robustness is None else data.robustness.drop(columns="metrics").to_dict("records")
     return {
-        "scores": scores.values(),
+        "scores": scores,
         "losses": losses,
         "runs": map(row_of_run, data.machines),
         "robustness": sets,
@@ -94,8 +100,8 @@ def tables_of(data: Any) -> dict[str, Iterable[Record]]:
 
 
 def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
-    """A row per score, and per metric behind it."""
-    for row in scores.to_dict("records"):
+    """A row per score that was measured, and per metric behind it."""
+    for row in scores.dropna(subset="score").to_dict("records"):
         cell = {key: row[key] for key in ("size", "attention", "pretrain_seed", "step")}
         cell |= {"task": row["column"], "finetune_seed": row["finetune_seed"]}
         facts = {key: row[key] for key in ("majority", "partial", "stand_in", "constant_prediction")}
@@ -142,6 +148,8 @@ def read_scores(file: Path) -> pd.DataFrame:
     for place, row in read_rows(file, Score):
         if not -1 <= row.value <= 1:
             raise DataError(f"{place}: value is {row.value}, expected -1 to 1; divide percentages by 100")
+        if row.majority is not None and not -1 <= row.majority <= 1:
+            raise DataError(f"{place}: majority is {row.majority}, expected -1 to 1; divide percentages by 100")
         if row.task not in columns:
             raise DataError(f"{place}: unknown task '{row.task}'; choose from {', '.join(columns)}")
         step = math.nan if row.step is None else row.step
@@ -183,7 +191,8 @@ def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record
             if metric not in values:
                 raise DataError(f"{place}: {row.task} lacks {metric}; add it, or leave the column 'metric' empty")
     details = {metric: value for metric, value in values.items() if metric}
-    constant = row.constant_prediction
+    rows = [row for _, row in metrics.values()]
+    constant = next((row.constant_prediction for row in rows if row.constant_prediction is not None), None)
     if constant is None and task.metrics == ("matthews",) and "matthews" in details:
         constant = details["matthews"] == 0  # of all metrics only Matthews' tells it
     split = next(split for split, column in task.scores.items() if column == row.task)
@@ -192,15 +201,20 @@ def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record
         "step": math.nan if row.step is None else row.step,
         "task": task.name,
         "finetune_seed": row.finetune_seed,
-        "partial": row.partial or (row.rows or 0) not in (0, task.official_rows.get(split, row.rows)),
-        "stand_in": row.stand_in,
+        "partial": any(_is_partial(row, task.official_rows.get(split)) for row in rows),
+        "stand_in": any(row.stand_in for row in rows),
         "constant_prediction": constant,
         **dict.fromkeys(("checkpoint_sha256", "data_sha256", "precision", "attention_dropout")),
         "column": row.task,
         "score": values.get("", fmean(details.values()) if details else 0.0),
         "details": details,
-        "majority": math.nan if row.majority is None else row.majority,
+        "majority": next((row.majority for row in rows if row.majority is not None), math.nan),
     }
+
+
+def _is_partial(row: Score, official: int | None) -> bool:
+    """Whether other rows were scored than the suite has, as far as both numbers are known."""
+    return row.partial or (None not in (row.rows, official) and row.rows != official)
 
 
 def read_losses(file: Path) -> pd.DataFrame:
@@ -209,6 +223,8 @@ def read_losses(file: Path) -> pd.DataFrame:
     rows: dict[tuple, Record] = {}
     for place, row in read_rows(file, Loss):
         cell = (row.host, row.size, row.attention, row.pretrain_seed, row.step)
+        if row.host not in HOSTS:
+            raise DataError(f"{place}: host is '{row.host}'{suggestion(row.host, HOSTS)}, expected {', '.join(HOSTS)}")
         if not 0 <= row.loss < math.inf:
             raise DataError(f"{place}: loss is {row.loss}, expected a number from 0 on")
         if cell in rows:
@@ -216,7 +232,7 @@ def read_losses(file: Path) -> pd.DataFrame:
         rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}
     encoders = [row for row in rows.values() if row.pop("host") == "encoder"]
     encoders.sort(key=lambda row: (*order.model_rank(row["size"], row["attention"]), row["pretrain_seed"], row["step"]))
-    return pd.DataFrame(encoders)
+    return pd.DataFrame(encoders, columns=[*LOSS_COLUMNS, "logit_std", "attention_entropy"])
 
 
 def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
