@@ -36,7 +36,8 @@ def scored(laboratory):
 
 @pytest.mark.parametrize("task", SUITES["superglue"].tasks)
 def test_a_model_learns_and_is_scored_on_real_rows_of_superglue(scored, mirror, task):
-
+    if not (mirror / "aps/super_glue" / (task_named(task).folder_at_hub or task)).is_dir():
+        pytest.skip(f"no {task} in ../shared/mirror")
     record = scored(mirror, task, **FEW)
     assert record["rows"]["train"] == (32 if task == "boolq" else 48), "of BoolQ the mirror has 32"
     fewest = 30 if task == "multirc" else 40
@@ -47,7 +48,6 @@ def test_a_model_learns_and_is_scored_on_real_rows_of_superglue(scored, mirror, 
 
 def test_a_thousand_real_questions_are_asked(scored, mirror, tmp_path):
     """All of the mirror's rows are for evaluation: those on two contexts in three stand in for training."""
-
     rows = pq.read_table(mirror / SQUAD.format("validation"))
     contexts = pc.unique(rows["context"])
     evaluated = pc.is_in(rows["context"], contexts.take(pa.array(range(0, len(contexts), 3))))
