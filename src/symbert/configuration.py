@@ -278,6 +278,7 @@ class Common(Settings):
     source: Publisher
     mirror: str | None
     experiment: Name | None
+    title: str | None
     recipe: Recipe
     precision: Precision
 
