@@ -263,7 +263,6 @@ DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "i
 RANKED = {"class": "model.wrong_operators:Demanding", "rank": 8}
 IRONY = {"train": ".", "validation": ".", "columns": ["text"], "labels": ["no", "yes"], "metric": "accuracy"}
 MISCOUNTED = "model.wrong_operators:Miscounted"
-SHARDED = {"shard_parameters": True, "processes": 2}
 MISTAKES = {  # by the words that a line must have: the keys, and the nearest word where there is one
     # Keys and types.
     "'sorce' 'source'": {"sorce": "hub"},
@@ -287,25 +286,19 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'sweep.curve.steps' 'pretrain.steps'": {"pretrain": {"steps": 300, "warmup_steps": 5}},
     "'sweep.contrasts' 'base' 'sweep.attention'": {"sweep": {"contrasts": [["pairwise", "base"]]}},
     "'sweep.finetuned_pretrain_seeds' 9 'sweep.pretrain_seeds'": {"sweep": {"finetuned_pretrain_seeds": [9]}},
-    "'suites.blimp.epochs'": {"suites": {"blimp": {"epochs": 3}}},
+    "'suites.blimp' epochs": {"suites": {"blimp": {"epochs": 3}}},
     "'mirror'": {"source": "mirror"},
     "'glue.robustness.files'": {"glue": {"robustness": {"sets": ["hans"]}}},
     # Trainings, of the encoder and of another host by its own keys.
     "'pretrain.warmup_steps' 'pretrain.steps'": {"pretrain": {"steps": 50, "warmup_steps": 51}},
     "'pretrain.schedule_steps' 'pretrain.steps' null": {"pretrain": {"schedule_steps": 2399}},
     "'pretrain.processes' 'pretrain.nodes'": {"pretrain": {"processes": 3, "nodes": 2}},
-    "'pretrain.processes' 'pretrain.batch_size'": {"pretrain": {"processes": 256}},
-    "'pretrain.shard_parameters' fast": {"recipe": "fast", "pretrain": SHARDED},
-    "'pretrain.shard_parameters' 'pretrain.batch_size'": {"pretrain": {**SHARDED, "processes": 3, "batch_size": 32}},
     "'pretrain.schedule_steps' 'hosts.decoder.steps'": {
         **{"pretrain": {"schedule_steps": 2400}, "hosts": {"decoder": {"steps": 5000}}},
         "sweep": {"hosts": ["encoder", "decoder"]},
     },
     "'hosts.decoder.warmup_steps' 'hosts.decoder.steps'": {
         **{"hosts": {"decoder": {"steps": 60, "warmup_steps": 99}}, "sweep": {"hosts": ["decoder"]}}
-    },
-    "'pretrain.processes' 'hosts.decoder.batch_size'": {
-        **{"pretrain": {"processes": 4}, "hosts": {"decoder": {"batch_size": 3}}, "sweep": {"hosts": ["decoder"]}}
     },
     # Things of the user's own.
     "'hiden_size' 'sizes.deep' 'hidden_size'": {"sizes": {"deep": {**DEEP, "hiden_size": 3}}},

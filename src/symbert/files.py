@@ -59,17 +59,15 @@ def is_leftover(file: Path) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name `path` in errors of the system that name no file, as of libraries, or a temporary one of `publish`."""
+    """Name `path` in errors of the system that name no file, as those of libraries."""
     try:
         yield
-    except (ConnectionError, BlockingIOError, SymbertError):
-        raise
     except OSError as error:
-        if error.errno and (error.filename is None or TEMPORARY.fullmatch(Path(str(error.filename)).name)):
+        if error.errno and error.filename is None and not isinstance(error, ConnectionError | BlockingIOError):
             error.filename = str(path)
         raise
     except Exception as error:
-        if number := OS_ERROR.search(str(error)):
+        if not isinstance(error, SymbertError) and (number := OS_ERROR.search(str(error))):
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
         raise
 
@@ -133,37 +131,34 @@ def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run 
     """The value in a JSON file, of a shape as `flaws` takes it; MissingInputError or DataError name the file."""
     with reading(path, absent="run the rule that makes it"):
         content = Path(path).read_bytes()
-    value = _parsed(content, str(path), remedy)
-    for flaw in flaws(value, shape):
-        raise DataError(f"{path}: {flaw}; {remedy}")
-    return value
+    return _parsed(content, shape, str(path), remedy)
 
 
-def read_json_or_empty(path: Path, kind: type = dict) -> Any:
-    """The object (or another `kind`) in a JSON file; an empty one where the file is absent or holds anything else."""
+def read_json_or_empty(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one where the file is absent or holds anything else."""
     try:
-        return read_json(path, kind)
+        return read_json(path, dict)
     except (SymbertError, OSError):
-        return kind()
+        return {}
 
 
 def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
     """The objects in a file of JSON lines; MissingInputError or DataError name the file and the line."""
     with reading(path), open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
-            value = _parsed(line, f"{path}:{number}", remedy)
-            for flaw in flaws(value, {}):
-                raise DataError(f"{path}:{number}: {flaw}; {remedy}")
-            yield value
+            yield _parsed(line, dict, f"{path}:{number}", remedy)
 
 
-def _parsed(content: bytes, place: str, remedy: str) -> Any:
+def _parsed(content: bytes, shape: Shape, place: str, remedy: str) -> Any:
     try:
-        return json.loads(content.decode("utf-8-sig"))  # a byte-order mark says nothing
+        value = json.loads(content.decode("utf-8-sig"))  # a byte-order mark says nothing
     except UnicodeDecodeError:
         raise DataError(f"{place}: not UTF-8; {remedy}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error}); {remedy}") from None
+    for flaw in flaws(value, shape):
+        raise DataError(f"{place}: {flaw}; {remedy}")
+    return value
 
 
 def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:

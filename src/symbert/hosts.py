@@ -158,21 +158,12 @@ def host_named_in(architectures: list[str] | None) -> str | None:
     return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
 
 
-def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int, key: str = "pretrain.batch_size") -> None:
-    """ConfigError where processes cannot have the parameters in parts; `key` is where the size of the batch stands."""
+def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int) -> None:
+    """ConfigError where processes cannot have the parameters in parts."""
+    key = "config: 'pretrain.shard_parameters' is true, but"
     if recipe == "fast":
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
-            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
-        )
+        raise ConfigError(f"{key} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
     if not HOSTS[host].reads_corpus:
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
-            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
-            "host encoder-decoder"
-        )
+        raise ConfigError(f"{key} each process translates as long as its own lines need; leave out {host}")
     if batch_size % processes:
-        raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but '{key}' is {batch_size}, no multiple of "
-            f"the {processes} processes, which compute layer by layer together; choose a multiple"
-        )
+        raise ConfigError(f"{key} 'pretrain.batch_size' is {batch_size}, no multiple of the {processes} processes")
