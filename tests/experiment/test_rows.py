@@ -30,12 +30,9 @@ def translated(changed, folder):
     return changed({"sweep": {"hosts": ["encoder-decoder"]}, "parallel": {**write_text(folder, 40, 8), **TEXT}})
 
 
-def test_packed_pairs_are_known_by_their_means(translated):
+def test_pairs_are_planned_as_long_as_they_may_be(translated):
     run = next(iter(translated.runs))
-    assert rows_of(translated, run) == Rows(200, 32, target_tokens=32), "as long as they may be, before"
-    packed = json.loads(pack(translated).read_text())
-    mean = packed["mean_tokens"]
-    assert rows_of(translated, run) == Rows(packed["vocabulary_size"], mean["source"], target_tokens=mean["target"])
+    assert rows_of(translated, run) == Rows(200, 32, target_tokens=32)
 
 
 @pytest.mark.parametrize("host", ["encoder", "decoder"])

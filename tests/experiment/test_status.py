@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from symbert.cli import main
-from symbert.experiment import status
+from symbert.experiment import plan
 from symbert.experiment.status import announcement_of, begin, state_of, status_of
 from symbert.files import single_writer, write_json
 from symbert.paths import Run
@@ -110,7 +110,7 @@ def said(experiment) -> dict[str, list[str]]:
 
 def test_a_start_says_the_experiment_what_is_trained_and_the_disk(experiment):
     words = said(experiment)
-    assert words["symbert:"][0].startswith("demo-embedded (scale demo")
+    assert words["symbert:"][0].startswith("demo-embedded: scale demo")
     assert words["trains"] == ["tiny-original seed 1; tiny-symmetric seed 1; tiny-pairwise seed 1; tiny-shared seed 1"]
     assert " free on " in words["disk"][0] and "changed" not in words
 
@@ -133,8 +133,8 @@ def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment,
 
 
 def test_a_disk_that_is_too_small_is_a_warning(experiment, monkeypatch):
-    monkeypatch.setattr(status, "room_for", lambda outputs: {Path("/disk"): (2e9, 10**9)})
-    assert said(experiment)["disk"] == ["2 GB to come at most, 1 GB free on /disk  warning: too small"]
+    monkeypatch.setattr(plan, "room_for", lambda outputs: {Path("/disk"): (2e9, 10**9)})
+    assert said(experiment)["disk"] == ["2 GB to come at most, 1 GB free on /disk: too small"]
 
 
 def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):

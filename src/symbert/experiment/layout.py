@@ -149,6 +149,12 @@ class Experiment:
             self._score(run)
         self.measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
 
+    @property
+    def summary(self) -> str:
+        """Its name, and how it is configured."""
+        sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
+        return f"{self.name}: scale {Path(self.config['scale']).stem}, {sources}, recipe {self.config['recipe']}"
+
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
