@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -94,26 +95,6 @@ class Score:
         return ["--tasks", *sorted(self.scoring.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else []
 
 
-@dataclass(frozen=True)
-class Needs:
-    """The resources on a node of a job that computes with a model, by its wildcards."""
-
-    shape: Callable[[Any], Shape]
-    processes: int = 1
-
-    def threads(self, wildcards: Any) -> int:
-        """CPU threads."""
-        return self.shape(wildcards).threads * self.processes
-
-    def memory(self, wildcards: Any, attempt: int) -> int:
-        """MB; each attempt asks for more."""
-        return self.shape(wildcards).memory * self.processes * attempt
-
-    def gpus(self, wildcards: Any) -> int:
-        """One per process, unless the model is computed on a CPU."""
-        return self.shape(wildcards).needs_gpu * self.processes
-
-
 class Experiment:
     """A checked configuration, as axes and as paths from the folder where Snakemake is run.
 
@@ -147,6 +128,8 @@ class Experiment:
         self.scores: dict[str, Score] = {}  # by file
         for run in self.runs if self.scorings else ():
             self._score(run)
+        self.needs = self._needs(1)
+        self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
         self.measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
 
     @property
@@ -508,15 +491,18 @@ class Experiment:
             raise ConfigError(f"{file}: no file of the experiment {self.name}; correct the path, or the configuration")
         return table[file]
 
-    @property
-    def needs(self) -> Needs:
-        """What a job takes that computes with one model."""
-        return Needs(lambda wildcards: SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]])
+    def _needs(self, processes: int) -> SimpleNamespace:
+        """The resources on a node of a job that computes with a model, by its wildcards: a thread or more and a GPU for
+        each process, unless a CPU is as good, and MB of memory, more at each attempt."""
 
-    @property
-    def needs_of_training(self) -> Needs:
-        """What a training takes on each of its nodes."""
-        return Needs(self.needs.shape, self.config["pretrain"]["processes"] // self.config["pretrain"]["nodes"])
+        def shape(wildcards: Any) -> Shape:
+            return SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]]
+
+        return SimpleNamespace(
+            threads=lambda wildcards: shape(wildcards).threads * processes,
+            memory=lambda wildcards, attempt: shape(wildcards).memory * processes * attempt,
+            gpus=lambda wildcards: shape(wildcards).needs_gpu * processes,
+        )
 
     @property
     def nodes(self) -> dict[str, Any]:
@@ -524,10 +510,10 @@ class Experiment:
 
         Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
         """
-        nodes, needs = self.config["pretrain"]["nodes"], self.needs_of_training
+        nodes, gpus = self.config["pretrain"]["nodes"], self.needs_of_training.gpus
         if nodes == 1:
-            return {"nodes": 1, "gpu": needs.gpus}
-        gres = lambda wildcards: f"gpu:{gpus}" if (gpus := needs.gpus(wildcards)) else ""  # noqa: E731
+            return {"nodes": 1, "gpu": gpus}
+        gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
         return {"nodes": nodes, "gpu": 0, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0, "gres": gres}
 
     @property
@@ -539,18 +525,18 @@ class Experiment:
         """The options of a command that change how a result is computed, not the result; in no key."""
         pretrain, glue = self.config["pretrain"], self.config["glue"]
         options = {
-            "prepare-part": {"--max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
-            "prepare-task": {"--allow-partial": glue["allow_partial"]},
-            "score": {"--keep-weights": str(self.final) if glue["keep_finetuned"] else None},
+            "prepare-part": {"max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
+            "prepare-task": {"allow-partial": glue["allow_partial"]},
+            "score": {"keep-weights": str(self.final) if glue["keep_finetuned"] else None},
             "pretrain": {
-                "--threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
-                "--micro-batch-size": pretrain["micro_batch_size"],
-                "--recompute-activations": pretrain["recompute_activations"],
-                "--shard-parameters": pretrain["shard_parameters"],
+                "threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
+                "micro-batch-size": pretrain["micro_batch_size"],
+                "recompute-activations": pretrain["recompute_activations"],
+                "shard-parameters": pretrain["shard_parameters"],
             },
         }
         chosen = {name: value for name, value in options[command].items() if value}
-        return " ".join(name if value is True else f"{name} {value}" for name, value in chosen.items())
+        return " ".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in chosen.items())
 
     # The report.
 
