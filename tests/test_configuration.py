@@ -4,7 +4,6 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Literal
 
 import pytest
 import yaml
@@ -16,25 +15,18 @@ from symbert.configuration import (
     PAPERS_FILTERS,
     Configuration,
     GlueSettings,
-    PackSettings,
     TaskSettings,
-    annotations_of,
     check,
     experiment_name,
     filter_of,
     merge,
-    needs_harmful_model,
-    number,
     protocol_of,
     values_of,
 )
-from symbert.declared import mistake_in
 from symbert.errors import ConfigError, MissingInputError
-from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config, read_yaml
 from symbert.files import hash_of
 from symbert.glue import tasks
-from symbert.paths import Run
 from symbert.sources import SOURCES
 
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
@@ -101,13 +93,6 @@ def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
     assert chosen(perplexity) != chosen({**perplexity, "max_harmful_perplexity": 9.0})
 
 
-def test_harmful_perplexity_is_computed_where_it_is_asked_for_and_does_not_come_with_the_text(config):
-    computed = merge(config, {"corpus": {"annotations": "computed"}})
-    assert needs_harmful_model(computed) and not needs_harmful_model(config)
-    assert not needs_harmful_model(merge(computed, {"corpus": {"filter": {"rules": ["categories"]}}}))
-    assert annotations_of(merge(config, {"corpus": {"source": "files"}})) == "computed"
-
-
 def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
     own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
@@ -117,13 +102,6 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
 
 
 # Runs and checkpoints.
-
-
-def test_a_size_outside_the_curve_has_its_last_step_only(changed):
-    curve = {"sizes": ["tiny"], "steps": {"tiny": [300, 1200]}}
-    experiment = changed({"sweep": {"sizes": ["tiny", "small"], "curve": curve}})
-    tiny, small = Run("tiny", "original", 1), Run("small", "original", 1)
-    assert experiment.steps(tiny) == [300, 1200, 2400] and experiment.steps(small) == [2400]
 
 
 @pytest.mark.parametrize(("chosen", "finetuned"), [(None, [1, 2, 3]), ([2], [2]), ([], [])])
@@ -214,26 +192,6 @@ def test_files_below_a_folder_with_braces_are_refused_but_those_behind_a_link_to
 
 
 # Types.
-
-PACK = {"sequence_length": 64, "validation_sequences": 2, "max_documents": 3, "sequences_per_shard": 4}
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "mistake"),
-    [
-        ({"a": {**PACK, "sequence_lenght": 1}}, dict[str, PackSettings], "unknown key 'sequence_lenght' in 'a'"),
-        ({"a": {**PACK, "sequence_length": "64"}}, dict[str, PackSettings], "'a.sequence_length' is '64'"),
-        ({"a": {**PACK, "sequence_length": True}}, dict[str, PackSettings], "'a.sequence_length' is True"),
-        ({"a": {**PACK, "max_documents": 0}}, dict[str, PackSettings], "'a.max_documents' is 0"),
-        ({"a": {}}, dict[str, PackSettings], "missing key 'sequence_length' in 'a'"),
-        ({"b": 1, "x": 1}, dict[Literal["a", "b"], int], "unknown key 'x'"),
-        ({"a": [1, 2.5]}, dict[str, list[int]], "'a.1' is 2.5"),
-        ({"a": "c"}, dict[str, Literal["on", "off"] | None], "'a' is 'c'"),
-        ({"a": 3}, dict[str, number(le=2)], "'a' is 3"),
-    ],
-)
-def test_the_innermost_mistake_is_named_with_its_key(value, kind, mistake):
-    assert mistake_in(value, kind, strict=True).startswith(mistake)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6), st.randoms())
@@ -334,11 +292,6 @@ def test_a_mistake_is_one_line_that_names_its_keys(config):
     assert untold == {}
 
 
-def test_of_a_host_that_is_not_in_the_sweep_nothing_is_checked_and_the_last_step_is_always_kept(config):
-    check(merge(config, {"hosts": {"decoder": {"steps": 60, "warmup_steps": 99}}}))
-    check(merge(config, {"pretrain": {"steps": 50, "warmup_steps": 5}, "sweep": {"curve": {"sizes": []}}}))
-
-
 def test_a_scale_for_real_text_is_refused_on_stand_ins(root):
     """65 GPU-hours on text made from documentation, where source=hub was forgotten."""
     for scale in ("laptop", "single-gpu", "paper"):
@@ -383,14 +336,3 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(own):
         operators.OPERATORS.pop(name)
     check(own)
     assert json.dumps(own) == before and {"ranked", "miscounted"} <= operators.OPERATORS.keys()
-
-
-def test_a_run_records_what_its_names_stand_for(own, folder):
-    own["sweep"]["tasks"].remove("irony")
-    check(own)
-    experiment = Experiment(own)
-    planned = {run: experiment.settings[f"{place}/run.json"]["model"] for run, place in experiment.runs.items()}
-    ranked, original = planned[Run("deep", "ranked", 1)], planned[Run("tiny", "original", 1)]
-    assert ranked["operator"] == RANKED and ranked["hidden_size"] == 48 and "operator" not in original
-    codes = {planned[run]["operator_code"] for run in planned}
-    assert len(codes) == 3, "an operator each"

@@ -1,10 +1,7 @@
 """What a user sees of Snakemake's jobs: the lines of single events, and real runs with and without a terminal."""
 
 import logging
-import os
-import pty
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -161,27 +158,3 @@ def test_without_a_terminal_a_run_has_plain_lines_and_snakemakes_log_the_rest(tm
     assert outcome.code == 1 and lines[first : first + 3] == FAILED and "\x1b" not in outcome.output
     assert "6 jobs: " in outcome.output and "rule work:" not in outcome.output and "rule work:" in outcome.log
     assert planned.code == 0 and "rule work:" not in planned.output and "dry-run" in planned.output
-
-
-@pytest.mark.campaign
-def test_in_a_terminal_there_is_one_bar_with_what_runs_and_the_failure_in_red(tmp_path):
-    (tmp_path / "Snakefile").write_text(CHAIN)
-    ours, its = pty.openpty()
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--logger", "symbert"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=its, stderr=its, env=environment)
-    os.close(its)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(ours, 1 << 16)
-        except OSError:  # the end of a terminal
-            break
-    os.close(ours)
-    text = shown.decode()
-    assert process.wait() == 1
-    assert re.search(r"\[\.{20}\] 0 of 6 jobs in 0:00:0\d, 2 run", text)
-    assert re.search(r"\[#{6}\.{14}\] 2 of 6 jobs in 0:00:0\d, 2 run", text)
-    assert re.search(r"\n  work \d: 1,234/5,678 documents, 99.5/s, 7 s left", text)
-    assert f"\x1b[31m{FAILED[0]}" in text
-    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l"), "the cursor is back"

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -336,24 +335,6 @@ def test_files_count_by_their_content(start, file):
     assert keys_of(start(changes)) == before
     Path(file).write_text("b")
     assert_changed(before, keys_of(start(changes)), kinds)
-
-
-def test_an_optimizer_in_this_folder_is_found_by_snakemake_whose_path_lacks_it(start, folder, monkeypatch):
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(folder))])
-    forget()
-    assert start({"pretrain": {"optimizer": "own_optimizer:sgd"}}).runs
-
-
-def test_what_lies_behind_a_linked_folder_counts_too(start):
-    for folder in ("theirs", "elsewhere/MNLI"):
-        Path(folder).mkdir(parents=True)
-    Path("theirs/MNLI").symlink_to(Path("elsewhere/MNLI").absolute())
-    files = {"glue": {"source": "files", "files": "theirs"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}}
-    keys = []
-    for content in "ab":
-        Path("elsewhere/MNLI/train.tsv").write_text(content)
-        keys.append(keys_of(start(files)))
-    assert {kind for kind in keys[0] if keys[0][kind] != keys[1][kind]} == with_all_below({"rows"})
 
 
 def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):

@@ -170,18 +170,6 @@ def test_what_was_damaged_after_it_came_is_refused_and_the_remedy_helps(command,
         assert verified(str(path)).read_bytes() == whole
 
 
-def test_a_record_that_is_none_is_named_with_the_remedy(command, directory, capfd):
-    """It was a bug of the program, to the one who read its message."""
-    assert main(command()) == 0
-    for damaged in ("[]", '{"files": {}}', '{"endpoint": "", "repositories": {"a": 1}}'):
-        (directory / "fetched.json").write_text(damaged)
-        assert main(command()) == 65
-        said = capfd.readouterr().err.splitlines()[-1]
-        assert "fetched.json: " in said and said.endswith("; remove it and give the same command again")
-    (directory / "fetched.json").unlink()
-    assert main(command()) == 0
-
-
 @pytest.mark.campaign
 @pytest.mark.parametrize(("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 75)])
 def test_an_interrupted_download_goes_on_where_it_stopped(command, directory, hub, root, by, code):
@@ -213,18 +201,6 @@ def test_a_refusal_names_page_and_remedy_and_loses_nothing(command, directory, h
     assert f"HTTP 403; accept the terms on {page} and set HF_TOKEN" in said and TOKEN not in said
     assert main(command()) == 0
     assert hub.host.count(hub.path("model", BERT, VOCABULARY.path)) == 1
-
-
-def test_a_blocklist_that_agrees_with_its_list_stays_and_another_is_replaced(command, directory, ut1):
-    archive, listing = (directory / file.location for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
-    archive.parent.mkdir(parents=True)
-    archive.write_bytes(b"mine")
-    assert main(command()) == 0 and archive.read_bytes() == ARCHIVE
-    publish(ut1, b"tomorrow's")
-    assert main(command()) == 0 and archive.read_bytes() == ARCHIVE
-    archive.unlink()
-    listing.unlink()
-    assert main(command()) == 0 and archive.read_bytes() == b"tomorrow's"
 
 
 def test_for_ones_own_text_and_tasks_nothing_gated_is_asked_for(command, directory, hub, tmp_path, monkeypatch):

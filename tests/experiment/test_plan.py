@@ -7,7 +7,7 @@ import pytest
 from symbert import cli
 from symbert.experiment import plan
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import Output, lines_of, outputs_of, rows_of, seconds_of
+from symbert.experiment.plan import lines_of, outputs_of, rows_of, seconds_of
 from symbert.files import write_json
 from symbert.paths import Run
 from symbert.sizes import SIZES
@@ -51,15 +51,6 @@ def test_what_is_done_is_not_to_come_and_a_run_resumes_at_its_step(experiment):
     assert hours(experiment, "pretrain", to_come=True) == pytest.approx(whole * 2.5 / 4), "two runs and a half of four"
     finish(experiment, *experiment.encoders)
     assert hours(experiment, "pretrain") == whole and hours(experiment, "pretrain", to_come=True) == 0
-
-
-def test_scores_that_are_there_are_not_to_come(experiment):
-    whole = hours(experiment, "glue")
-    files = list(experiment.scores)
-    there(*files[:-1])
-    assert 0 < hours(experiment, "glue", to_come=True) < whole / 4
-    there(files[-1])
-    assert hours(experiment, "glue", to_come=True) == 0
 
 
 def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
@@ -141,26 +132,8 @@ def test_the_papers_plan_is_one_screen_of_files_hours_days_disk_and_download(pap
     assert f"{rows['all'][4]} GPU-hours: " in "\n".join(lines) and " days on one GPU" in "\n".join(lines)
 
 
-def test_the_command_prints_the_plan_of_the_chosen_experiment(project, capsys):
-    options = ["--config", "source=hub", "experiment=mine", "sweep={attention: [shared]}"]
-    assert cli.main(["plan", "--scale", "laptop", *options]) == 0
-    assert capsys.readouterr().out.startswith("Experiment mine: scale laptop")
-
-
-@pytest.mark.parametrize("options", [[], ["corpus={source: hub}"]])
-def test_the_papers_scale_is_not_planned_on_stand_ins(project, capsys, options):
-    assert cli.main(["plan", "--scale", "paper", *(["--config", *options] if options else [])]) == 64
-    assert "set it to hub" in capsys.readouterr().err
-
-
 def test_a_plan_that_does_not_fit_the_disk_says_so_and_ends_with_0(project, capsys, monkeypatch):
     monkeypatch.setattr(plan, "free_space", lambda path: (10**6, project))
     assert cli.main(["plan"]) == 0
     said = capsys.readouterr()
     assert f" free on {project}: too small" in said.out and said.err == ""
-
-
-def test_bytes_to_come_are_summed_by_file_system(monkeypatch):
-    outputs = [Output("s", f"{disk}/{n}", left, bytes=100) for disk in "ab" for n, left in enumerate((0.0, 0.5, 1.0))]
-    monkeypatch.setattr(plan, "free_space", lambda path: (7, path.parent))
-    assert plan.room_for(outputs) == {Path("a"): (150, 7), Path("b"): (150, 7)}

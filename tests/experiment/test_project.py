@@ -21,13 +21,6 @@ def test_options_stand_above_files_above_the_scale_above_the_configuration(root,
     assert (config["sweep"]["attention"], config["experiment"]) == (["shared"], "mine")
 
 
-def test_the_scale_may_come_from_any_of_them(root, tmp_path):
-    (tmp_path / "own.yaml").write_text("scale: laptop\nsource: hub\n")
-    assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 3000
-    assert read_chosen(root, None, None, ["scale=paper", "source=hub"])["pretrain"]["steps"] == 200_000
-    assert read_chosen(root, "paper", [tmp_path / "own.yaml"], None)["pretrain"]["steps"] == 200_000
-
-
 def test_a_scale_is_a_file_of_ones_own_and_its_results_have_its_name(root, tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/two-nodes.yaml").write_text(
@@ -52,12 +45,6 @@ def test_a_scale_that_would_mix_with_another_or_is_not_there_is_refused(root, tm
         read_chosen(root, str(tmp_path / name), None, None)
 
 
-def test_texts_on_the_command_line_are_read_by_their_types(root):
-    config = read_chosen(root, None, None, ["sweep={untrained: true, finetune_seeds: [1, 7]}", "mirror=null"])
-    assert config["sweep"]["untrained"] is True and config["sweep"]["finetune_seeds"] == [1, 7]
-    assert config["mirror"] is None
-
-
 @pytest.mark.parametrize(
     ("options", "content", "error", "message"),
     [
@@ -78,14 +65,6 @@ def test_a_value_on_the_command_line_makes_no_object(root):
     """A tag of Python stays a text that the schema refuses; it calls nothing."""
     with pytest.raises(ConfigError, match="scale"):
         read_chosen(root, None, None, ["scale=!!python/object/apply:os.getcwd []"])
-
-
-def test_an_edit_of_the_users_file_wins_over_the_scale(project):
-    """An edit of `pretrain.steps` did nothing at scale demo, whose file says how many steps it has."""
-    with open(project / "config.yaml", "a") as file:
-        file.write("pretrain: {steps: 3000}\n")
-    assert read_config(project)["pretrain"]["steps"] == 3000
-    assert read_config(project, {"pretrain": {"steps": 2500}})["pretrain"]["steps"] == 2500
 
 
 def test_snakemake_ends_with_64_and_one_line_for_a_wrong_configuration(root, tmp_path):

@@ -63,13 +63,6 @@ def test_what_no_experiment_names_is_shown_first_and_removed_on_request(pruned, 
     assert all(Path(folder).is_dir() for folder in other.runs.values()), "which another experiment names"
 
 
-def test_when_the_folder_of_an_experiment_was_removed_all_that_it_alone_names_goes(pruned, experiment):
-    experiment.write()
-    shutil.rmtree(experiment.folder)
-    pruned("--yes")
-    assert not [path for path in files() if path.name in ("settings.json", "run.json")]
-
-
 def test_scores_that_nothing_asks_for_go_and_the_others_in_their_folder_stay(pruned, before, experiment):
     named = [Path(file) for file in experiment.scores]
     old = [Path(file) for file, score in before.scores.items() if score.run.attention == "original-gain"]

@@ -1,4 +1,3 @@
-import json
 import os
 import platform
 from pathlib import Path
@@ -23,11 +22,6 @@ def lease(experiment, run: Run, host: str, process: int) -> Path:
 
 def ended(experiment, run: Run, **state) -> None:
     write_json(Path(experiment.runs[run], "state/status.json"), state)
-
-
-def test_a_fresh_experiment_has_nothing_and_is_not_touched(experiment, folder):
-    assert status_of(experiment)[0].startswith("Experiment demo-embedded: 0 of 4 pre-trainings done")
-    assert not Path(experiment.folder).exists()
 
 
 def test_each_run_says_its_path_and_how_it_stands(experiment):
@@ -89,16 +83,6 @@ def test_an_experiment_is_known_by_its_name_alone(capsys, changed):
     assert main(["status", "bounded", "--scale", "demo"]) == 64
 
 
-def test_what_an_experiment_writes_of_itself_names_every_path_of_its_report(experiment):
-    experiment.write()
-    record = json.loads(Path(experiment.folder, "experiment.json").read_text())
-    assert {*record["inputs"]["runs"]} == {experiment.runs[run] for run in experiment.encoders}
-    assert record["key"] == experiment.key and record["configuration"] == experiment.config
-    for run in experiment.encoders:
-        planned = json.loads(Path(experiment.runs[run], "run.json").read_text())
-        assert (planned["attention"], planned["pretrain_seed"]) == (run.attention, run.pretrain_seed)
-
-
 # The start of Snakemake.
 
 
@@ -113,12 +97,6 @@ def test_a_start_says_the_experiment_what_is_trained_and_the_disk(experiment):
     assert words["symbert:"][0].startswith("demo-embedded: scale demo")
     assert words["trains"] == ["tiny-original seed 1; tiny-symmetric seed 1; tiny-pairwise seed 1; tiny-shared seed 1"]
     assert " free on " in words["disk"][0] and "changed" not in words
-
-
-def test_what_is_done_is_not_trained(experiment):
-    for run in experiment.encoders[1:]:
-        write_json(Path(experiment.runs[run], "done.json"), {})
-    assert said(experiment)["trains"] == ["tiny-original seed 1"]
 
 
 def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment, changed):

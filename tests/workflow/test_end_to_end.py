@@ -4,12 +4,6 @@ import pytest
 
 from symbert.files import read_json
 
-TABLES = (
-    *("corpus", "table1_operators", "table2_parameters", "table2_training", "table3_glue", "table3_published"),
-    *("scores", "statistics", "milestones", "claims", "robustness"),
-)
-FIGURES = ("corpus", "figure2_tiny", "figure3_checkpoints", "robustness")
-
 
 @pytest.fixture
 def report(finished):
@@ -24,17 +18,6 @@ def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
     assert jobs["glue"] == {"extract": 4, "prepare_task": 8, "score": 4}
     assert jobs["all"] == {"measure_speeds": 1, "prepare_task": 8, "score_robustness": 2, "report": 1, "all": 1}
     assert jobs["nothing"] == {}
-
-
-def test_every_table_and_figure_is_there(report):
-    for table in TABLES:
-        assert all(
-            (report / f"tables/{table}.{suffix}").stat().st_size > 100 for suffix in ("csv", "md", "tex", "html")
-        )
-    for figure in FIGURES:
-        assert (report / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
-        assert (report / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
-    assert (report / "report.html").read_text().count("data:image/png") == len(FIGURES)
 
 
 def test_every_document_is_accounted_for_and_every_filter_acts(finished):

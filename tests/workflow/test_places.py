@@ -1,11 +1,8 @@
 """Where the workflow may be run: in any folder, and as a module of another workflow."""
 
-import shutil
-import subprocess
-
 import pytest
 
-from workflow.checkout import Checkout, check_out
+from workflow.checkout import Checkout
 
 OTHER = """\
 module symbert:
@@ -51,16 +48,3 @@ def test_the_workflow_is_a_module_of_another_one(checkout, elsewhere):
     assert outcome.code == 0, outcome.output
     assert outcome.jobs.keys() == {"symbert_paper_tables", "mine"} and nothing.jobs == {}
     assert refused.code == 64 and "'symmetric'" in refused.output, refused.output
-
-
-def test_snakedeploy_makes_a_workflow_of_a_clone(root, tmp_path):
-    if shutil.which("snakedeploy") is None:
-        pytest.skip("snakedeploy is not installed")
-    clone = check_out(root, tmp_path / "clone").directory
-    shutil.copytree(root / "config", clone / "config")
-    command = ["snakedeploy", "deploy-workflow", str(clone), str(tmp_path / "deployed"), "--branch", "main"]
-    subprocess.run(command, check=True, capture_output=True)
-    snakefile = tmp_path / "deployed/workflow/Snakefile"
-    snakefile.write_text(snakefile.read_text().replace('"Snakefile"', f'"{clone}/Snakefile"'))
-    outcome = Checkout(tmp_path / "deployed").snakemake("--dry-run", "paper_tables")
-    assert outcome.code == 0, outcome.output
