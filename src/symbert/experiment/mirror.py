@@ -1,19 +1,18 @@
 """A mirror: the publishers' files that an experiment reads, fetched for machines without network."""
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from symbert.configuration import merge, source_of
 from symbert.corpus import published
-from symbert.corpus.digests import Digest, listed_digest
-from symbert.errors import ConfigError, IntegrityError, PreemptedError
+from symbert.corpus.digests import listed_digest
+from symbert.errors import ConfigError, PreemptedError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_chosen
 from symbert.files import copy_file, read_json, sha256_of, single_writer, write_json, write_text
 from symbert.provenance import PROJECT
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, SOURCES, SUMS, PublishedFile, sums_of
+from symbert.sources import CORPUS_CHECKSUMS, SOURCES, SUMS, PublishedFile, sums_of
 
 FETCHED = "fetched.json"
 NOTED = {"endpoint": str, "repositories": {str: {"kind": str, "revision": str, "commit": str}}}
@@ -69,7 +68,7 @@ class Mirror:
                 self._fix_commit(**origin)
         write_json(self.root / FETCHED, self.record)
         for number, file in enumerate(self.wanted, start=1):
-            if not self._has(file):
+            if not self._is_noted(file):
                 print(f"[{number}/{len(self.wanted)}] {file.location}", file=sys.stderr)
                 self._fetch(file)
 
@@ -85,38 +84,21 @@ class Mirror:
                 f"the configuration asks for {revision}; choose another directory"
             )
 
-    def _has(self, file: PublishedFile) -> bool:
-        """Whether a file is here that was right when it came, or is right by its publisher's list."""
-        path, digest = self.root / file.location, self._listed(file)
-        if self._is_noted(file) or digest is None or not path.is_file():
-            return self._is_noted(file)
-        with suppress(IntegrityError):
-            digest.check(path, str(path))
-            self._note(file)
-        return self._is_noted(file)
-
     def _is_noted(self, file: PublishedFile) -> bool:
         return file.location in self.sums and (self.root / file.location).is_file()
 
-    def _listed(self, file: PublishedFile) -> Digest | None:
-        """The digest in the publisher's list, which is fetched before the file; None of a file without a list."""
-        if file == BLOCKLIST and (self.root / BLOCKLIST_CHECKSUMS.location).is_file():
-            return listed_digest(self.root / BLOCKLIST_CHECKSUMS.location, "md5", file.name)
-        return listed_digest(self.root / CORPUS_CHECKSUMS.location, "sha256", file.name) if _is_part(file) else None
-
     def _fetch(self, file: PublishedFile) -> None:
-        path, origin = self.root / file.location, self.origins[file]
+        path, origin, listed = self.root / file.location, self.origins[file], None
+        if _is_part(file):
+            listed = listed_digest(self.root / CORPUS_CHECKSUMS.location, "sha256", file.name)
         if file.kind != "ut1":
             commit = self.record["repositories"][file.repository]["commit"]
-            published.fetch_from_hub(file.kind, file.repository, file.path, commit, path, self._listed(file))
+            published.fetch_from_hub(file.kind, file.repository, file.path, commit, path, listed)
         elif "://" in origin["url"]:
             published.fetch_blocklist(origin["url"], path)
         else:
             copy_file(Path(origin["url"]), path)
-        self._note(file)
-
-    def _note(self, file: PublishedFile) -> None:
-        self.sums[file.location] = sha256_of(self.root / file.location)
+        self.sums[file.location] = sha256_of(path)
         write_text(self.root / SUMS, "".join(f"{digest}  {name}\n" for name, digest in sorted(self.sums.items())))
 
 
