@@ -16,7 +16,7 @@ from symbert.files import reading, writing
         (["plan", "--config", "parts"], 64, "--config parts"),
         (["status", "none"], 65, "results/none/config.yaml"),
         (["plan", "--config", "sorce=hub"], 64, "'sorce'"),
-        (["status", "--config", "glue.epochs=3"], 64, "glue='{epochs: 3}'"),
+        (["status", "--config", "glue.epochs=3"], 64, "'glue.epochs'"),
         (["status", "--config", "pretrain={steps: 0}"], 64, "'pretrain.steps'"),
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),

@@ -91,23 +91,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Filter(Settings):
     """Which documents are kept (paper, appendix A)."""
 
+    rules: list[Literal[FILTERS]]  # the filters that are chosen
     blocked_categories: list[str]
     categories_from: Literal["metadata", "blocklist", "both"]
     match: Match
     min_harmful_perplexity: NotNegative  # exclusive
     max_harmful_perplexity: Positive  # exclusive
-
-
-class FilterSettings(Filter):
-    """Which documents are kept, by which annotations and filters."""
-
-    annotations: Annotator
-    rules: list[Literal[FILTERS]]  # the filters that are chosen
-    max_bad_fraction: Share = 0.0  # of the lines of a part
+    max_bad_fraction: Share = 0.0  # of the lines of a part that may be malformed
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
         return rule in self.rules
+
+
+class FilterSettings(Filter, kw_only=True):
+    """Which documents are kept, by whose annotations."""
+
+    annotations: Annotator
 
 
 class PackSettings(Settings):
@@ -291,13 +291,6 @@ def section(own: type[Settings], *stages: type[Settings], every: bool = True) ->
     return msgspec.defstruct(own.__name__, fields, bases=(own,))
 
 
-class ChosenFilter(Filter):
-    """The filters that are applied, and what is refused."""
-
-    rules: list[Literal[FILTERS]]
-    max_bad_fraction: Share
-
-
 class Corpus(Settings):
     """Web text to rows of token ids."""
 
@@ -309,7 +302,7 @@ class Corpus(Settings):
     keep_raw: bool
     harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
     blocklist_url: str
-    filter: ChosenFilter
+    filter: Filter
     pack: PackSettings
 
 

@@ -111,8 +111,8 @@ def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment,
 
 
 def test_a_disk_that_is_too_small_is_a_warning(experiment, monkeypatch):
-    monkeypatch.setattr(plan, "room_for", lambda outputs: {Path("/disk"): (2e9, 10**9)})
-    assert said(experiment)["disk"] == ["2 GB to come at most, 1 GB free on /disk: too small"]
+    monkeypatch.setattr(plan, "free_space", lambda path: (10**6, Path("/disk")))
+    assert said(experiment)["disk"][0].endswith("to come at most, 1 MB free on /disk: too small")
 
 
 def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):

@@ -141,7 +141,7 @@ class Experiment:
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
-            settings = {**settings, "embedded": self._embedded}
+            settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
         if digests := {name: known_sha256(file) for name, file in settings.items() if self._is_in_place(file)}:
             settings = {**settings, "sha256": {**settings.get("sha256", {}), **digests}}
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
@@ -158,11 +158,6 @@ class Experiment:
         """Whether it is the name of a file in a mirror or a directory, where another one may take its place."""
         is_published = isinstance(file, str) and file in self.published
         return is_published and not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/")) and Path(file).is_file()
-
-    @cached_property
-    def _embedded(self) -> str:
-        """What identifies the stand-ins of the package."""
-        return known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))
 
     def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""

@@ -4,7 +4,6 @@ A plan is a list of files, each with what making it takes; what exists costs not
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,16 +208,12 @@ def _rows_in(file: str) -> int:
     return math.ceil(sum(part.stat().st_size for part in files) / BYTES_OF_A_ROW)
 
 
-def room_for(outputs: list[Output]) -> dict[Path, tuple[float, int]]:
-    """By file system: bytes that are still to be written, and bytes that are free."""
-    needed: dict[Path, float] = defaultdict(float)
-    free: dict[Path, int] = {}
-    for output in outputs:
-        if output.left and output.bytes:
-            free_bytes, mount = free_space(Path(output.file))
-            needed[mount] += output.left * output.bytes
-            free[mount] = free_bytes
-    return {mount: (needed[mount], free[mount]) for mount in needed}
+def disk_line(outputs: list[Output]) -> str:
+    """How much is still to be written, and whether the disk of the runs, which need most, has room."""
+    needed = sum(output.left * output.bytes for output in outputs)
+    free, mount = free_space(Path(RESULTS, "runs"))
+    warning = ": too small" if needed > free else ""
+    return f"{data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
 
 
 def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
@@ -240,16 +235,9 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         *aligned(rows),
         "",
         *([hours] if gpu else []),
-        *(f"disk: {line}" for line in disk_lines(outputs)),
+        f"disk: {disk_line(outputs)}",
         NOTES,
     ]
-
-
-def disk_lines(outputs: list[Output]) -> Iterator[str]:
-    """How much is still to be written to each file system, and whether it has room."""
-    for mount, (needed, free) in room_for(outputs).items():
-        warning = ": too small" if needed > free else ""
-        yield f"{data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
 
 
 def hours_in_words(hours: float) -> str:

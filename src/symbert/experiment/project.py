@@ -113,10 +113,6 @@ def _assignment(text: str) -> tuple[str, Any]:
     key, sign, value = text.partition("=")
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")
-    section, *inner = key.split(".")
-    if inner:
-        nested = reduce(lambda content, name: f"{{{name}: {content}}}", reversed(inner), value)
-        raise UsageError(f"--config {text}: a section is a map; write {section}='{nested}'")
     try:
         return key, yaml.load(value, Loader=yaml.BaseLoader)  # as Snakemake: texts, lists, mappings, no objects
     except yaml.YAMLError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from symbert.console import aligned
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import disk_lines, outputs_of
+from symbert.experiment.plan import disk_line, outputs_of
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder_of, is_running, read_json_or_empty
 from symbert.operators import unfollowed_code
@@ -116,7 +116,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     many = f"{sum(map(len, trained.values()))} runs of {len(trained)} models"
     yield f"  trains   {many if len(trained) > LISTED else '; '.join(models) or 'nothing'}"
     yield f"  there    {sum(not output.left for output in outputs):,} of {len(outputs):,} files"
-    yield from (f"  disk     {line}" for line in disk_lines(outputs))
+    yield f"  disk     {disk_line(outputs)}"
     yield from (f"  warning  {line}" for line in unfollowed_code())
 
 
