@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from symbert import operators, sources
+from symbert import sources
 from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError
 from symbert.experiment.layout import Experiment
@@ -250,14 +250,6 @@ def test_more_of_an_axis_keeps_the_folders_that_are_there(start, key):
     assert len(kept) > 20 and kept.items() <= more.settings.items()
 
 
-def test_two_experiments_share_the_runs_that_are_equal_and_no_report(start):
-    one = start(experiment="one", sweep={"attention": ["original", "shared"]})
-    two = start(experiment="two", sweep={"attention": ["pairwise", "original"], "finetune_seeds": [1, 7]})
-    run = Run("tiny", "original", 1)
-    assert one.runs[run] == two.runs[run] and one.folder != two.folder and one.key != two.key
-    assert one.scorings == two.scorings, "other seeds are other files in the same folders"
-
-
 def test_the_spelling_of_a_configuration_changes_no_key(start, root):
     experiment = start()
     whole = experiment.config
@@ -370,46 +362,6 @@ def test_a_wrong_column_of_an_own_csv_is_refused_at_the_start(start):
     Path("dev.csv").write_text("text,label\nb,no\n")
     with pytest.raises(DataError, match=r"train\.csv: no column 'text'"):
         own_task(start, train="train.csv", validation="dev.csv")
-
-
-OPERATOR = '''
-from symbert.model.attention import SelfAttention
-
-
-class Mine(SelfAttention):
-    """{docstring}"""
-
-    def queries_and_keys(self, hidden):
-        from nearby import f
-        return f({value}) * hidden, hidden
-'''
-NEARBY = "def f(x):\n    return x\n"
-
-
-@pytest.mark.parametrize(
-    ("docstring", "value", "nearby", "is_changed"),
-    [
-        ("Mine.", "3", NEARBY, True),
-        ("Mine.", "2", NEARBY.replace("x\n", "3 * x\n"), True),
-        ("Another.", "2", "# A comment.\n" + NEARBY, False),
-    ],
-)
-def test_the_code_of_an_operator_is_part_of_the_keys_of_its_runs(start, docstring, value, nearby, is_changed):
-    """By its syntax, with that of what it imports; tests/test_operators.py has the forms of imports."""
-    folders = []
-    for words, near in (
-        ({"docstring": "Mine.", "value": "2"}, NEARBY),
-        ({"docstring": docstring, "value": value}, nearby),
-    ):
-        Path("mine.py").write_text(OPERATOR.format(**words))
-        Path("nearby.py").write_text(near)
-        forget()
-        operators.OPERATORS.pop("mine", None)
-        experiment = start(operators={"mine": {"class": "mine:Mine"}}, sweep={"attention": ["original", "mine"]})
-        folders.append([experiment.runs[Run("tiny", name, 1)] for name in ("mine", "original")])
-    forget()
-    (mine, original), (edited, kept) = folders
-    assert original == kept and (mine != edited) == is_changed
 
 
 def test_a_size_with_rotary_positions_is_another_model(start):

@@ -27,16 +27,13 @@ from command_lines import command_lines
 from corpus.hub_site import served_hub
 from glue.test_own_files import rows_of
 from model.test_export import write_checkpoint
-from pretrain.corpora import brief, options, write_corpus
 from symbert import cli
 from symbert.corpus.blocklist import Blocklist, write_blocklist
 from symbert.corpus.document import open_data, read_cells
-from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import open_array
 from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import PROJECT, read_config
-from symbert.files import sha256_of
 from symbert.glue.train import load_classifier
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, VOCABULARY
 from workflow.checkout import Checkout
@@ -106,19 +103,6 @@ def cli_reads(words: list[object]) -> None:
     code = cli.main([str(word) for word in words])
     assert code in (64, 65), code
     raise SymbertError
-
-
-@pytest.mark.parametrize("form", ["pickle", "torch", "numpy"])
-def test_no_shard_is_unpickled_though_the_manifest_has_its_checksum(tmp_path, form, capsys):
-    """It was believed that a checksum is proof of an array: what is none ended as an internal error."""
-    manifest = write_corpus(tmp_path / "shards")
-    said = json.loads(manifest.read_text())
-    shard = write_pickle(tmp_path / "shards" / said["shards"][0]["file"], form)
-    said["shards"][0]["sha256"] = sha256_of(shard)
-    said["hash"] = hash_of_corpus({key: value for key, value in said.items() if key != "hash"})
-    manifest.write_text(json.dumps(said))
-    assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 65
-    assert shard.name in capsys.readouterr().err and not (tmp_path / "shards/ran").exists()
 
 
 @pytest.mark.parametrize("form", ["pickle", "torch"])

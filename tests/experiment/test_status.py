@@ -49,15 +49,6 @@ def test_a_run_is_running_while_the_process_of_its_lease_is(experiment):
     assert state_of(experiment, ORIGINAL).endswith("stopped")
 
 
-def test_a_process_of_another_machine_is_at_work_while_it_writes(experiment):
-    ended(experiment, ORIGINAL, state="running", step=5)
-    file = lease(experiment, ORIGINAL, "elsewhere", 1)
-    assert state_of(experiment, ORIGINAL).endswith("running by process 1 on elsewhere")
-    for path in (file, file.parent / "state/status.json", file.parent / "state"):
-        os.utime(path, (1, 1))
-    assert state_of(experiment, ORIGINAL).endswith("stopped")
-
-
 def test_the_scores_of_each_checkpoint_exist_or_do_not(experiment):
     files = {(score.run, score.step, score.scoring.name): file for file, score in experiment.scores.items()}
     glue, noisy = (scoring.name for scoring in experiment.scorings)
