@@ -28,7 +28,6 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",
     "bundle": "symbert.report.bundle:bundle",
-    "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",
     "locate-sample": "symbert.corpus.shards:locate_sample",
     "check-operator": "symbert.model.check:check_operator",
     "probe": "symbert.model.probes:probe",
@@ -72,7 +71,6 @@ OPTIONS: dict[str, str] = {
     "bundle output": "archive to write (.zip)",
     "results": "experiments and imports by name or folder, or csv files of others' scores",
     # Corpus.
-    "directory": "folder of the mirror; made where it does not exist",
     "split": "train or validation",
     "row": "number of the row, from 0",
     # Models and operators.

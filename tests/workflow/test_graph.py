@@ -150,3 +150,17 @@ def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_s
     job = rf"{model}    priority: 3\n(?:    threads: (\d+)\n)?    resources: .*gpu=(\d)"
     asked = set(re.findall(job, mine.output))
     assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
+
+
+def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_path):
+    """So that only two rules need a network (docs/cluster.md)."""
+    copy = check_out(root, tmp_path / "copy")
+    words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}")
+    before = copy.snakemake(*words)
+    for name in re.findall(r"^    output: (results/published/\S+)$", before.output, re.M):
+        file = copy.directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    after = copy.snakemake(*words)
+    assert before.jobs["download_file"] == 21 and before.jobs["download_part"] == 2
+    assert after.jobs == {rule: count for rule, count in before.jobs.items() if not rule.startswith("download")}
