@@ -157,7 +157,7 @@ def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_pa
     copy = check_out(root, tmp_path / "copy")
     words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}")
     before = copy.snakemake(*words)
-    for name in re.findall(r"^    output: (results/published/\S+)$", before.output, re.M):
+    for name in re.findall(r"^ +output: (results/published/\S+)$", before.output, re.M):
         file = copy.directory / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
