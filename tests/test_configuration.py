@@ -72,7 +72,6 @@ def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
     assert experiment_name({**config, "experiment": "mine"}) == "mine"
     mixed = merge(config, {"glue": {"source": "mirror"}})
     assert experiment_name(mixed) == "demo-embedded-mirror"
-    assert experiment_name(merge(config, {"scale": "here/two-nodes.yaml"})) == "two-nodes-embedded"
 
 
 def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):

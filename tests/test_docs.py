@@ -110,14 +110,13 @@ def test_every_documented_command_of_symbert_exists_with_its_options():
 def users_folder(tmp_path_factory) -> Path:
     """A folder with all that documented commands name as the user's."""
     folder = tmp_path_factory.mktemp("documented")
-    for name in ("DIR", "mirror", "data", "my-scales", "crawl/2023"):
+    for name in ("DIR", "mirror", "data", "crawl/2023"):
         (folder / name).mkdir(parents=True)
     for name in ("crawl/2023/a.jsonl.zst", "crawl/2023/b.parquet", "crawl/c.jsonl"):
         (folder / name).touch()
     for number, name in enumerate(("train.csv", "dev.csv", "data/train.csv", "data/dev.csv")):
         (folder / name).write_text(f"text,label\n{number},no\n{number + 4},yes\n")
     (folder / "my_module.py").write_text(OPERATOR)
-    (folder / "my-scales/two-nodes.yaml").write_text("{}")
     (folder / "mine.yaml").write_text("{}")
     (folder / "src").symlink_to(ROOT / "src")
     for name in ("train.de", "train.en", "dev.de", "dev.en"):

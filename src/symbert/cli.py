@@ -57,7 +57,7 @@ COMMANDS = TYPED | JOBS
 # Of each option of a command that people type: `--help` shows it. A name means the same in every command, unless that
 # command is named.
 OPTIONS: dict[str, str] = {
-    "scale": "name of a scale, or a file of one's own; stands for --config scale=…",
+    "scale": "name of a scale; stands for --config scale=…",
     "configfile": "files of settings above config.yaml, as Snakemake takes them",
     "config": "settings above all files, as key=value",
     "output": "file to write",

@@ -525,7 +525,7 @@ def source_of(config: Config, stage: str) -> str:
 def experiment_name(config: Config) -> str:
     """Name of the experiment's folder under results/."""
     sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
-    return config["experiment"] or "-".join([Path(config["scale"]).stem, *sources])
+    return config["experiment"] or "-".join([config["scale"], *sources])
 
 
 def annotations_of(config: Config) -> str:
@@ -777,7 +777,7 @@ def _contradictions(config: Config) -> Iterator[str]:
     sweep, pretrain, curve = config["sweep"], config["pretrain"], config["sweep"]["curve"]
     if config["experiment"] in TAKEN:
         yield f"'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
-    for stage in ("corpus", "glue") if Path(config["scale"]).stem in FOR_REAL_TEXT else ():
+    for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
             key = f"{stage}.source" if config[stage]["source"] else "source"
             stands_in = f"'{key}' is {source}, which is a stand-in; set it to hub or mirror"

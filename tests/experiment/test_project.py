@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from symbert.configuration import experiment_name
-from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_chosen, read_config
 
@@ -19,30 +18,6 @@ def test_options_stand_above_files_above_the_scale_above_the_configuration(root,
     assert config["pretrain"]["warmup_steps"] == 100, "of the demo"
     assert config["glue"]["warmup_ratio"] == 0.1, "of config.yaml"
     assert (config["sweep"]["attention"], config["experiment"]) == (["shared"], "mine")
-
-
-def test_a_scale_is_a_file_of_ones_own_and_its_results_have_its_name(root, tmp_path, monkeypatch):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/two-nodes.yaml").write_text(
-        "pretrain: {steps: 1200, warmup_steps: 60, processes: 2, nodes: 2}\nsweep: {sizes: [small]}\n"
-    )
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for path in (str(tmp_path / "mine/two-nodes.yaml"), "~/mine/two-nodes.yaml"):
-        config = read_chosen(root, path, None, ["pretrain={save_every: 600}", "sweep={curve: {sizes: []}}"])
-        assert (config["pretrain"]["steps"], config["pretrain"]["batch_size"]) == (1200, 256), (
-            "of the file, of config.yaml"
-        )
-        assert experiment_name({**config, "experiment": None}) == config["experiment"] == "two-nodes-embedded"
-
-
-@pytest.mark.parametrize(
-    ("name", "error"), [("absent.yaml", MissingInputError), ("demo.yaml", ConfigError), ("a b.yaml", ConfigError)]
-)
-def test_a_scale_that_would_mix_with_another_or_is_not_there_is_refused(root, tmp_path, name, error):
-    for own in ("demo.yaml", "a b.yaml"):
-        (tmp_path / own).write_text("{}\n")
-    with pytest.raises(error, match=name):
-        read_chosen(root, str(tmp_path / name), None, None)
 
 
 @pytest.mark.parametrize(

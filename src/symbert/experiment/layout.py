@@ -136,7 +136,7 @@ class Experiment:
     def summary(self) -> str:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
-        return f"{self.name}: scale {Path(self.config['scale']).stem}, {sources}, recipe {self.config['recipe']}"
+        return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
 
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
