@@ -33,7 +33,7 @@ from symbert.glue.tasks import (
     tasks_of_sweep,
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.sizes import SIZES
+from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
 from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder
 
@@ -798,6 +798,9 @@ def _contradictions(config: Config) -> Iterator[str]:
     ):
         for value in (value for value in values if value not in sweep[whole]):
             yield f"'sweep.{key}' has {value!r}, which is not in 'sweep.{whole}'; add it there"
+    for size in sweep["sizes"]:
+        if sweep["anatomy"] and isinstance(SIZES[size], RotaryShape):
+            yield f"'sweep.anatomy' is true, which knows no rotary positions, as {size} has; leave one of them out"
     if pretrain["processes"] % pretrain["nodes"]:
         yield (
             f"'pretrain.processes' is {pretrain['processes']}, which 'pretrain.nodes' ({pretrain['nodes']}) does not "
