@@ -417,7 +417,7 @@ class OwnGrid(Swept, kw_only=True):
 
 
 class Sweep(Swept, kw_only=True):
-    """What is trained and compared."""
+    """The runs that are trained and compared."""
 
     hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]

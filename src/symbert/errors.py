@@ -1,4 +1,4 @@
-"""What can go wrong, by exit code: 64 usage and configuration, 65 data, 75 preempted, 70 a bug; 0 is none of these.
+"""Failures by exit code: 64 usage and configuration, 65 data, 75 preempted, 70 a bug; 0 is none of these.
 
 A message is one line: file or key, fact, remedy.
 """

@@ -28,10 +28,10 @@ TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that
 
 @contextmanager
 def publish(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; what is written there replaces `path` when the block succeeds.
+    """Yield a temporary path beside `path`; the file there replaces `path` when the block succeeds.
 
     The data and then the directory entry are synchronised to disk, so a crash leaves the old file or the new one, never
-    a part. When the block fails, nothing is left behind; what a killed process left, the next one removes.
+    a part. A block that fails leaves nothing behind; the next writer removes the temporary file of a killed process.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -162,15 +162,15 @@ def _parsed(content: bytes, shape: Shape, place: str, remedy: str) -> Any:
 
 
 def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
-    """What a JSON value lacks and which of its parts are of another kind: "has no 'step'", "has the step '1800'".
+    """The keys that a JSON value lacks, and its values of a wrong kind: "has no 'step'", "has the step '1800'".
 
     A shape is a type, or several in a tuple; {"step": shape} stands for an object with at least this key, {str: shape}
-    for one with any keys, [shape] for a list, None for anything.
+    for an object with any keys, [shape] for a list, None for anything.
     """
     kinds = (type(shape),) if isinstance(shape, dict | list) else shape if isinstance(shape, tuple) else (shape,)
     if shape is not None and type(value) not in kinds:
-        found = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…"
-        yield f"has the {name} {found}" if name else f"is {found}, expected {KINDS[kinds[0]]}"
+        shown = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…"
+        yield f"has the {name} {shown}" if name else f"is {shown}, expected {KINDS[kinds[0]]}"
     elif isinstance(shape, list):
         for number, item in enumerate(value):
             yield from flaws(item, shape[0], f"{name}[{number}]")
@@ -178,8 +178,8 @@ def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
         inner = f"{name}." if name else ""
         for key, expected in shape.items():
             if key is str:
-                for other, item in value.items():
-                    yield from flaws(item, expected, inner + other)
+                for item_key, item in value.items():
+                    yield from flaws(item, expected, inner + item_key)
             elif key not in value:
                 yield f"has no '{inner}{key}'"
             else:
@@ -214,9 +214,9 @@ def sha256_of(path: Path, absent: str = "") -> str:
 
 def verify_sha256(path: Path, expected: str, remedy: str) -> None:
     """MissingInputError or IntegrityError, which name the file and the remedy, unless its SHA-256 is the expected."""
-    found = sha256_of(path, absent=remedy)
-    if found != expected:
-        raise IntegrityError(f"{path}: sha256 expected {expected}, found {found}; {remedy}")
+    digest = sha256_of(path, absent=remedy)
+    if digest != expected:
+        raise IntegrityError(f"{path}: sha256 expected {expected}, found {digest}; {remedy}")
 
 
 @contextmanager
@@ -263,16 +263,16 @@ def known_sha256(path: str | Path) -> str:
     """The SHA-256 of a file, or of all files of a folder; a large one is read once for each size and change time."""
     file = Path(path)
     below = (Path(folder, name) for folder, _, names in os.walk(file, followlinks=True) for name in names)
-    files = sorted(each for each in below if each.is_file()) if file.is_dir() else [file]
+    files = sorted(filter(Path.is_file, below)) if file.is_dir() else [file]
     with reading(file):
-        states = [[str(each), each.stat().st_size, each.stat().st_mtime_ns] for each in files]
+        states = [[str(part), part.stat().st_size, part.stat().st_mtime_ns] for part in files]
     size, known = sum(state[1] for state in states), read_json_or_empty(KNOWN)
     entry = known.get(str(file.resolve()), {})
     if entry.get("states") == states:
         return entry["sha256"]
     if size > LARGE:
         print(f"symbert: reads {file} once for its SHA-256 ({size / MEGABYTE:,.0f} MB)", file=sys.stderr)
-    digests = [sha256_of(each) for each in files]
+    digests = list(map(sha256_of, files))
     digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
     if size > LARGE:
         with suppress(OSError):  # a folder that cannot be written to

@@ -55,7 +55,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of a kind of model beforehand."""
+    """The facts about a kind of model that are known before any is built."""
 
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
     task: str  # module:class of what it learns
@@ -150,11 +150,11 @@ HOSTS: dict[str, Host] = {
         tokens=lambda rows: rows.tokens + rows.target_tokens,
     ),
 }
-ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host
+ENCODER, *OTHERS = HOSTS  # the paper's host, which alone is fine-tuned; its records omit the host
 
 
 def host_named_in(architectures: list[str] | None) -> str | None:
-    """The host beside the encoder whose model a config.json names as its class; None where it names none of them."""
+    """The host whose model a config.json names as its class; None for an encoder."""
     return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
 
 

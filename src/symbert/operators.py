@@ -67,19 +67,20 @@ class Operator:
 
         A class of this project under a name of the user's own is a control, in the colour of its class.
         """
-        told = Description()
+        description = Description()
         for statement in self._class.body:
             if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "description":
                 try:
-                    told = Description(**{word.arg: ast.literal_eval(word.value) for word in statement.value.keywords})
+                    values = {word.arg: ast.literal_eval(word.value) for word in statement.value.keywords}
+                    description = Description(**values)
                 except (AttributeError, TypeError, ValueError) as error:
                     raise ConfigError(
                         f"{self.path}: 'description', line {statement.lineno}: {error}; write Description(key=value, "
                         "…) with literals"
                     ) from None
         if self.path.startswith(f"{BUILT_IN}:") and not self.is_built_in:
-            return replace(told, control_of=name_of(self.path.split(":")[1]), marker="", line="")
-        return told
+            return replace(description, control_of=name_of(self.path.split(":")[1]), marker="", line="")
+        return description
 
     @property
     def counted_as(self) -> Description:
@@ -119,7 +120,7 @@ def name_of(class_name: str) -> str:
 
 
 OPERATORS: dict[str, Operator] = {
-    name_of(each): Operator(name_of(each), f"{BUILT_IN}:{each}") for each in classes_of(BUILT_IN, "SelfAttention")
+    name_of(word): Operator(name_of(word), f"{BUILT_IN}:{word}") for word in classes_of(BUILT_IN, "SelfAttention")
 }
 
 
@@ -160,7 +161,7 @@ def operator_named(name: str) -> Operator:
 def operator_of(config: Mapping[str, Any]) -> Operator:
     """The operator that a model's config.json names, and defines where it is the user's own.
 
-    ConfigError for one whose class lies among the files of the checkpoint: that would run code of whoever made it.
+    ConfigError for a class among the files of the checkpoint: that would run code of the checkpoint's author.
     """
     name, definition, folder = config["attention"], config.get("operator"), config.get("_name_or_path")
     if definition is None:

@@ -22,7 +22,7 @@ NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "ope
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 WHOLE = "*"  # in the place of a name: all that a module defines
 IMPORTING = ("import_module", "__import__")
-READING = (  # functions that read a file, or run what is in one
+READING = (  # functions that read a file, or run its content
     *("open", "read_text", "read_bytes", "load", "safe_load", "load_file", "fromfile", "loadtxt", "memmap", "read_csv"),
     *("from_pretrained", "hf_hub_download", "load_library", "load_inline", "spec_from_file_location", "run_path"),
 )
@@ -66,7 +66,7 @@ def classes_of(module: str, base: str) -> list[str]:
     """The classes of a module that inherit from its class `base`, in their order."""
     heirs = [base]
     for statement in _statements(module):
-        if isinstance(statement, ast.ClassDef) and any(ast.unparse(each) in heirs for each in statement.bases):
+        if isinstance(statement, ast.ClassDef) and any(ast.unparse(parent) in heirs for parent in statement.bases):
             heirs.append(statement.name)
     return heirs[1:]
 
@@ -94,8 +94,8 @@ def class_named(module: str, name: str, above: tuple[str, ...] = ()) -> ast.Clas
 
 def sentence_of(module: str, name: str) -> str:
     """The first sentence of a function's docstring."""
-    functions = (each for each in _statements(module) if isinstance(each, ast.FunctionDef))
-    words = " ".join(ast.get_docstring(next(each for each in functions if each.name == name)).split())
+    (function,) = (node for node in _statements(module) if isinstance(node, ast.FunctionDef) and node.name == name)
+    words = " ".join(ast.get_docstring(function).split())
     return re.split(r"(?<=[^.]\.) ", words, maxsplit=1)[0]
 
 
@@ -110,7 +110,7 @@ def _reached(module: str, name: str) -> dict[Place, list[ast.stmt]]:
         if place in reached:
             continue
         if name == WHOLE and not is_own:
-            waiting += [(module, each) for each in _definitions(module)]
+            waiting += [(module, defined) for defined in _definitions(module)]
             continue
         reached[place] = _statements(module) if is_own else _definitions(module).get(name, [])
         for statement in reached[place]:

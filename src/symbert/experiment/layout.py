@@ -331,7 +331,7 @@ class Experiment:
             yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol_of_pairs(self.config))
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
-        """Of tasks that are prepared and fine-tuned together: a suite's, or one of the user's own."""
+        """The scorings of tasks that are prepared and fine-tuned together: of a suite, or of a task of the user's own."""
         settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
@@ -370,7 +370,7 @@ class Experiment:
 
     def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
         """A folder below results/tasks; its key holds where the rows come from, whatever tasks are chosen: the folder
-        with published or GLUE's original files; of one's own tasks their content counts."""
+        with published or GLUE's original files; of the user's own tasks the content counts."""
         suite, source = SUITES.get(name.removesuffix("-robustness")), SOURCES[source_of(self.config, "glue")]
         if suite and source.is_published:
             repository = PublishedFile("dataset", suite.repository, "")
@@ -432,7 +432,7 @@ class Experiment:
         curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(run.size) else []
         return sorted({*final, *curve})
 
-    # What is measured beside.
+    # Measurements.
 
     def _speeds(self) -> list[str]:
         """Where the speeds of the operators of each size are measured side by side."""
@@ -462,7 +462,7 @@ class Experiment:
         return [file]
 
     def _probes(self) -> list[str]:
-        """Where is measured what operators can express."""
+        """Where the relations that operators can express are measured."""
         operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
         if self.grids or not operators:
             return []
