@@ -331,7 +331,7 @@ class Experiment:
             yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol_of_pairs(self.config))
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
-        """The scorings of tasks that are prepared and fine-tuned together: of a suite, or of a task of the user's own."""
+        """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
         settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
