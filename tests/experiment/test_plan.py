@@ -75,6 +75,11 @@ def test_only_the_hub_is_downloaded_from_and_only_what_is_not_there(paper, exper
     assert download(paper, "corpus") == 0 < download(paper, "glue")
 
 
+def test_of_experiments_that_score_nothing_no_task_is_planned(changed):
+    experiment = changed({"sweep": {"finetuned_pretrain_seeds": []}})
+    assert not [output for output in outputs_of(experiment) if output.stage == "glue"]
+
+
 def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(single_gpu):
     """At 6e13 FLOP/s, 36 % of an RTX 4090's 165e12: about 14 hours; at half that rate still a day."""
     stages = ("corpus", "pretrain", "glue")

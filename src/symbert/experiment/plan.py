@@ -150,11 +150,11 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
 def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float, run: Run | None = None) -> float:
     """The time of so many operations in so many optimizer steps: of a pre-training at the rate of the newest finished
     run of its host, size, operator and recipe, and else at the configured rates."""
-    rates, device = experiment.config["rates"], "gpu" if shape.needs_gpu else "core"
-    pattern = f"runs/{run.host}/{run.size}-{run.attention}-????????/seed-*/timing.json" if run else "none"
-    timings = (read_json_or_empty(file) for file in Path(RESULTS).glob(pattern))
-    recipe = experiment.config["recipe"]
-    measured = [timing for timing in timings if timing.get("flops_per_second") and timing["recipe"] == recipe]
+    rates, device, measured = experiment.config["rates"], "gpu" if shape.needs_gpu else "core", []
+    if run:
+        files = Path(RESULTS).glob(f"runs/{run.host}/{run.size}-{run.attention}-????????/seed-*/timing.json")
+        timings = (timing for timing in map(read_json_or_empty, files) if timing.get("flops_per_second"))
+        measured = [timing for timing in timings if timing["recipe"] == experiment.config["recipe"]]
     if measured:
         newest = max(measured, key=lambda timing: timing["until"])
         devices = newest["processes"] * (newest["threads"] if newest["device"] == "cpu" else 1)
@@ -164,7 +164,7 @@ def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float,
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
     """Rows of tasks, and the scores of every checkpoint."""
-    for scoring in experiment.scorings:
+    for scoring in dict.fromkeys(score.scoring for score in experiment.scores.values()):
         suite, counted = SUITES[scoring.suite], scoring.kind != "robustness"
         rows = {name: sum(task.official_rows.values()) for name, task in suite.tasks.items()} or {scoring.suite: 1}
         for task in scoring.tasks:
