@@ -87,7 +87,7 @@ def test_every_documented_command_of_symbert_exists_with_its_options():
     for command in of("symbert"):
         words = list(command.words[1:])
         while words and words[0].startswith("-"):
-            assert words[0] in {*GLOBAL, "--help", "--version", "--help-jobs"}, command
+            assert words[0] in {*GLOBAL, "--help", "--version"}, command
             del words[: 2 if words[0] in GLOBAL else 1]
         if not words or words[0].startswith("<"):
             continue  # of commands in general
