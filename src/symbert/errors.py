@@ -77,6 +77,6 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno in errno.errorcode:
-        place = "" if error.filename is None else f"{error.filename}: "
-        return DataError.exit_code, f"{place}{os.strerror(error.errno)}"
+        line = str(error) if error.filename is None else f"{error.filename}: {os.strerror(error.errno)}"
+        return DataError.exit_code, line
     return SymbertError.exit_code, f"internal error: {type(error).__name__}: {error}"
