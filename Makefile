@@ -5,7 +5,7 @@ CORES ?= all
 TORCH_INDEX ?=
 REPOSITORY ?=
 BIN := .venv/bin
-PROCESSES := -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check download-faults chaos docs pictures first-hour clean-env
 

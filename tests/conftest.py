@@ -44,21 +44,21 @@ LONGEST = ("test_scale.py", "shared in workflow", "test_one_place.py", "workflow
 ALONE = ("corpus", "graph", "mirror", "places", "versions")  # in tests/workflow; the others share one run of the chain
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one process, those of the workflow that share a run of the chain, too; what takes longest
-    begins, so that no process is left alone with it at the end."""
+def scope_of(nodeid: str) -> str:
+    """What one process runs: the tests of a file, or of files that share something costly."""
+    file = Path(nodeid.partition("::")[0])
+    shares = file.parent.name == "workflow" and file.stem.removeprefix("test_") not in ALONE
+    return "shared in workflow" if shares else str(file)
 
-    def group_of(item: pytest.Item) -> str:
-        shares = item.path.parent.name == "workflow" and item.path.stem.removeprefix("test_") not in ALONE
-        return "shared in workflow" if shares else str(item.path)
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no process is left alone with it at the end."""
 
     def rank(item: pytest.Item) -> int:
-        own = (group_of(item), item.path.name, item.path.parent.name)
+        own = (scope_of(item.nodeid), item.path.name, item.path.parent.name)
         return next((number for number, name in enumerate(LONGEST) if name in own), len(LONGEST))
 
     items.sort(key=rank)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 def pytest_collection_finish() -> None:
@@ -70,6 +70,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Each scope to one process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByScope(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return scope_of(nodeid)
+
+    return ByScope(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
