@@ -1,6 +1,5 @@
 """The demo is data: its list, its size, its licences, and the tool that wrote it."""
 
-import gzip
 import json
 import os
 import subprocess
@@ -10,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from symbert.configuration import NUMBERS, NUMBERS_TEXT, PARALLEL_FILES
 from symbert.corpus.lines import read_lines
 from symbert.files import sha256_of
-from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, DEMO_PIECES, VOCABULARY, part_file
+from symbert.sources import DEMO, DEMO_PARTS, part_file
 from tools.demo_documentation import PACKAGES
 
 LARGEST = 4_000_000  # bytes
@@ -29,12 +27,6 @@ def test_the_list_has_the_sha256_of_every_file():
     assert listed == {name: sha256_of(path) for name, path in files_below(DEMO).items()}
 
 
-def test_the_demo_has_as_many_parts_and_word_pieces_as_it_is_said_to_have():
-    assert len((DEMO / VOCABULARY.location).read_text().splitlines()) == DEMO_PIECES
-    parts = {f"en_meta_part_{number}.jsonl.zst" for number in range(1, DEMO_PARTS + 1)}
-    assert {path.name for path in (DEMO / CORPUS_CHECKSUMS.location).parent.glob("*.zst")} == parts
-
-
 def test_each_package_whose_documentation_is_read_comes_with_its_licence():
     licences = (DEMO / "LICENSES.txt").read_text(encoding="utf-8")
     for package in PACKAGES:
@@ -47,17 +39,6 @@ def test_each_package_whose_documentation_is_read_comes_with_its_licence():
     }
     others = [url for url in urls if not url.startswith(addresses)]
     assert len(others) == 44 and all(url.split("/")[2].endswith(".example") for url in others), "moved to blocked hosts"
-
-
-def test_the_parallel_text_has_each_pair_once():
-    sides = {key: gzip.decompress((NUMBERS / NUMBERS_TEXT[key]).read_bytes()).decode() for key in PARALLEL_FILES}
-    lines = {key: text.splitlines() for key, text in sides.items()}
-    pairs = [
-        pair
-        for split in ("", "validation_")
-        for pair in zip(lines[f"{split}source"], lines[f"{split}target"], strict=True)
-    ]
-    assert len(pairs) == len(set(pairs)) == 4200
 
 
 @pytest.mark.campaign

@@ -3,7 +3,7 @@
 import pytest
 
 from symbert.experiment.layout import Experiment
-from symbert.hosts import ENCODER, HOSTS, OTHERS, host_named_in
+from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.paths import Run
 
 
@@ -26,26 +26,6 @@ def test_without_the_encoder_nothing_is_fine_tuned(changed):
     assert not any(experiment.steps(run) for run in experiment.runs)
 
 
-def test_runs_of_the_encoder_name_no_host_in_records():
-    """There `host` is the machine."""
-    facts = {"size": "tiny", "attention": "original", "pretrain_seed": 1}
-    assert Run("tiny", "original", 1).facts == facts
-    assert Run("tiny", "original", 1, "decoder").facts == {**facts, "model_host": "decoder"}
-
-
-def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
-    own = {"decoder": {"steps": 300, "schedule_steps": 900}}
-    experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
-    decoder = next(run for run in experiment.runs if run.host == "decoder")
-    assert (experiment.training(decoder).steps, experiment.training(experiment.encoders[0]).steps) == (
-        300,
-        experiment.final,
-    )
-    assert experiment.extracted_steps(decoder) == [300]
-    assert experiment.report_settings["host_steps"]["decoder"] == 300
-    assert experiment.report_settings["overrides"]["hosts.decoder.steps"] == 300
-
-
 def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed):
     chosen = {"hosts": list(HOSTS), "suites": ["glue", "blimp"], "finetuned_pretrain_seeds": [1]}
     experiment = changed({"sweep": chosen, "hosts": {"decoder": {"steps": 700}}})
@@ -54,9 +34,3 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
     assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
     assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
-
-
-@pytest.mark.parametrize("host", OTHERS)
-def test_a_checkpoint_names_its_host_by_the_class_of_its_model(host):
-    """Two hosts had one class, so a translation was told to be the other."""
-    assert host_named_in([HOSTS[host].model.split(":")[1]]) == host

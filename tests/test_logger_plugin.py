@@ -1,10 +1,7 @@
 """What a user sees of Snakemake's jobs: the lines of single events, and real runs with and without a terminal."""
 
 import logging
-import os
-import pty
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -80,25 +77,19 @@ def test_who_asks_for_more_or_less_has_snakemakes_own_output(option, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_progress_is_the_last_line_of_each_log_and_the_time_left_is_by_rule(run, tmp_path):
-    """The first part took 100 s, so that the second one will; the training says itself that it takes 300 s more."""
+def test_of_a_running_job_the_last_line_of_progress_is_shown(run, tmp_path):
+    """Of `symbert.console`; a job whose log is older than its start waits."""
     with open(tmp_path / "progress", "w") as sys.stderr:
-        progress = Progress("pretrain tiny-pairwise seed 1", 400, "steps", interval=0)
-        progress.begun = time.monotonic() - 100
-        progress.update(100, "loss 4.1")
+        Progress("pretrain tiny-pairwise seed 1", 400, "steps", interval=0).update(100, "loss 4.1")
     sys.stderr = sys.__stderr__
     run.start(1, "prepare_part", "", part="en_1")
     run.start(2, "pretrain", (tmp_path / "progress").read_text(), size="tiny")
     run.start(3, "prepare_part", part="en_2")
-    started = time.time() - 100
-    run.handler.start = started
-    run.handler.running = {number: (*job[:3], started) for number, job in run.handler.running.items()}
+    run.handler.running = {number: (*job[:2], time.time() - 100) for number, job in run.handler.running.items()}
     run.tell(LogEvent.JOB_FINISHED, job_id=1)
-    summary, *places = run.handler.look()
-    assert summary.startswith("1 of 3 jobs in 0:01:40, 1 run, 1 wait, about ")
-    # 600 s of work in all, of which 300 s are done, 3 at once: as much time again
-    assert re.search(r"about 0:01:(39|40|41) left$", summary), summary
-    assert places == ["pretrain tiny: 100/400 steps, 1.0/s, 5 min left, loss 4.1"]
+    summary, place = run.handler.look()
+    assert summary.startswith("1 of 3 jobs in 0:00:0") and summary.endswith(", 1 run")
+    assert re.fullmatch(r"pretrain tiny: 100/400 steps, .*/s, .* left, loss 4\.1", place)
 
 
 def test_a_failed_job_is_the_line_that_matters(run):
@@ -108,11 +99,9 @@ def test_a_failed_job_is_the_line_that_matters(run):
         "  symbert prepare-part: en_1: truncated; fetch it again",
         f"  log: {log}",
     ]
-    status, silent = run.start(2, text="Segmentation fault\n"), run.start(3)
-    assert run.fail(2, status, "SLURM status is: 'TIMEOUT'")[1] == "  SLURM status is: 'TIMEOUT'"
-    assert run.fail(3, silent)[1] == "  no message"
-    killed = run.start(4, text="warning: attention 'a' mixes tokens\nKilled\n")
-    assert run.fail(4, killed)[1] == "  Killed"
+    assert run.fail(2, run.start(2, text="?\n"), "SLURM status is: 'TIMEOUT'")[1] == "  SLURM status is: 'TIMEOUT'"
+    assert run.fail(3, run.start(3))[1] == "  no message"
+    assert run.fail(4, run.start(4, text="warning: a\nKilled\n"))[1] == "  Killed"
 
 
 def test_of_a_failed_group_the_jobs_that_said_why_are_named(run):
@@ -169,27 +158,3 @@ def test_without_a_terminal_a_run_has_plain_lines_and_snakemakes_log_the_rest(tm
     assert outcome.code == 1 and lines[first : first + 3] == FAILED and "\x1b" not in outcome.output
     assert "6 jobs: " in outcome.output and "rule work:" not in outcome.output and "rule work:" in outcome.log
     assert planned.code == 0 and "rule work:" not in planned.output and "dry-run" in planned.output
-
-
-@pytest.mark.campaign
-def test_in_a_terminal_there_is_one_bar_with_what_runs_and_the_failure_in_red(tmp_path):
-    (tmp_path / "Snakefile").write_text(CHAIN)
-    ours, its = pty.openpty()
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--logger", "symbert"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=its, stderr=its, env=environment)
-    os.close(its)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(ours, 1 << 16)
-        except OSError:  # the end of a terminal
-            break
-    os.close(ours)
-    text = shown.decode()
-    assert process.wait() == 1
-    assert re.search(r"\[\.{20}\] 0 of 6 jobs in 0:00:0\d, 2 run", text)
-    assert re.search(r"\[#{6}\.{14}\] 2 of 6 jobs in 0:00:0\d, 2 run, about 0:00:\d\d left", text)
-    assert re.search(r"\n  work \d: 1,234/5,678 documents, 99.5/s, 7 s left", text)
-    assert f"\x1b[31m{FAILED[0]}" in text
-    assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l"), "the cursor is back"

@@ -4,7 +4,7 @@ import pytest
 
 from symbert import operators, syntax
 from symbert.errors import ConfigError
-from symbert.operators import OPERATORS, Operator, define, evaluate, name_of, operator_of
+from symbert.operators import OPERATORS, Operator, define, evaluate, operator_of
 
 MODULE = '''
 from symbert.model.attention import OriginalAttention
@@ -66,11 +66,6 @@ def test_what_is_no_formula_of_the_letters_is_refused(formula):
         evaluate(formula, {"h": 64, "n": 2})
 
 
-def test_a_class_gives_its_operator_a_name():
-    names = {"LowRank": "low-rank", "LowRankAttention": "low-rank", "Gated": "gated", "RoPE2D": "ro-pe-2-d"}
-    assert {name: name_of(name) for name in names} == names
-
-
 def test_an_operator_of_the_users_own_says_of_itself_what_the_built_in_ones_say(own):
     operator = own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8})
     assert operator.formula == "(Q(x) R) (K(y) R)ᵀ"
@@ -83,15 +78,6 @@ def test_a_package_may_offer_the_class_of_one_of_its_modules_and_other_arguments
     assert own("low-rank", {"class": "outside_package:LowRank"}).formula == "(Q(x) R) (K(y) R)ᵀ"
     path = "outside_package.operators:LowRank"
     assert len({Operator("low-rank", path, arguments).code for arguments in ({}, {"rank": 8}, {"rank": 9})}) == 3
-
-
-@pytest.mark.parametrize("argument", ["h", "formula"])
-def test_an_argument_of_the_users_own_may_have_any_name(own, argument):
-    """One named h, n or formula was an internal error; h and n stay the hidden size and the heads."""
-    operator = own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8, argument: "x"})
-    assert operator.count(64, 2) == 3 * (64 * 64 + 64) + 8 * 64
-    with pytest.raises(ConfigError, match="formula of parameters"):
-        Operator("low-rank", "outside_package.operators:LowRank", {"rank": "eight"}).count(64, 2)
 
 
 FLAT = """
@@ -185,14 +171,6 @@ def test_a_module_of_the_users_own_counts_whole_so_two_operators_in_one_file_are
     assert code_of_flat({"nearby.py": TIMES.replace("pass", "return 1")}, **words) != before
     assert code_of_flat({"nearby.py": TIMES}, **words, below="class Second(Flat):\n    scale = 1") != before
     assert Operator("flat", "flat:Flat").code != Operator("second", "flat:Second").code
-
-
-def test_modules_that_import_each_other_have_a_code(code_of_flat):
-    files = {"nearby.py": "import far\n\n\ndef f(x):\n    return far.g(x)\n"}
-    far = "from nearby import *\nimport nearby\n\n\ndef g(x):\n    return 2 * x\n"
-    words = {"imports": "from nearby import *", "used": "f(hidden)"}
-    codes = {code_of_flat({**files, "far.py": text}, **words) for text in (far, far.replace("2 * x", "3 * x"))}
-    assert len(codes) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,12 @@ import json
 import os
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from symbert import operators, sources
+from symbert import sources
 from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError
 from symbert.experiment.layout import Experiment
@@ -57,6 +56,7 @@ EFFECTS = {
     "source": ("mirror", {"parts", "blimp", *ROWS}),
     "mirror": (".", NOTHING),
     "experiment": ("other", {"report"}),
+    "title": (None, NOTHING),  # of the report's page
     "recipe": ("fast", {*TRAINED, *SCORES}),
     "precision": ("fp32", {*TRAINED, *SCORES}),
     "corpus.source": ("mirror", {"parts", "blimp", *ROWS}),  # the vocabulary comes from there
@@ -250,14 +250,6 @@ def test_more_of_an_axis_keeps_the_folders_that_are_there(start, key):
     assert len(kept) > 20 and kept.items() <= more.settings.items()
 
 
-def test_two_experiments_share_the_runs_that_are_equal_and_no_report(start):
-    one = start(experiment="one", sweep={"attention": ["original", "shared"]})
-    two = start(experiment="two", sweep={"attention": ["pairwise", "original"], "finetune_seeds": [1, 7]})
-    run = Run("tiny", "original", 1)
-    assert one.runs[run] == two.runs[run] and one.folder != two.folder and one.key != two.key
-    assert one.scorings == two.scorings, "other seeds are other files in the same folders"
-
-
 def test_the_spelling_of_a_configuration_changes_no_key(start, root):
     experiment = start()
     whole = experiment.config
@@ -337,24 +329,6 @@ def test_files_count_by_their_content(start, file):
     assert_changed(before, keys_of(start(changes)), kinds)
 
 
-def test_an_optimizer_in_this_folder_is_found_by_snakemake_whose_path_lacks_it(start, folder, monkeypatch):
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", str(folder))])
-    forget()
-    assert start({"pretrain": {"optimizer": "own_optimizer:sgd"}}).runs
-
-
-def test_what_lies_behind_a_linked_folder_counts_too(start):
-    for folder in ("theirs", "elsewhere/MNLI"):
-        Path(folder).mkdir(parents=True)
-    Path("theirs/MNLI").symlink_to(Path("elsewhere/MNLI").absolute())
-    files = {"glue": {"source": "files", "files": "theirs"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}}
-    keys = []
-    for content in "ab":
-        Path("elsewhere/MNLI/train.tsv").write_text(content)
-        keys.append(keys_of(start(files)))
-    assert {kind for kind in keys[0] if keys[0][kind] != keys[1][kind]} == with_all_below({"rows"})
-
-
 def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
     """Snakemake computes again what has other parameters: two experiments would score a checkpoint in turns."""
     requests = []
@@ -388,46 +362,6 @@ def test_a_wrong_column_of_an_own_csv_is_refused_at_the_start(start):
     Path("dev.csv").write_text("text,label\nb,no\n")
     with pytest.raises(DataError, match=r"train\.csv: no column 'text'"):
         own_task(start, train="train.csv", validation="dev.csv")
-
-
-OPERATOR = '''
-from symbert.model.attention import SelfAttention
-
-
-class Mine(SelfAttention):
-    """{docstring}"""
-
-    def queries_and_keys(self, hidden):
-        from nearby import f
-        return f({value}) * hidden, hidden
-'''
-NEARBY = "def f(x):\n    return x\n"
-
-
-@pytest.mark.parametrize(
-    ("docstring", "value", "nearby", "is_changed"),
-    [
-        ("Mine.", "3", NEARBY, True),
-        ("Mine.", "2", NEARBY.replace("x\n", "3 * x\n"), True),
-        ("Another.", "2", "# A comment.\n" + NEARBY, False),
-    ],
-)
-def test_the_code_of_an_operator_is_part_of_the_keys_of_its_runs(start, docstring, value, nearby, is_changed):
-    """By its syntax, with that of what it imports; tests/test_operators.py has the forms of imports."""
-    folders = []
-    for words, near in (
-        ({"docstring": "Mine.", "value": "2"}, NEARBY),
-        ({"docstring": docstring, "value": value}, nearby),
-    ):
-        Path("mine.py").write_text(OPERATOR.format(**words))
-        Path("nearby.py").write_text(near)
-        forget()
-        operators.OPERATORS.pop("mine", None)
-        experiment = start(operators={"mine": {"class": "mine:Mine"}}, sweep={"attention": ["original", "mine"]})
-        folders.append([experiment.runs[Run("tiny", name, 1)] for name in ("mine", "original")])
-    forget()
-    (mine, original), (edited, kept) = folders
-    assert original == kept and (mine != edited) == is_changed
 
 
 def test_a_size_with_rotary_positions_is_another_model(start):

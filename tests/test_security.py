@@ -17,30 +17,23 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 import pytest
 import torch
-from msgspec import structs
 from transformers import AutoModelForMaskedLM
 
 from command_lines import command_lines
 from corpus.hub_site import served_hub
 from glue.test_own_files import rows_of
 from model.test_export import write_checkpoint
-from pretrain.corpora import brief, options, write_corpus
 from symbert import cli
-from symbert.configuration import Configuration, Settings, check
 from symbert.corpus.blocklist import Blocklist, write_blocklist
 from symbert.corpus.document import open_data, read_cells
-from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import open_array
-from symbert.declared import UNIONS
 from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import PROJECT, read_config
-from symbert.files import sha256_of
 from symbert.glue.train import load_classifier
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, VOCABULARY
 from workflow.checkout import Checkout
@@ -110,19 +103,6 @@ def cli_reads(words: list[object]) -> None:
     code = cli.main([str(word) for word in words])
     assert code in (64, 65), code
     raise SymbertError
-
-
-@pytest.mark.parametrize("form", ["pickle", "torch", "numpy"])
-def test_no_shard_is_unpickled_though_the_manifest_has_its_checksum(tmp_path, form, capsys):
-    """It was believed that a checksum is proof of an array: what is none ended as an internal error."""
-    manifest = write_corpus(tmp_path / "shards")
-    said = json.loads(manifest.read_text())
-    shard = write_pickle(tmp_path / "shards" / said["shards"][0]["file"], form)
-    said["shards"][0]["sha256"] = sha256_of(shard)
-    said["hash"] = hash_of_corpus({key: value for key, value in said.items() if key != "hash"})
-    manifest.write_text(json.dumps(said))
-    assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 65
-    assert shard.name in capsys.readouterr().err and not (tmp_path / "shards/ran").exists()
 
 
 @pytest.mark.parametrize("form", ["pickle", "torch"])
@@ -218,71 +198,6 @@ HOSTILE = {
     },
 }
 # Names of something that must be known, or be a word: no others are taken.
-NAMES = {
-    "scale": COMMANDS,
-    "operators": {COMMANDS: {"class": "shared"}},
-    "operators.own": {"class": f"module:Class{COMMANDS}"},
-    "sizes": {COMMANDS: {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 1, "intermediate_size": 8}},
-    "tasks": {COMMANDS: OWN_TASK},
-    **{
-        f"sweep.{key}": [COMMANDS] for key in ("sizes", "attention", "probes", "suites", "tasks", "curve.sizes", "text")
-    },
-    **{f"sweep.grids.own.{key}": [COMMANDS] for key in ("sizes", "attention", "text")},
-    "sweep.contrasts": [["original", COMMANDS]],
-    "sweep.curve.steps": {COMMANDS: [1]},
-}
-
-
-def under(key: str, value: object) -> dict:
-    """A value at a dotted key."""
-    for name in reversed(key.split(".")):
-        value = {name: value}
-    return value
-
-
-def texts_in(values: object, key: str = "") -> set[str]:
-    """The dotted keys of a configuration that hold COMMANDS; those of lists without positions."""
-    if isinstance(values, dict):
-        inner = [texts_in(value, f"{key}.{name}".lstrip(".")) for name, value in values.items()]
-        return set().union(*inner)
-    if isinstance(values, list):
-        return set().union(*(texts_in(value, key) for value in values))
-    return {key} if COMMANDS in str(values) else set()
-
-
-def free_texts(kind: Any, key: str = "") -> set[str]:
-    """The dotted keys of a declared type that take any text: no fixed words, and no pattern."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        has_pattern = any(getattr(mark, "pattern", None) for mark in kind.__metadata__)
-        return set() if has_pattern else free_texts(inner[0], key)
-    if origin in UNIONS:
-        return set().union(*(free_texts(option, key) for option in inner))
-    if origin is list:
-        return free_texts(inner[0], key)
-    if origin is dict:
-        return free_texts(inner[0], key) | free_texts(inner[1], f"{key}.own")
-    if isinstance(kind, type) and issubclass(kind, Settings):
-        fields = structs.fields(kind)
-        return set().union(*(free_texts(field.type, f"{key}.{field.name}".lstrip(".")) for field in fields))
-    return {key} if kind in (str, Any) else set()
-
-
-def test_every_free_text_of_the_configuration_holds_commands_in_the_tests_below():
-    """A new key of any text belongs to HOSTILE, or to NAMES; contrasts of grids are in experiment.json alone."""
-    covered = NAMES.keys() | set().union(*map(texts_in, HOSTILE.values()))
-    uncovered = free_texts(Configuration) - covered
-    assert {key for key in uncovered if not key.startswith("sweep.grids.own.contrasts.")} == set()
-    assert {"mirror", "glue.files", "tasks.own.columns"} <= free_texts(Configuration)
-
-
-@pytest.mark.usefixtures("nothing_of_ones_own")
-def test_a_name_of_anything_is_no_command(root, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for key, value in NAMES.items():
-        with pytest.raises(ConfigError) as refused:
-            check(read_config(root, under(key, value)))
-        assert "touch ran" in str(refused.value) and "\n" not in str(refused.value), key
 
 
 def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path):

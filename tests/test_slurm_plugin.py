@@ -183,13 +183,6 @@ def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path):
     assert cancelled(executor(), command, tmp_path) == (1, "--name run\n")
 
 
-def test_jobs_that_could_not_be_cancelled_are_told_with_the_command(command):
-    made = executor()
-    command("scancel", "echo 'no controller' >&2\nexit 1")
-    made.cancel_jobs([])
-    made.logger.warning.assert_called_with("jobs may go on (no controller); cancel them: scancel --name run")
-
-
 def test_another_version_of_the_plugin_is_left_as_it_is_with_a_line_that_says_so(monkeypatch):
     assert repaired.Executor is repaired.RepairedExecutor
     logger = mock.MagicMock()

@@ -15,12 +15,12 @@ HEAVY = {
 }
 # What commands may import, in groups that share a process each, the lightest first.
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
-MIRROR = LIGHT | {"huggingface_hub"}
+DOWNLOAD = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "matplotlib", "pandas"}
 TRAINING = LIGHT | {"torch"}
 PROBING = TRAINING | {"pandas", "scipy.stats"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
-PROCESSES = ([LIGHT, MIRROR], [REPORT], [TRAINING, PROBING, MODEL])
+PROCESSES = ([LIGHT, DOWNLOAD], [REPORT], [TRAINING, PROBING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.pretrain.compute import adamw; weights = __import__('torch').ones(2, requires_grad=True); "
@@ -35,7 +35,7 @@ ALLOWED = {
     **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
     **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
     "load('bundle')": REPORT,
-    **{f"load({name!r})": MIRROR for name in ("fetch-mirror", "download")},
+    "load('download')": DOWNLOAD,
 }
 
 

@@ -1,11 +1,10 @@
-"""`logger: symbert` of a profile: one bar, the time left, the running jobs; of a failed job the line that matters.
+"""`logger: symbert` of a profile: one bar and the running jobs; of a failed job the line that matters.
 
 With --quiet, --verbose, --printshellcmds, --debug-dag or --dry-run Snakemake shows its own output instead.
 Snakemake imports this before it reads the Snakefile, which decides whose copy of symbert runs: import none of it here.
 """
 
 import re
-from collections import Counter
 from datetime import timedelta
 from logging import INFO, Handler, LogRecord
 from pathlib import Path
@@ -19,7 +18,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 SHOWN, PAUSE, WIDTH = 8, 60, 160  # running jobs; without a terminal seconds between lines, and their characters
-RATE, LEFT = re.compile(r"\d/s\b"), re.compile(r"([\d.]+) (s|min|h) left")  # as symbert.console writes them
+RATE = re.compile(r"\d/s\b")  # as symbert.console writes it
 ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as symbert.cli writes it
 NOISE = re.compile("Select jobs to execute|.*CalledProcessError", re.S)  # the latter: the command of a failed job
 
@@ -33,8 +32,8 @@ class LogHandler(LogHandlerBase):
         options = ("dryrun", "quiet", "verbose", "printshellcmds", "debug_dag")
         self.writes_to_stream = not any(getattr(self.common_settings, option) for option in options)
         self.console = Console(stderr=True, soft_wrap=True, no_color=self.common_settings.nocolor or None)
-        self.jobs, self.done, self.seconds = Counter(), Counter(), Counter()  # all, finished, and their time, by rule
-        self.running, self.warnings = {}, set()  # rule, name, logs and start of jobs by number; lines that were shown
+        self.total = self.done = 0  # jobs
+        self.running, self.warnings = {}, set()  # name, logs and start of jobs by number; lines that were shown
         self.start, self.end, self.thread = time(), Event(), Thread(target=self._follow, daemon=True)
 
     def emit(self, record: LogRecord) -> None:
@@ -52,21 +51,21 @@ class LogHandler(LogHandlerBase):
 
     def _show(self, record: LogRecord, event: LogEvent | None, facts: dict) -> None:
         if event == LogEvent.RUN_INFO:
-            self.jobs = Counter(facts["stats"]) - Counter(total=facts["stats"]["total"])
-            self._say(f"{self.jobs.total()} jobs: " + ", ".join(f"{rule} {self.jobs[rule]}" for rule in self.jobs))
+            rules = {rule: count for rule, count in facts["stats"].items() if rule != "total"}
+            self.total = sum(rules.values())
+            self._say(f"{self.total} jobs: " + ", ".join(f"{rule} {count}" for rule, count in rules.items()))
             self.thread.start()
         elif event == LogEvent.JOB_INFO:
             name = " ".join([facts["rule_name"], *facts["wildcards"].values()])
-            self.running[facts["jobid"]] = facts["rule_name"], name, facts["log"], record.created
+            self.running[facts["jobid"]] = name, facts["log"], record.created
         elif event == LogEvent.JOB_FINISHED and facts["job_id"] in self.running:
-            rule, name, logs, start = self.running.pop(facts["job_id"])
-            self.done[rule] += 1
-            self.seconds[rule] += record.created - start
+            name, logs, _ = self.running.pop(facts["job_id"])
+            self.done += 1
             for line in sorted({line for line in lines_of(logs) if line.startswith("warning: ")} - self.warnings):
                 self.warnings.add(line)
                 self._say(f"{line} ({name})", "yellow")
         elif event == LogEvent.JOB_ERROR and facts["jobid"] in self.running:
-            _, name, *_ = self.running.pop(facts["jobid"])
+            name, *_ = self.running.pop(facts["jobid"])
             lines = lines_of(facts["log"]) or ["no message"]
             errors = [line for line in lines if ERROR.match(line)]
             if errors or not facts.get("indent"):  # Snakemake calls every job of a group failed, and indents it
@@ -87,31 +86,20 @@ class LogHandler(LogHandlerBase):
             while not self.end.wait(1 if has_bar else PAUSE):
                 summary, *places = self.look()
                 if has_bar:
-                    bar = f"[{'#' * (20 * self.done.total() // self.jobs.total()):.<20}]"
+                    bar = f"[{'#' * (20 * self.done // self.total):.<20}]"
                     text = "\n  ".join([f"{bar} {summary}", *places])
                     live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
                 else:
                     self._say("; ".join([f"symbert: {summary}", *places])[:WIDTH])
 
     def look(self) -> list[str]:
-        """Jobs done and the time left; then the running jobs, each with the last line of progress in its log."""
-        elapsed, spent, places = int(time() - self.start), self.seconds.total(), []
-        count, seconds = Counter(self.done), Counter(self.seconds)  # also of running jobs, as far as their logs tell
-        for rule, name, logs, start in list(self.running.values()):
-            age = time() - start
+        """How many jobs are done; then the running jobs, each with the last line of progress in its log."""
+        places = []
+        for name, logs, start in list(self.running.values()):
             if all(Path(log).exists() and Path(log).stat().st_mtime >= start for log in logs[:1]):
                 line = next(filter(RATE.search, reversed(lines_of(logs[:1]))), "")
-                places.append(f"{name}: {line.partition(': ')[2] or timedelta(0, int(age))}")
-                for number, unit in LEFT.findall(line):
-                    seconds[rule] += float(number) * {"s": 1, "min": 60, "h": 3600}[unit]
-            count[rule], seconds[rule], spent = count[rule] + 1, seconds[rule] + age, spent + age
-        wait = len(self.running) - len(places)
-        summary = f"{self.done.total()} of {self.jobs.total()} jobs in {timedelta(0, elapsed)}"
-        summary += f", {len(places)} run, {wait} wait" if wait else f", {len(places)} run"
-        if self.done:  # a job takes the mean of its rule or, without one, of all
-            mean = seconds.total() / count.total()
-            work = sum(self.jobs[rule] * (seconds[rule] / count[rule] if count[rule] else mean) for rule in self.jobs)
-            summary += f", about {timedelta(0, max(int(elapsed * (work / spent - 1)), 0))} left"
+                places.append(f"{name}: {line.partition(': ')[2] or timedelta(0, int(time() - start))}")
+        summary = f"{self.done} of {self.total} jobs in {timedelta(0, int(time() - self.start))}, {len(places)} run"
         return [summary, *places[:SHOWN]]
 
 

@@ -4,7 +4,6 @@ Options of a command are the parameters of its function; a positional-only one i
 """
 
 import argparse
-import difflib
 import gc
 import importlib
 import inspect
@@ -20,6 +19,7 @@ from typing import Any
 
 from symbert import __version__
 from symbert.console import say_last, write_stderr
+from symbert.declared import suggestion
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
 from symbert.syntax import sentence_of
 
@@ -28,7 +28,6 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",
     "bundle": "symbert.report.bundle:bundle",
-    "fetch-mirror": "symbert.experiment.mirror:fetch_mirror",
     "locate-sample": "symbert.corpus.shards:locate_sample",
     "check-operator": "symbert.model.check:check_operator",
     "probe": "symbert.model.probes:probe",
@@ -58,7 +57,7 @@ COMMANDS = TYPED | JOBS
 # Of each option of a command that people type: `--help` shows it. A name means the same in every command, unless that
 # command is named.
 OPTIONS: dict[str, str] = {
-    "scale": "name of a scale, or a file of one's own; stands for --config scale=…",
+    "scale": "name of a scale; stands for --config scale=…",
     "configfile": "files of settings above config.yaml, as Snakemake takes them",
     "config": "settings above all files, as key=value",
     "output": "file to write",
@@ -72,7 +71,6 @@ OPTIONS: dict[str, str] = {
     "bundle output": "archive to write (.zip)",
     "results": "experiments and imports by name or folder, or csv files of others' scores",
     # Corpus.
-    "directory": "folder of the mirror; made where it does not exist",
     "split": "train or validation",
     "row": "number of the row, from 0",
     # Models and operators.
@@ -101,7 +99,6 @@ Looks at experiments, which Snakemake runs, and at their models and scores.
 
 options:
   --help              show this text; symbert COMMAND --help has a line for each option of a command
-  --help-jobs         list the commands that rules run
   --version           show the version
   --log FILE          write standard error to FILE
 
@@ -170,24 +167,21 @@ def _spare_pandas() -> None:
 
 
 def _help(words: list[str]) -> int:
-    """Print the version, or the commands of people or rules, each with the first sentence of its docstring."""
-    match words:
-        case ["--version"]:
-            print(f"symbert {__version__}")
-        case ["-h" | "--help" | "--help-jobs" as option]:
-            commands = JOBS if option == "--help-jobs" else TYPED
-            listed = "\n".join(f"  {name:<20}{sentence_of(*place.split(':'))}" for name, place in commands.items())
-            print(HELP.format(commands=listed))
-        case _:
-            raise UsageError(f"{' '.join(words) or 'no command'}; symbert --help lists the commands")
+    """Print the version, or the commands that people type, each with the first sentence of its docstring."""
+    if words == ["--version"]:
+        print(f"symbert {__version__}")
+    elif words in (["-h"], ["--help"]):
+        listed = (f"  {name:<20}{sentence_of(*place.split(':'))}" for name, place in TYPED.items())
+        print(HELP.format(commands="\n".join(listed)))
+    else:
+        raise UsageError(f"{' '.join(words) or 'no command'}; symbert --help lists the commands")
     return 0
 
 
 def _parse(command: str, *words: str) -> tuple[Callable[..., None], list[Any]]:
     """The function of a command, and its arguments in their order."""
     if command not in COMMANDS:
-        near = difflib.get_close_matches(command, COMMANDS, n=1)
-        raise UsageError(f"no such command; {f'did you mean {near[0]!r}?' if near else 'symbert --help lists them'}")
+        raise UsageError(f"no such command{suggestion(command, COMMANDS)}")
     function = load(command)
     described = {"description": inspect.getdoc(function), "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(f"symbert {command}", exit_on_error=False, **described)

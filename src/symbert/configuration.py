@@ -28,10 +28,11 @@ from symbert.glue.tasks import (
     METRICS_OF_GRADES,
     PUBLISHED,
     SUITES,
+    Suite,
     task_named,
     tasks_of_sweep,
 )
-from symbert.hosts import ENCODER, HOSTS, OTHERS, refuse_sharding
+from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sizes import SIZES, RotaryShape
 from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
 from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder
@@ -70,13 +71,11 @@ Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
 
 
-# A mark is what a key says of itself. One without marks changes the results of the stage that reads it.
-NO_RESULT = Meta(extra={"changes_results": False})  # of how much is measured or kept, or what is refused
-
-
-def of_filter(name: str, unused: Any) -> Meta:
-    """The mark of a key that one filter reads, and of its value where that filter is not chosen."""
-    return Meta(extra={"filter": name, "unused": unused})
+NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial")  # say how much is measured or kept, or what is refused
+UNUSED: dict[str, dict[str, Any]] = {  # by filter the keys that it reads, and their values where it is not chosen
+    "categories": {"blocked_categories": [], "categories_from": "both", "match": "exact"},
+    "perplexity": {"min_harmful_perplexity": 0.0, "max_harmful_perplexity": 1.0e300},
+}
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,23 +91,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Filter(Settings):
     """Which documents are kept (paper, appendix A)."""
 
-    blocked_categories: Annotated[list[str], of_filter("categories", [])]
-    categories_from: Annotated[Literal["metadata", "blocklist", "both"], of_filter("categories", "both")]
-    match: Annotated[Match, of_filter("categories", "exact")]
-    min_harmful_perplexity: Annotated[NotNegative, of_filter("perplexity", 0.0)]  # exclusive
-    max_harmful_perplexity: Annotated[Positive, of_filter("perplexity", 1.0e300)]  # exclusive
-
-
-class FilterSettings(Filter):
-    """Which documents are kept, by which annotations and filters."""
-
-    annotations: Annotator
     rules: list[Literal[FILTERS]]  # the filters that are chosen
-    max_bad_fraction: Share = 0.0  # of the lines of a part
+    blocked_categories: list[str]
+    categories_from: Literal["metadata", "blocklist", "both"]
+    match: Match
+    min_harmful_perplexity: NotNegative  # exclusive
+    max_harmful_perplexity: Positive  # exclusive
+    max_bad_fraction: Share = 0.0  # of the lines of a part that may be malformed
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
         return rule in self.rules
+
+
+class FilterSettings(Filter, kw_only=True):
+    """Which documents are kept, by whose annotations."""
+
+    annotations: Annotator
 
 
 class PackSettings(Settings):
@@ -171,8 +170,8 @@ class PretrainSettings(Settings):
     gradient_clip: Positive
     mask_probability: number(gt=0, lt=1)
     dropout: Share
-    evaluate_every: Annotated[Count, NO_RESULT]  # steps
-    save_every: Annotated[Count, NO_RESULT]  # steps
+    evaluate_every: Count  # steps
+    save_every: Count  # steps
     precision: Precision
     recipe: Recipe
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
@@ -185,7 +184,7 @@ class TaskSettings(Settings):
     max_length: Length
     max_examples: Count | None  # training rows per task; null for all
     max_evaluation_examples: Count | None
-    allow_partial: Annotated[bool, NO_RESULT]
+    allow_partial: bool
 
 
 class MinimalPairSettings(Settings):
@@ -193,7 +192,7 @@ class MinimalPairSettings(Settings):
 
     max_length: Length
     max_evaluation_examples: Count | None  # pairs per paradigm; null for all
-    allow_partial: Annotated[bool, NO_RESULT]
+    allow_partial: bool
 
 
 class GlueSettings(Settings):
@@ -278,6 +277,7 @@ class Common(Settings):
     source: Publisher
     mirror: str | None
     experiment: Name | None
+    title: str | None
     recipe: Recipe
     precision: Precision
 
@@ -291,13 +291,6 @@ def section(own: type[Settings], *stages: type[Settings], every: bool = True) ->
     return msgspec.defstruct(own.__name__, fields, bases=(own,))
 
 
-class ChosenFilter(Filter):
-    """The filters that are applied, and what is refused."""
-
-    rules: list[Literal[FILTERS]]
-    max_bad_fraction: Share
-
-
 class Corpus(Settings):
     """Web text to rows of token ids."""
 
@@ -309,7 +302,7 @@ class Corpus(Settings):
     keep_raw: bool
     harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
     blocklist_url: str
-    filter: ChosenFilter
+    filter: Filter
     pack: PackSettings
 
 
@@ -424,7 +417,7 @@ class OwnGrid(Swept, kw_only=True):
 
 
 class Sweep(Swept, kw_only=True):
-    """What is trained and compared."""
+    """The runs that are trained and compared."""
 
     hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]
@@ -442,6 +435,17 @@ class Sweep(Swept, kw_only=True):
     grids: dict[Name, OwnGrid]
 
 
+def keys_of_suite(suite: Suite) -> type[Settings]:
+    """The keys that a suite beside GLUE may have of its own; on one without tasks nothing is trained."""
+    stages = (TaskSettings, GlueSettings) if suite.tasks else (MinimalPairSettings,)
+    return section(Settings, *stages, every=False)
+
+
+Suites = msgspec.defstruct(
+    "Suites", [(suite.name, keys_of_suite(suite), msgspec.UNSET) for suite in BESIDE_GLUE], bases=(Settings,)
+)
+
+
 class Configuration(Common):
     """All keys of workflow/defaults.yaml."""
 
@@ -450,9 +454,7 @@ class Configuration(Common):
     pretrain: section(Execution, PretrainSettings)
     hosts: dict[Literal[tuple(OTHERS)], section(Settings, PretrainSettings, every=False)]
     glue: section(Tasks, TaskSettings, GlueSettings)
-    suites: dict[
-        Literal[tuple(suite.name for suite in BESIDE_GLUE)], section(Settings, TaskSettings, GlueSettings, every=False)
-    ]
+    suites: Suites
     rates: Rates
     operators: dict[str, dict[str, Any]]
     sizes: dict[str, OwnSize]
@@ -476,12 +478,6 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError:
         raise ConfigError(f"{origin}: {mistake_in(values, kind, strict)}") from None
-
-
-def marks_of(kind: type[Settings]) -> dict[str, dict[str, Any]]:
-    """What each key of a class says of itself beside its type."""
-    marks = {field.name: getattr(field.type, "__metadata__", ()) for field in msgspec.structs.fields(kind)}
-    return {name: {key: value for mark in marks[name] for key, value in (mark.extra or {}).items()} for name in marks}
 
 
 def values_of(settings: Settings) -> dict[str, Any]:
@@ -529,7 +525,7 @@ def source_of(config: Config, stage: str) -> str:
 def experiment_name(config: Config) -> str:
     """Name of the experiment's folder under results/."""
     sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
-    return config["experiment"] or "-".join([Path(config["scale"]).stem, *sources])
+    return config["experiment"] or "-".join([config["scale"], *sources])
 
 
 def annotations_of(config: Config) -> str:
@@ -567,11 +563,7 @@ def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
 def protocol_of_pairs(config: Config) -> Config:
     """How minimal pairs are judged; `allow_partial` changes no judgement."""
     values = values_of(protocol_of(config, "blimp", MinimalPairSettings))
-    return {key: value for key, value in values.items() if key != "allow_partial"}
-
-
-UNUSED = {key: marks["unused"] for key, marks in marks_of(Filter).items()}
-NO_FILTER: Config = {"rules": [], "max_bad_fraction": 0.0, **UNUSED}  # what `corpus.filter: none` stands for
+    return {key: value for key, value in values.items() if key not in NO_SCIENCE}
 
 
 def filter_of(config: Config) -> Config:
@@ -580,9 +572,10 @@ def filter_of(config: Config) -> Config:
     Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
     filters are in their own order.
     """
-    chosen, rules = config["corpus"]["filter"], [rule for rule in FILTERS if has_filter(config, rule)]
-    readers = {key: marks["filter"] for key, marks in marks_of(Filter).items()}
-    return {**{key: chosen[key] if readers[key] in rules else UNUSED[key] for key in readers}, "rules": rules}
+    chosen, values = config["corpus"]["filter"], {}
+    for rule, unused in UNUSED.items():
+        values |= {key: chosen[key] for key in unused} if has_filter(config, rule) else unused
+    return {**values, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
 
 
 def robustness_of(config: Config) -> Config:
@@ -662,8 +655,8 @@ def report_of(config: Config) -> Config:
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
     """The keys of a stage's section that change its results."""
-    marks, values = marks_of(kind), values_of(_settings_of(config, stage, kind, {}))
-    return {key: values[key] for key in values if key in config[stage] and marks[key].get("changes_results", True)}
+    values = values_of(_settings_of(config, stage, kind, {}))
+    return {key: value for key, value in values.items() if key in config[stage] and key not in NO_SCIENCE}
 
 
 # Operators, sizes and tasks of the user's own.
@@ -721,7 +714,8 @@ def check(config: Config) -> None:
     ConfigError, or MissingInputError for a file or folder that is not there.
     """
     if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
-        config["corpus"]["filter"] = dict(NO_FILTER)
+        unused = UNUSED["categories"] | UNUSED["perplexity"]
+        config["corpus"]["filter"] = {"rules": [], "max_bad_fraction": 0.0, **unused}
     _read_texts(config, Configuration)
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
     define_own(config)
@@ -783,7 +777,7 @@ def _contradictions(config: Config) -> Iterator[str]:
     sweep, pretrain, curve = config["sweep"], config["pretrain"], config["sweep"]["curve"]
     if config["experiment"] in TAKEN:
         yield f"'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
-    for stage in ("corpus", "glue") if Path(config["scale"]).stem in FOR_REAL_TEXT else ():
+    for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
             key = f"{stage}.source" if config[stage]["source"] else "source"
             stands_in = f"'{key}' is {source}, which is a stand-in; set it to hub or mirror"
@@ -791,18 +785,11 @@ def _contradictions(config: Config) -> Iterator[str]:
     others = [suite for suite in sweep["suites"] if suite != "glue"]
     if others and not SOURCES[source_of(config, "glue")].is_published:
         yield f"'glue.source' is files, which has no {others[0]}; set it to hub or mirror"
-    read = MinimalPairSettings.__struct_fields__
-    for name, keys in config["suites"].items():
-        for key in (key for key in keys if not SUITES[name].tasks and key not in read):
-            yield f"'suites.{name}.{key}': nothing is trained on {name}, which reads {', '.join(read)}; leave it out"
     paths = [("mirror", config["mirror"] or "")]
     paths += [("corpus.files", path) for path in SOURCES[source_of(config, "corpus")].files_in_place(config)]
     for key, path in paths:  # Snakemake has no way to escape them
         if set(path) & set("{}"):
             yield f"'{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
-    readers = [name for name, host in HOSTS.items() if not host.reads_corpus]
-    if config["parallel"] and not {*readers} & {*sweep["hosts"]}:
-        yield f"'parallel' names text, but 'sweep.hosts' has no {readers[0]}; add it there"
     for key, values, whole in (
         ("curve.finetune_seeds", curve["finetune_seeds"], "finetune_seeds"),
         ("curve.sizes", curve["sizes"], "sizes"),
@@ -823,40 +810,24 @@ def _contradictions(config: Config) -> Iterator[str]:
         if size not in curve["steps"]:
             yield f"'sweep.curve.steps' has no steps of size {size!r}; add them there"
         for step in curve["steps"].get(size, ()) if ENCODER in sweep["hosts"] else ():
-            if step > pretrain["steps"]:
+            if step > pretrain["steps"] or (step < pretrain["steps"] and step % pretrain["save_every"]):
                 yield (
-                    f"'sweep.curve.steps' has {step} of size {size}, beyond 'pretrain.steps' ({pretrain['steps']}); "
-                    "name earlier ones, or leave the curve out: sweep='{curve: {sizes: []}}'"
-                )
-            elif step < pretrain["steps"] and step % pretrain["save_every"]:  # the last step is always kept
-                yield (
-                    f"'sweep.curve.steps' has {step} of size {size}, no multiple of 'pretrain.save_every' "
-                    f"({pretrain['save_every']}), so it is not kept; choose multiples"
+                    f"'sweep.curve.steps' has {step} of size {size}, which no run keeps; choose multiples of "
+                    f"'pretrain.save_every' ({pretrain['save_every']}) up to 'pretrain.steps' ({pretrain['steps']}), "
+                    "or leave the curve out: sweep='{curve: {sizes: []}}'"
                 )
 
 
 def check_training(config: Config, host: str, swept: Config) -> None:
-    """ConfigError where a host cannot be trained with the values of swept keys: whose rate ends before the training or
-    rises until after it, or whose processes are more than its sequences."""
-    training, pretrain = training_of(config, host, swept), config["pretrain"]
-    sections = dict.fromkeys(config["hosts"].get(host, {}), f"hosts.{host}") | dict.fromkeys(swept, "sweep")
-    steps, warmup, end, batch = (
-        f"'{sections.get(key, 'pretrain')}.{key}'" for key in ("steps", "warmup_steps", "schedule_steps", "batch_size")
+    """ConfigError where the learning rate of a host, with the values of swept keys, ends before its training or rises
+    until after it."""
+    training, sections = training_of(config, host, swept), dict.fromkeys(config["hosts"].get(host, {}), f"hosts.{host}")
+    sections |= dict.fromkeys(swept, "sweep")
+    steps, warmup, end = (
+        f"'{sections.get(key, 'pretrain')}.{key}' ({getattr(training, key)})"
+        for key in ("steps", "warmup_steps", "schedule_steps")
     )
     if training.schedule_steps and training.schedule_steps < training.steps:
-        raise ConfigError(
-            f"config: {end} is {training.schedule_steps}, before the last of {steps} ({training.steps}): nothing is "
-            f"learnt at a rate of 0; set {end} to null"
-        )
+        raise ConfigError(f"config: {end} is less than {steps}: nothing is learnt at a rate of 0, set it to null")
     if training.warmup_steps > training.steps:
-        raise ConfigError(
-            f"config: {warmup} is {training.warmup_steps}, more than the {training.steps} of {steps}: the rate would "
-            f"never reach its peak; set {warmup} to {training.steps // 20}"
-        )
-    if pretrain["processes"] > training.batch_size:
-        raise ConfigError(
-            f"config: 'pretrain.processes' is {pretrain['processes']}, more than the {training.batch_size} sequences "
-            f"of {batch}; start fewer"
-        )
-    if pretrain["shard_parameters"] and pretrain["processes"] > 1:
-        refuse_sharding(config["recipe"], host, pretrain["processes"], training.batch_size, batch.strip("'"))
+        raise ConfigError(f"config: {warmup} is more than {steps}: the rate would never reach its peak; lower it")

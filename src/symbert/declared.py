@@ -1,4 +1,4 @@
-"""Declared types: what may lie within a value, and what is wrong with one, in a line that names key and remedy."""
+"""Declared types: which values they allow, and a line that names the key and the remedy of a wrong value."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ UNIONS = (types.UnionType, typing.Union)
 
 
 def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
-    """What is wrong with the innermost value that is not of its declared type, and the remedy."""
+    """A line about the innermost value that is not of its declared type, with the remedy."""
     inner, where = types_within(value, kind), f" in '{key}'" if key else ""
     for name, item in items_in(value) if inner else []:
         if name not in inner:
@@ -30,7 +30,7 @@ def mistake_in(value: Any, kind: Any, strict: bool, key: str = "") -> str:
 
 
 def _fact_about(value: Any, kind: Any, strict: bool) -> str:
-    """What msgspec says of a value of another type; empty where there is nothing to say."""
+    """The words of msgspec about a value of another type; none about a valid value."""
     try:
         msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
@@ -39,11 +39,11 @@ def _fact_about(value: Any, kind: Any, strict: bool) -> str:
 
 
 def options_of(kind: Any) -> list[Any]:
-    """The types that a declared type stands for: those of a union, without their limits."""
+    """The members of a union without their limits, or the declared type alone."""
     if typing.get_origin(kind) is Annotated:
         return options_of(typing.get_args(kind)[0])
     if typing.get_origin(kind) in UNIONS:
-        return [option for each in typing.get_args(kind) for option in options_of(each)]
+        return [option for member in typing.get_args(kind) for option in options_of(member)]
     return [kind]
 
 
@@ -54,7 +54,7 @@ def words_of(kind: Any) -> list[str]:
 
 
 def types_within(value: Any, kind: Any) -> dict[Any, Any]:
-    """The declared types of what may lie in a map or list, by key or position; none where nothing may."""
+    """The declared types of the items of a map or list, by key or position; none of another value."""
     for option in options_of(kind):
         origin, arguments = typing.get_origin(option), typing.get_args(option)
         if isinstance(value, list) and origin is list:
@@ -67,7 +67,7 @@ def types_within(value: Any, kind: Any) -> dict[Any, Any]:
 
 
 def items_in(value: Any) -> Iterable[tuple[Any, Any]]:
-    """What lies in a map or list, by key or position."""
+    """The items of a map or list, by key or position."""
     return value.items() if isinstance(value, dict) else enumerate(value)
 
 
@@ -76,7 +76,7 @@ def _is_struct(kind: Any) -> bool:
 
 
 def suggestion(word: Any, known: Iterable[Any]) -> str:
-    """The remedy for a word that is none of the known ones: the nearest, or all of them."""
+    """The remedy for an unknown word: the nearest known word, or all known words."""
     names = list(map(str, known))
     near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
     return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"

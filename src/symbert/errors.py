@@ -1,4 +1,4 @@
-"""What can go wrong, by exit code: 64 usage and configuration, 65 data, 75 preempted, 70 a bug; 0 is none of these.
+"""Failures by exit code: 64 usage and configuration, 65 data, 75 preempted, 70 a bug; 0 is none of these.
 
 A message is one line: file or key, fact, remedy.
 """
@@ -70,8 +70,6 @@ class TimeLimitError(PreemptedError):
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# Errors of the system that no bug of ours causes, also where they name no file.
-_OF_THE_MACHINE = (*FULL, errno.EIO, errno.ESTALE, errno.EROFS, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def explain(error: BaseException) -> tuple[int, str]:
@@ -79,9 +77,6 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno in errno.errorcode:
-        remedy = "; free space there and run again" if error.errno in FULL else ""
-        if error.filename is not None:
-            return DataError.exit_code, f"{error.filename}: {os.strerror(error.errno)}{remedy}"
-        if error.errno in _OF_THE_MACHINE:
-            return DataError.exit_code, f"{error}{remedy}"
+        line = str(error) if error.filename is None else f"{error.filename}: {os.strerror(error.errno)}"
+        return DataError.exit_code, line
     return SymbertError.exit_code, f"internal error: {type(error).__name__}: {error}"

@@ -28,10 +28,10 @@ TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that
 
 @contextmanager
 def publish(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; what is written there replaces `path` when the block succeeds.
+    """Yield a temporary path beside `path`; the file there replaces `path` when the block succeeds.
 
     The data and then the directory entry are synchronised to disk, so a crash leaves the old file or the new one, never
-    a part. When the block fails, nothing is left behind; what a killed process left, the next one removes.
+    a part. A block that fails leaves nothing behind; the next writer removes the temporary file of a killed process.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -59,17 +59,15 @@ def is_leftover(file: Path) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name `path` in errors of the system that name no file, as of libraries, or a temporary one of `publish`."""
+    """Name `path` in errors of the system that name no file, as those of libraries."""
     try:
         yield
-    except (ConnectionError, BlockingIOError, SymbertError):
-        raise
     except OSError as error:
-        if error.errno and (error.filename is None or TEMPORARY.fullmatch(Path(str(error.filename)).name)):
+        if error.errno and error.filename is None and not isinstance(error, ConnectionError | BlockingIOError):
             error.filename = str(path)
         raise
     except Exception as error:
-        if number := OS_ERROR.search(str(error)):
+        if not isinstance(error, SymbertError) and (number := OS_ERROR.search(str(error))):
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
         raise
 
@@ -133,49 +131,46 @@ def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run 
     """The value in a JSON file, of a shape as `flaws` takes it; MissingInputError or DataError name the file."""
     with reading(path, absent="run the rule that makes it"):
         content = Path(path).read_bytes()
-    value = _parsed(content, str(path), remedy)
-    for flaw in flaws(value, shape):
-        raise DataError(f"{path}: {flaw}; {remedy}")
-    return value
+    return _parsed(content, shape, str(path), remedy)
 
 
-def read_json_or_empty(path: Path, kind: type = dict) -> Any:
-    """The object (or another `kind`) in a JSON file; an empty one where the file is absent or holds anything else."""
+def read_json_or_empty(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one where the file is absent or holds anything else."""
     try:
-        return read_json(path, kind)
+        return read_json(path, dict)
     except (SymbertError, OSError):
-        return kind()
+        return {}
 
 
 def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
     """The objects in a file of JSON lines; MissingInputError or DataError name the file and the line."""
     with reading(path), open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
-            value = _parsed(line, f"{path}:{number}", remedy)
-            for flaw in flaws(value, {}):
-                raise DataError(f"{path}:{number}: {flaw}; {remedy}")
-            yield value
+            yield _parsed(line, dict, f"{path}:{number}", remedy)
 
 
-def _parsed(content: bytes, place: str, remedy: str) -> Any:
+def _parsed(content: bytes, shape: Shape, place: str, remedy: str) -> Any:
     try:
-        return json.loads(content.decode("utf-8-sig"))  # a byte-order mark says nothing
+        value = json.loads(content.decode("utf-8-sig"))  # a byte-order mark says nothing
     except UnicodeDecodeError:
         raise DataError(f"{place}: not UTF-8; {remedy}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error}); {remedy}") from None
+    for flaw in flaws(value, shape):
+        raise DataError(f"{place}: {flaw}; {remedy}")
+    return value
 
 
 def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
-    """What a JSON value lacks and which of its parts are of another kind: "has no 'step'", "has the step '1800'".
+    """The keys that a JSON value lacks, and its values of a wrong kind: "has no 'step'", "has the step '1800'".
 
     A shape is a type, or several in a tuple; {"step": shape} stands for an object with at least this key, {str: shape}
-    for one with any keys, [shape] for a list, None for anything.
+    for an object with any keys, [shape] for a list, None for anything.
     """
     kinds = (type(shape),) if isinstance(shape, dict | list) else shape if isinstance(shape, tuple) else (shape,)
     if shape is not None and type(value) not in kinds:
-        found = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…"
-        yield f"has the {name} {found}" if name else f"is {found}, expected {KINDS[kinds[0]]}"
+        shown = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…"
+        yield f"has the {name} {shown}" if name else f"is {shown}, expected {KINDS[kinds[0]]}"
     elif isinstance(shape, list):
         for number, item in enumerate(value):
             yield from flaws(item, shape[0], f"{name}[{number}]")
@@ -183,8 +178,8 @@ def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
         inner = f"{name}." if name else ""
         for key, expected in shape.items():
             if key is str:
-                for other, item in value.items():
-                    yield from flaws(item, expected, inner + other)
+                for item_key, item in value.items():
+                    yield from flaws(item, expected, inner + item_key)
             elif key not in value:
                 yield f"has no '{inner}{key}'"
             else:
@@ -219,9 +214,9 @@ def sha256_of(path: Path, absent: str = "") -> str:
 
 def verify_sha256(path: Path, expected: str, remedy: str) -> None:
     """MissingInputError or IntegrityError, which name the file and the remedy, unless its SHA-256 is the expected."""
-    found = sha256_of(path, absent=remedy)
-    if found != expected:
-        raise IntegrityError(f"{path}: sha256 expected {expected}, found {found}; {remedy}")
+    digest = sha256_of(path, absent=remedy)
+    if digest != expected:
+        raise IntegrityError(f"{path}: sha256 expected {expected}, found {digest}; {remedy}")
 
 
 @contextmanager
@@ -268,16 +263,16 @@ def known_sha256(path: str | Path) -> str:
     """The SHA-256 of a file, or of all files of a folder; a large one is read once for each size and change time."""
     file = Path(path)
     below = (Path(folder, name) for folder, _, names in os.walk(file, followlinks=True) for name in names)
-    files = sorted(each for each in below if each.is_file()) if file.is_dir() else [file]
+    files = sorted(filter(Path.is_file, below)) if file.is_dir() else [file]
     with reading(file):
-        states = [[str(each), each.stat().st_size, each.stat().st_mtime_ns] for each in files]
+        states = [[str(part), part.stat().st_size, part.stat().st_mtime_ns] for part in files]
     size, known = sum(state[1] for state in states), read_json_or_empty(KNOWN)
     entry = known.get(str(file.resolve()), {})
     if entry.get("states") == states:
         return entry["sha256"]
     if size > LARGE:
         print(f"symbert: reads {file} once for its SHA-256 ({size / MEGABYTE:,.0f} MB)", file=sys.stderr)
-    digests = [sha256_of(each) for each in files]
+    digests = list(map(sha256_of, files))
     digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
     if size > LARGE:
         with suppress(OSError):  # a folder that cannot be written to

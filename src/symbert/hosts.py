@@ -55,7 +55,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of a kind of model beforehand."""
+    """The facts about a kind of model that are known before any is built."""
 
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
     task: str  # module:class of what it learns
@@ -150,29 +150,20 @@ HOSTS: dict[str, Host] = {
         tokens=lambda rows: rows.tokens + rows.target_tokens,
     ),
 }
-ENCODER, *OTHERS = HOSTS  # the one of the paper, which alone is fine-tuned; its runs say of no host
+ENCODER, *OTHERS = HOSTS  # the paper's host, which alone is fine-tuned; its records omit the host
 
 
 def host_named_in(architectures: list[str] | None) -> str | None:
-    """The host beside the encoder whose model a config.json names as its class; None where it names none of them."""
+    """The host whose model a config.json names as its class; None for an encoder."""
     return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
 
 
-def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int, key: str = "pretrain.batch_size") -> None:
-    """ConfigError where processes cannot have the parameters in parts; `key` is where the size of the batch stands."""
+def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int) -> None:
+    """ConfigError where processes cannot have the parameters in parts."""
+    key = "config: 'pretrain.shard_parameters' is true, but"
     if recipe == "fast":
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but 'recipe' is fast, which compiles the model to one graph, "
-            "and weights are gathered between layers; set recipe=faithful, or shard_parameters: false"
-        )
+        raise ConfigError(f"{key} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
     if not HOSTS[host].reads_corpus:
-        raise ConfigError(
-            "config: 'pretrain.shard_parameters' is true, but lines are translated token by token, by each process as "
-            "long as its own need, and weights are gathered from all; set shard_parameters: false, or leave out the "
-            "host encoder-decoder"
-        )
+        raise ConfigError(f"{key} each process translates as long as its own lines need; leave out {host}")
     if batch_size % processes:
-        raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but '{key}' is {batch_size}, no multiple of "
-            f"the {processes} processes, which compute layer by layer together; choose a multiple"
-        )
+        raise ConfigError(f"{key} 'pretrain.batch_size' is {batch_size}, no multiple of the {processes} processes")

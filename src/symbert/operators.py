@@ -4,7 +4,6 @@ Classes are read from their source and not imported, because torch takes seconds
 """
 
 import ast
-import operator as arithmetic
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,13 +19,7 @@ from symbert.syntax import class_named, classes_of, code_of, file_of, look_in_th
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
-ARITHMETIC = {
-    ast.Add: arithmetic.add,
-    ast.Sub: arithmetic.sub,
-    ast.Mult: arithmetic.mul,
-    ast.Div: arithmetic.truediv,
-    ast.Pow: arithmetic.pow,
-}
+FORMULA = (ast.Expression, ast.BinOp, ast.operator, ast.Constant, ast.Name, ast.Load)  # the syntax of formulas
 
 
 @dataclass(frozen=True)
@@ -74,19 +67,20 @@ class Operator:
 
         A class of this project under a name of the user's own is a control, in the colour of its class.
         """
-        told = Description()
+        description = Description()
         for statement in self._class.body:
             if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "description":
                 try:
-                    told = Description(**{word.arg: ast.literal_eval(word.value) for word in statement.value.keywords})
+                    values = {word.arg: ast.literal_eval(word.value) for word in statement.value.keywords}
+                    description = Description(**values)
                 except (AttributeError, TypeError, ValueError) as error:
                     raise ConfigError(
                         f"{self.path}: 'description', line {statement.lineno}: {error}; write Description(key=value, "
                         "…) with literals"
                     ) from None
         if self.path.startswith(f"{BUILT_IN}:") and not self.is_built_in:
-            return replace(told, control_of=name_of(self.path.split(":")[1]), marker="", line="")
-        return told
+            return replace(description, control_of=name_of(self.path.split(":")[1]), marker="", line="")
+        return description
 
     @property
     def counted_as(self) -> Description:
@@ -126,7 +120,7 @@ def name_of(class_name: str) -> str:
 
 
 OPERATORS: dict[str, Operator] = {
-    name_of(each): Operator(name_of(each), f"{BUILT_IN}:{each}") for each in classes_of(BUILT_IN, "SelfAttention")
+    name_of(word): Operator(name_of(word), f"{BUILT_IN}:{word}") for word in classes_of(BUILT_IN, "SelfAttention")
 }
 
 
@@ -167,7 +161,7 @@ def operator_named(name: str) -> Operator:
 def operator_of(config: Mapping[str, Any]) -> Operator:
     """The operator that a model's config.json names, and defines where it is the user's own.
 
-    ConfigError for one whose class lies among the files of the checkpoint: that would run code of whoever made it.
+    ConfigError for a class among the files of the checkpoint: that would run code of the checkpoint's author.
     """
     name, definition, folder = config["attention"], config.get("operator"), config.get("_name_or_path")
     if definition is None:
@@ -195,15 +189,14 @@ def planned_operator(name: str, facts: Mapping[str, Any], origin: Path) -> Opera
 
 def unfollowed_code() -> list[str]:
     """A line for each operator of the user's own that runs more than its code covers: a change there trains nothing."""
-    lines = []
-    for operator in OPERATORS.values():
-        if not operator.path.startswith(f"{BUILT_IN}:") and (places := unfollowed(*operator.path.split(":"))):
-            more = f" (and {len(places) - 1} more)" if places[1:] else ""
-            lines.append(
-                f"attention '{operator.name}': {places[0]}{more} brings in what is not in the operator's code; after a "
-                "change of that, give the operator another name"
-            )
-    return lines
+    own = [operator for operator in OPERATORS.values() if not operator.path.startswith(f"{BUILT_IN}:")]
+    places = {operator.name: unfollowed(*operator.path.split(":")) for operator in own}
+    return [
+        f"attention '{name}': {', '.join(outside)} brings in what is not in the operator's code; after a change "
+        "of that, give the operator another name"
+        for name, outside in places.items()
+        if outside
+    ]
 
 
 def operator_code(name: str) -> str:
@@ -216,17 +209,11 @@ def evaluate(formula: str, values: Mapping[str, Any]) -> int:
     text = formula.translate(str.maketrans({"²": "**2", "³": "**3", "·": "*", "×": "*", "−": "-"}))
     text = re.sub(r"(?<=[\w)])\s*(?=\()|(?<=\))\s*(?=\w)|(?<=\d)\s*(?=[^\W\d])|(?<=\w)\s+(?=\w)", "*", text)
 
-    def value_of(node: ast.expr) -> Fraction:
-        match node:
-            case ast.Constant(int() as number):
-                return Fraction(number)
-            case ast.Name(name) if name in values:
-                return Fraction(values[name])
-            case ast.BinOp(left, operation, right) if type(operation) in ARITHMETIC:
-                return ARITHMETIC[type(operation)](value_of(left), value_of(right))
-        raise ValueError(f"'{ast.unparse(node)}' is none of {', '.join(values)}")
-
     try:
-        return int(value_of(ast.parse(text.strip(), mode="eval").body))
-    except (SyntaxError, TypeError, ValueError, ArithmeticError) as error:
+        tree = ast.parse(text.strip(), mode="eval")
+        if not all(isinstance(node, FORMULA) for node in ast.walk(tree)):
+            raise ValueError("has more than numbers and letters in it")
+        numbers = {name: Fraction(value) for name, value in values.items() if isinstance(value, int | float)}
+        return int(eval(compile(tree, "formula", "eval"), {"__builtins__": {}}, numbers))
+    except (SyntaxError, TypeError, ValueError, NameError, ArithmeticError) as error:
         raise ConfigError(f"formula of parameters '{formula}': {error}; write it as 2(h² + h) + h²/n") from None

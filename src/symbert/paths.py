@@ -69,7 +69,8 @@ class Run:
 
     @property
     def model(self) -> dict[str, Any]:
-        """What the names of its operator and size stand for: the operator's code, the class of one's own, the shape."""
+        """The meaning of the names of its operator and size: the operator's code, its class where it is the user's, the
+        shape."""
         operator = operator_named(self.attention)
         return {"operator_code": operator.code, **operator.own_definition, **vars(SIZES[self.size])}
 

@@ -45,7 +45,7 @@ class Shape:
         return embeddings + self.layer_weights + biases_and_norms + self._head_parameters(vocabulary_size)
 
     def _head_parameters(self, vocabulary_size: int) -> int:
-        """Those of BERT's head, whose decoder is tied to the embeddings."""
+        """Parameters of BERT's head, whose decoder is tied to the embeddings."""
         return (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size + vocabulary_size
 
     def encoder_decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:

@@ -19,7 +19,7 @@ Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
 SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
 DEMO_PARTS, DEMO_PIECES = 4, 300  # of its corpus, of its vocabulary
-RESTORE = "delete it and run fetch-mirror again, or get it again from where it came"
+RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
 

@@ -22,7 +22,7 @@ NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "ope
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 WHOLE = "*"  # in the place of a name: all that a module defines
 IMPORTING = ("import_module", "__import__")
-READING = (  # functions that read a file, or run what is in one
+READING = (  # functions that read a file, or run its content
     *("open", "read_text", "read_bytes", "load", "safe_load", "load_file", "fromfile", "loadtxt", "memmap", "read_csv"),
     *("from_pretrained", "hf_hub_download", "load_library", "load_inline", "spec_from_file_location", "run_path"),
 )
@@ -50,7 +50,7 @@ def code_of(module: str, name: str) -> str:
 
 def unfollowed(module: str, name: str) -> list[str]:
     """Where the code of a class of the user's own leaves what `syntax_of` covers, as `file, line: code`: it imports a
-    module under a computed name or a local one without source, or reads a file."""
+    module under a computed name, or reads a file."""
     owners = (place[0] for place in _reached(module, name) if place[1] == WHOLE)
     nodes = ((file_of(owner).name, node) for owner in owners for node in _nodes(owner) if _leaves(node))
     return sorted({f"{file}, line {node.lineno}: {ast.unparse(node)}" for file, node in nodes})
@@ -66,7 +66,7 @@ def classes_of(module: str, base: str) -> list[str]:
     """The classes of a module that inherit from its class `base`, in their order."""
     heirs = [base]
     for statement in _statements(module):
-        if isinstance(statement, ast.ClassDef) and any(ast.unparse(each) in heirs for each in statement.bases):
+        if isinstance(statement, ast.ClassDef) and any(ast.unparse(parent) in heirs for parent in statement.bases):
             heirs.append(statement.name)
     return heirs[1:]
 
@@ -94,8 +94,8 @@ def class_named(module: str, name: str, above: tuple[str, ...] = ()) -> ast.Clas
 
 def sentence_of(module: str, name: str) -> str:
     """The first sentence of a function's docstring."""
-    functions = (each for each in _statements(module) if isinstance(each, ast.FunctionDef))
-    words = " ".join(ast.get_docstring(next(each for each in functions if each.name == name)).split())
+    (function,) = (node for node in _statements(module) if isinstance(node, ast.FunctionDef) and node.name == name)
+    words = " ".join(ast.get_docstring(function).split())
     return re.split(r"(?<=[^.]\.) ", words, maxsplit=1)[0]
 
 
@@ -110,7 +110,7 @@ def _reached(module: str, name: str) -> dict[Place, list[ast.stmt]]:
         if place in reached:
             continue
         if name == WHOLE and not is_own:
-            waiting += [(module, each) for each in _definitions(module)]
+            waiting += [(module, defined) for defined in _definitions(module)]
             continue
         reached[place] = _statements(module) if is_own else _definitions(module).get(name, [])
         for statement in reached[place]:
@@ -169,23 +169,9 @@ def _called(call: ast.Call) -> str:
 
 def _leaves(node: ast.AST) -> bool:
     """Whether code goes on where its syntax does not lead."""
-    match node:
-        case ast.Import(names):
-            return any(_is_without_source(alias.name) for alias in names)
-        case ast.ImportFrom(str() as module, level=0):
-            return _is_without_source(module)
-        case ast.Call():
-            is_computed = _called(node) in IMPORTING and _imported_by(node) is None
-            return is_computed or _called(node) in READING
-    return False
-
-
-def _is_without_source(module: str) -> bool:
-    """Whether a local module is compiled, or lies where only the running code will look for it."""
-    if _spec_of(module.split(".")[0]) is None:
-        return True
-    spec = _spec_of(module)
-    return spec is not None and spec.has_location and file_of(module) is None and is_local(Path(spec.origin))
+    if not isinstance(node, ast.Call):
+        return False
+    return _called(node) in READING or (_called(node) in IMPORTING and _imported_by(node) is None)
 
 
 def _is_covered(module: str, by: str) -> bool:

@@ -1,14 +1,11 @@
-import os
 import platform
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
 from symbert import cli
 from symbert.experiment.layout import Experiment
-from symbert.experiment.status import UNTOUCHED
 from symbert.files import single_writer, write_json
 from symbert.paths import Run
 
@@ -35,15 +32,6 @@ def before(changed) -> Experiment:
     before = changed({"sweep": {"attention": ["original", "symmetric", "pairwise", "shared", "original-gain"]}})
     before.write()
     return before
-
-
-def leave(path: Path, process: int | str = NOBODY, age: float = 2 * UNTOUCHED) -> Path:
-    """A temporary file beside a path."""
-    temporary = path.with_name(f".{path.name}.{process}.tmp")
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    temporary.write_bytes(bytes(10))
-    os.utime(temporary, (time.time() - age,) * 2)
-    return temporary
 
 
 def files() -> set[Path]:
@@ -73,13 +61,6 @@ def test_what_no_experiment_names_is_shown_first_and_removed_on_request(pruned, 
     assert not gone.parent.exists(), "with the folder of its model, which is empty"
     assert all(Path(file).is_file() for file in experiment.settings)
     assert all(Path(folder).is_dir() for folder in other.runs.values()), "which another experiment names"
-
-
-def test_when_the_folder_of_an_experiment_was_removed_all_that_it_alone_names_goes(pruned, experiment):
-    experiment.write()
-    shutil.rmtree(experiment.folder)
-    pruned("--yes")
-    assert not [path for path in files() if path.name in ("settings.json", "run.json")]
 
 
 def test_scores_that_nothing_asks_for_go_and_the_others_in_their_folder_stay(pruned, before, experiment):
@@ -113,15 +94,6 @@ def test_weights_of_steps_that_nothing_asks_for_go_on_request_only_and_of_finish
     pruned("--yes", "--surplus-weights")
     kept = [sorted(int(path.stem[5:]) for path in folder.iterdir()) for folder in folders]
     assert kept == [[300, 1200, 2400], [300, 600, 1200, 2400]]
-
-
-def test_leftovers_of_killed_processes_go_and_those_of_living_ones_and_new_ones_stay(pruned, experiment):
-    experiment.write()
-    folder = Path(experiment.shards)
-    gone = [leave(folder / "train-0.npy"), leave(folder / "manifest.json")]
-    stay = [leave(folder / "a", os.getpid()), leave(folder / "b", age=0)]
-    pruned("--yes")
-    assert not any(path.exists() for path in gone) and all(path.exists() for path in stay)
 
 
 @pytest.mark.parametrize("host", ["here", "elsewhere"])

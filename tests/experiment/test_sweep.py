@@ -91,8 +91,8 @@ def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
         ({"sweep": {"grids": {"a": {"stps": [1]}}}}, r"unknown key 'stps' in 'sweep\.grids\.a'; did you mean 'steps'"),
         ({"sweep": {"text": ["copis"]}, "texts": COPIES}, r"'sweep\.text\.0' is 'copis'; did you mean 'copies'"),
         ({"sweep": {"grids": {"a": {"attention": ["pairwis"]}}}}, r"'sweep\.grids\.a\.attention\.0' is 'pairwis'"),
-        ({"sweep": {"steps": [50]}}, r"'pretrain\.warmup_steps' is 100, more than the 50 of 'sweep\.steps'"),
-        ({"sweep": {"steps": [9000]}}, r"'pretrain\.schedule_steps' is 1600, before the last of 'sweep\.steps'"),
+        ({"sweep": {"steps": [50]}}, r"'pretrain\.warmup_steps' \(100\) is more than 'sweep\.steps' \(50\)"),
+        ({"sweep": {"steps": [9000]}}, r"'pretrain\.schedule_steps' \(1600\) is less than 'sweep\.steps' \(9000\)"),
         ({"sweep": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}}}, "compares learning_rate 0.001: no axis"),
         (
             {"sweep": {"grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}}},

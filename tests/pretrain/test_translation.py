@@ -137,7 +137,7 @@ def test_a_run_publishes_its_scores_with_their_signatures_and_knows_its_text(bri
 def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, manifest):
     """Each process writes as long as its own lines need, and would wait for weights that no other sends."""
     settings, world = brief(), World(0, 2, torch.device("cpu"))
-    with pytest.raises(ConfigError, match="'pretrain.shard_parameters' is true, but lines are translated"):
+    with pytest.raises(ConfigError, match="'pretrain.shard_parameters' is true, but each process translates"):
         Trainer(RUN, settings, manifest, world, shard_parameters=True)
 
 

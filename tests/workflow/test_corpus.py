@@ -68,33 +68,6 @@ def run(root, tmp_path):
     return run
 
 
-def shards(corpus: Path) -> dict[str, bytes]:
-    """The packed rows and their manifest, by name."""
-    (folder,) = corpus.glob("shards-*")
-    return {path.name: path.read_bytes() for path in [*sorted(folder.glob("*.npy")), folder / "manifest.json"]}
-
-
-@pytest.mark.campaign
-def test_shards_have_the_same_bytes_for_any_number_of_workers(run, published):
-    mirror = {"source": "mirror", "mirror": str(published)}
-    one, two = run("one", {}, "--cores", "1", **mirror), run("two", {}, "--cores", "2", **mirror)
-    assert shards(one) == shards(two)
-    assert len(json.loads(shards(one)["manifest.json"])["parts"]) == PARTS
-
-
-@pytest.mark.campaign
-def test_documents_are_taken_in_the_order_of_parts_up_to_the_limit(run, published):
-    """24 documents of each part are kept. A larger limit and fewer parts read the parts that are there."""
-    mirror = {"source": "mirror", "mirror": str(published)}
-    corpus = run("copy", {"pack": {"max_documents": 40}}, **mirror)
-    assert sum(json.loads(shards(corpus)["manifest.json"])["documents"].values()) == 40
-    parts = {path: path.stat().st_mtime_ns for path in corpus.glob("parts-*/*.npy")}
-    shutil.rmtree(next(corpus.glob("shards-*")))
-    corpus = run("copy", {"parts": 3}, **mirror)
-    assert sum(json.loads(shards(corpus)["manifest.json"])["documents"].values()) == 3 * 24
-    assert {path: path.stat().st_mtime_ns for path in corpus.glob("parts-*/*.npy")} == parts
-
-
 def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, tmp_path):
     """JSON lines of C4's columns and parquet of FineWeb's; UT1, KenLM and vocabulary come from the mirror."""
     draw = random.Random(3)

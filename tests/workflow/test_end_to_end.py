@@ -1,19 +1,6 @@
 """The whole chain at a tiny scale through Snakemake."""
 
-import pytest
-
 from symbert.files import read_json
-
-TABLES = (
-    *("corpus", "table1_operators", "table2_parameters", "table2_training", "table3_glue", "table3_published"),
-    *("scores", "statistics", "milestones", "claims", "robustness"),
-)
-FIGURES = ("corpus", "figure2_tiny", "figure3_checkpoints", "robustness")
-
-
-@pytest.fixture
-def report(finished):
-    return finished.directory / "results/demo-embedded/report"
 
 
 def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
@@ -24,17 +11,6 @@ def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
     assert jobs["glue"] == {"extract": 4, "prepare_task": 8, "score": 4}
     assert jobs["all"] == {"measure_speeds": 1, "prepare_task": 8, "score_robustness": 2, "report": 1, "all": 1}
     assert jobs["nothing"] == {}
-
-
-def test_every_table_and_figure_is_there(report):
-    for table in TABLES:
-        assert all(
-            (report / f"tables/{table}.{suffix}").stat().st_size > 100 for suffix in ("csv", "md", "tex", "html")
-        )
-    for figure in FIGURES:
-        assert (report / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
-        assert (report / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
-    assert (report / "report.html").read_text().count("data:image/png") == len(FIGURES)
 
 
 def test_every_document_is_accounted_for_and_every_filter_acts(finished):
@@ -56,12 +32,6 @@ def test_scores_are_there_once_for_each_task_and_seed(finished):
             (file,) = finished.directory.glob(pattern)
             found = [(record["task"], record["finetune_seed"]) for record in read_json(file)]
             assert len(found) == len(set(found)) == 8 * len(seeds)
-
-
-def test_stand_ins_are_called_so_and_the_papers_numbers_do_not_stand_beside_them(report):
-    texts = [(report / f"tables/table3_glue.{suffix}").read_text() for suffix in ("csv", "md", "tex")]
-    assert all("stand-in" in text and "78.74" not in text for text in texts)
-    assert "78.74" in (report / "tables/table3_published.md").read_text()
 
 
 def test_no_path_of_this_machine_is_in_a_keyed_folder(finished):

@@ -8,7 +8,6 @@ from symbert.operators import OPERATORS
 from workflow.checkout import check_out
 
 PAPER = ("scale=paper", "source=hub")
-LONGEST_COMMAND = 4_000  # characters: a command names a file or a folder, not what it reads
 ONE = "attention: [original], pretrain_seeds: [1], probes: []"
 SETTINGS = {
     "demo": (),
@@ -124,10 +123,6 @@ def test_every_job_that_computes_with_a_model_is_told_of_the_gpu_that_it_was_giv
         assert re.search(told, planned["gpus"].output), command
 
 
-def test_a_rule_that_asks_for_nothing_has_memory_and_minutes_on_a_cluster(planned):
-    assert re.search(r"resources: .*mem_mb=4000.*runtime=60", planned["slurm"].output), planned["slurm"].output
-
-
 def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_scale(root, tmp_path):
     """An operator by its path and with an argument, a size by its shape, files of any name. An edit of
     `pretrain.steps` in config.yaml did nothing at the scale demo."""
@@ -157,21 +152,15 @@ def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_s
     assert {("mini", "gated", "3", "1"), ("tiny", "ranked", "", "0")} <= asked, asked
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("options", [[], ["--profile", "profiles/slurm", "--cores", "64"]], ids=["here", "cluster"])
-def test_ten_thousand_parts_are_planned(checkout, options):
-    words = ("--dry-run", "--quiet", "rules", *options, "--config", *PAPER, "corpus={parts: 10000}")
-    plan = checkout.snakemake(*words)
-    assert plan.code == 0, plan.output[-3000:]
-    assert plan.jobs["prepare_part"] == plan.jobs["download_part"] == 10_000 and plan.jobs["pack"] == 1
-
-
-@pytest.mark.campaign
-def test_no_command_of_the_largest_sweep_is_long(checkout):
-    """All operators, three pre-training seeds, 18 checkpoints of each, 8 tasks."""
-    sweep = f"sweep={{sizes: [base], attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1, 2, 3]}}"
-    settings = ("scale=paper", "source=hub", "corpus={parts: 300}", sweep)
-    outcome = checkout.snakemake("--dry-run", "--printshellcmds", "--config", *settings)
-    assert outcome.code == 0, outcome.output[-2000:]
-    commands = re.findall(r"-m symbert --log .*", outcome.output)
-    assert len(commands) > 1_000 and max(map(len, commands)) < LONGEST_COMMAND
+def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_path):
+    """So that only two rules need a network (docs/cluster.md)."""
+    copy = check_out(root, tmp_path / "copy")
+    words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}")
+    before = copy.snakemake(*words)
+    for name in re.findall(r"^ +output: (results/published/\S+)$", before.output, re.M):
+        file = copy.directory / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    after = copy.snakemake(*words)
+    assert before.jobs["download_file"] == 21 and before.jobs["download_part"] == 2
+    assert after.jobs == {rule: count for rule, count in before.jobs.items() if not rule.startswith("download")}

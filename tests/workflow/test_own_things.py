@@ -3,18 +3,12 @@
 import csv
 import json
 
-import numpy as np
-import pandas
 import pytest
-from datasets import Dataset
 
 from documented import own_files
-from symbert.corpus.tokens import id_hash
 from workflow.checkout import Checkout
 
 IRONY = "text,label\n" + "What a great {0}.,no\nOf course the {0} is wet again.,yes\n" * 20
-WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-TEXTS = [" ".join(WORDS[number % 10 :] + WORDS) + "." for number in range(200)]
 
 
 @pytest.fixture
@@ -48,36 +42,3 @@ def test_an_operator_a_size_and_a_task_of_ones_own_have_scores(folder):
     (path,) = folder.directory.glob("results/runs/encoder/deep-bounded-*/seed-1/done.json")
     done = json.loads(path.read_text())
     assert done["steps"] == 20 and done["attention"] == "bounded"
-
-
-def write_crawl(folder: Checkout) -> None:
-    """The user's text as each kind of file."""
-    crawl = folder.directory / "crawl"
-    crawl.mkdir()
-    frame = pandas.DataFrame({"text": TEXTS})
-    (crawl / "texts.txt").write_text("\n\n".join(TEXTS))
-    frame.to_csv(crawl / "commas.csv", index=False)
-    frame.to_json(crawl / "lines.jsonl", orient="records", lines=True)
-    frame.to_parquet(crawl / "columns.parquet")
-    Dataset.from_pandas(frame).save_to_disk(crawl / "dataset")
-
-
-@pytest.mark.campaign
-def test_a_corpus_of_ones_own_is_trained_on(folder):
-    write_crawl(folder)
-    before = set(folder.directory.glob("results/corpus/*"))
-    tiny(folder, "--until", "pretrain", files=("crawl.yaml",))
-    shards, parts = sorted(
-        {*folder.directory.glob("results/corpus/[ps]*")} - before, key=lambda path: "parts" in str(path)
-    )
-    offsets = sorted(parts.glob("*.offsets.npy"))
-    assert len(offsets) == 5, "a part of each file, of the dataset one"
-    for path in offsets:
-        assert np.load(path)["id_hash"].tolist() == [id_hash(text) for text in TEXTS], "the split is by text"
-    manifest = json.loads((shards / "manifest.json").read_text())
-    for attention in ("original", "symmetric"):
-        runs = [
-            json.loads(path.read_text())
-            for path in folder.directory.glob(f"results/runs/encoder/tiny-{attention}-*/*/done.json")
-        ]
-        assert [done["steps"] for done in runs if done["corpus_hash"] == manifest["hash"]] == [20]

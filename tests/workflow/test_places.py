@@ -1,11 +1,8 @@
 """Where the workflow may be run: in any folder, and as a module of another workflow."""
 
-import shutil
-import subprocess
-
 import pytest
 
-from workflow.checkout import Checkout, check_out
+from workflow.checkout import Checkout
 
 OTHER = """\
 module symbert:
@@ -30,17 +27,13 @@ def elsewhere(tmp_path) -> Checkout:
 
 
 def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, elsewhere):
-    """A scale and files are sought in that folder, too."""
     (elsewhere.directory / "mine.yaml").write_text("experiment: mine\nsweep: {attention: [symmetric]}\n")
-    (elsewhere.directory / "short.yaml").write_text("pretrain: {steps: 600, warmup_steps: 30, save_every: 300}\n")
     words = ("--snakefile", str(checkout.directory / "Snakefile"))
-    short = ("--config", "scale=short.yaml", "sweep={sizes: [tiny], curve: {sizes: []}}")
-    tables, planned = elsewhere.commands(
-        ("paper_tables", *words, "--configfile", "mine.yaml"), ("--dry-run", *words, *short)
-    )
+    mine = ("--configfile", "mine.yaml")
+    tables, planned = elsewhere.commands(("paper_tables", *words, *mine), ("--dry-run", *words, *mine))
     assert tables.code == 0 and tables.jobs == {"paper_tables": 1}, tables.output
     assert (elsewhere.directory / "results/paper").is_dir() and not (checkout.directory / "results").exists()
-    assert planned.code == 0 and "results/short-embedded/report/report.html" in planned.output, planned.output
+    assert planned.code == 0 and "results/mine/report/report.html" in planned.output, planned.output
 
 
 def test_the_workflow_is_a_module_of_another_one(checkout, elsewhere):
@@ -51,16 +44,3 @@ def test_the_workflow_is_a_module_of_another_one(checkout, elsewhere):
     assert outcome.code == 0, outcome.output
     assert outcome.jobs.keys() == {"symbert_paper_tables", "mine"} and nothing.jobs == {}
     assert refused.code == 64 and "'symmetric'" in refused.output, refused.output
-
-
-def test_snakedeploy_makes_a_workflow_of_a_clone(root, tmp_path):
-    if shutil.which("snakedeploy") is None:
-        pytest.skip("snakedeploy is not installed")
-    clone = check_out(root, tmp_path / "clone").directory
-    shutil.copytree(root / "config", clone / "config")
-    command = ["snakedeploy", "deploy-workflow", str(clone), str(tmp_path / "deployed"), "--branch", "main"]
-    subprocess.run(command, check=True, capture_output=True)
-    snakefile = tmp_path / "deployed/workflow/Snakefile"
-    snakefile.write_text(snakefile.read_text().replace('"Snakefile"', f'"{clone}/Snakefile"'))
-    outcome = Checkout(tmp_path / "deployed").snakemake("--dry-run", "paper_tables")
-    assert outcome.code == 0, outcome.output

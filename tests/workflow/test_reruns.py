@@ -136,19 +136,6 @@ def test_one_more_seed_and_task_compute_what_is_new_and_copy_the_rest(copy):
     assert "mrpc seed 3" in log and "mrpc seed 1" not in log
 
 
-def test_two_experiments_share_runs_without_a_word(copy):
-    """One more operator in an experiment of another name trains that operator; the page has all."""
-    before = digests(copy.directory / "results")
-    one = ["--config", "experiment=another", "sweep={attention: [original]}"]
-    more, _ = made(copy, dry("experiment=another", "sweep={attention: [original, symmetric]}"), one)
-    assert computed(more) == ONE_RUN
-    assert digests(copy.directory / "results").items() >= before.items()
-    table = "report/tables/table3_glue.csv"
-    rows = [(copy.directory / "results" / name / table).read_text() for name in ("another", "demo-embedded")]
-    scores = [[row for row in text.splitlines() if "original" in row] for text in rows]
-    assert scores[0] == scores[1] != []
-
-
 # The user's own code, text and tasks count by their content.
 
 

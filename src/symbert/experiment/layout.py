@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -94,26 +95,6 @@ class Score:
         return ["--tasks", *sorted(self.scoring.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else []
 
 
-@dataclass(frozen=True)
-class Needs:
-    """The resources on a node of a job that computes with a model, by its wildcards."""
-
-    shape: Callable[[Any], Shape]
-    processes: int = 1
-
-    def threads(self, wildcards: Any) -> int:
-        """CPU threads."""
-        return self.shape(wildcards).threads * self.processes
-
-    def memory(self, wildcards: Any, attempt: int) -> int:
-        """MB; each attempt asks for more."""
-        return self.shape(wildcards).memory * self.processes * attempt
-
-    def gpus(self, wildcards: Any) -> int:
-        """One per process, unless the model is computed on a CPU."""
-        return self.shape(wildcards).needs_gpu * self.processes
-
-
 class Experiment:
     """A checked configuration, as axes and as paths from the folder where Snakemake is run.
 
@@ -147,12 +128,20 @@ class Experiment:
         self.scores: dict[str, Score] = {}  # by file
         for run in self.runs if self.scorings else ():
             self._score(run)
+        self.needs = self._needs(1)
+        self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
         self.measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+
+    @property
+    def summary(self) -> str:
+        """Its name, and how it is configured."""
+        sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
+        return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
 
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
-            settings = {**settings, "embedded": self._embedded}
+            settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
         if digests := {name: known_sha256(file) for name, file in settings.items() if self._is_in_place(file)}:
             settings = {**settings, "sha256": {**settings.get("sha256", {}), **digests}}
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
@@ -169,11 +158,6 @@ class Experiment:
         """Whether it is the name of a file in a mirror or a directory, where another one may take its place."""
         is_published = isinstance(file, str) and file in self.published
         return is_published and not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/")) and Path(file).is_file()
-
-    @cached_property
-    def _embedded(self) -> str:
-        """What identifies the stand-ins of the package."""
-        return known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))
 
     def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
@@ -347,7 +331,7 @@ class Experiment:
             yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol_of_pairs(self.config))
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
-        """Of tasks that are prepared and fine-tuned together: a suite's, or one of the user's own."""
+        """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
         settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
@@ -386,7 +370,7 @@ class Experiment:
 
     def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
         """A folder below results/tasks; its key holds where the rows come from, whatever tasks are chosen: the folder
-        with published or GLUE's original files; of one's own tasks their content counts."""
+        with published or GLUE's original files; of the user's own tasks the content counts."""
         suite, source = SUITES.get(name.removesuffix("-robustness")), SOURCES[source_of(self.config, "glue")]
         if suite and source.is_published:
             repository = PublishedFile("dataset", suite.repository, "")
@@ -448,7 +432,7 @@ class Experiment:
         curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(run.size) else []
         return sorted({*final, *curve})
 
-    # What is measured beside.
+    # Measurements.
 
     def _speeds(self) -> list[str]:
         """Where the speeds of the operators of each size are measured side by side."""
@@ -478,7 +462,7 @@ class Experiment:
         return [file]
 
     def _probes(self) -> list[str]:
-        """Where is measured what operators can express."""
+        """Where the relations that operators can express are measured."""
         operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
         if self.grids or not operators:
             return []
@@ -502,15 +486,18 @@ class Experiment:
             raise ConfigError(f"{file}: no file of the experiment {self.name}; correct the path, or the configuration")
         return table[file]
 
-    @property
-    def needs(self) -> Needs:
-        """What a job takes that computes with one model."""
-        return Needs(lambda wildcards: SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]])
+    def _needs(self, processes: int) -> SimpleNamespace:
+        """The resources on a node of a job that computes with a model, by its wildcards: a thread or more and a GPU for
+        each process, unless a CPU is as good, and MB of memory, more at each attempt."""
 
-    @property
-    def needs_of_training(self) -> Needs:
-        """What a training takes on each of its nodes."""
-        return Needs(self.needs.shape, self.config["pretrain"]["processes"] // self.config["pretrain"]["nodes"])
+        def shape(wildcards: Any) -> Shape:
+            return SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]]
+
+        return SimpleNamespace(
+            threads=lambda wildcards: shape(wildcards).threads * processes,
+            memory=lambda wildcards, attempt: shape(wildcards).memory * processes * attempt,
+            gpus=lambda wildcards: shape(wildcards).needs_gpu * processes,
+        )
 
     @property
     def nodes(self) -> dict[str, Any]:
@@ -518,10 +505,10 @@ class Experiment:
 
         Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
         """
-        nodes, needs = self.config["pretrain"]["nodes"], self.needs_of_training
+        nodes, gpus = self.config["pretrain"]["nodes"], self.needs_of_training.gpus
         if nodes == 1:
-            return {"nodes": 1, "gpu": needs.gpus}
-        gres = lambda wildcards: f"gpu:{gpus}" if (gpus := needs.gpus(wildcards)) else ""  # noqa: E731
+            return {"nodes": 1, "gpu": gpus}
+        gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
         return {"nodes": nodes, "gpu": 0, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0, "gres": gres}
 
     @property
@@ -533,18 +520,18 @@ class Experiment:
         """The options of a command that change how a result is computed, not the result; in no key."""
         pretrain, glue = self.config["pretrain"], self.config["glue"]
         options = {
-            "prepare-part": {"--max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
-            "prepare-task": {"--allow-partial": glue["allow_partial"]},
-            "score": {"--keep-weights": str(self.final) if glue["keep_finetuned"] else None},
+            "prepare-part": {"max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
+            "prepare-task": {"allow-partial": glue["allow_partial"]},
+            "score": {"keep-weights": str(self.final) if glue["keep_finetuned"] else None},
             "pretrain": {
-                "--threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
-                "--micro-batch-size": pretrain["micro_batch_size"],
-                "--recompute-activations": pretrain["recompute_activations"],
-                "--shard-parameters": pretrain["shard_parameters"],
+                "threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
+                "micro-batch-size": pretrain["micro_batch_size"],
+                "recompute-activations": pretrain["recompute_activations"],
+                "shard-parameters": pretrain["shard_parameters"],
             },
         }
         chosen = {name: value for name, value in options[command].items() if value}
-        return " ".join(name if value is True else f"{name} {value}" for name, value in chosen.items())
+        return " ".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in chosen.items())
 
     # The report.
 

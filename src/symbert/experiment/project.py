@@ -1,6 +1,5 @@
 """The project's folder, wherever a command or Snakemake is run: its configuration, scales and rules."""
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from symbert.configuration import FOLDER, Config, check, merge
+from symbert.configuration import Config, check, merge
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError, explain
 from symbert.experiment.layout import CONFIGURATION, Experiment
@@ -50,27 +49,11 @@ def _config_file(folder: Path) -> Path:
 
 
 def scale_file(config: Config, folder: Path = PROJECT) -> Path:
-    """The file of the configured scale: by name one of the project in `folder`, by path the user's own.
-
-    ConfigError for another name, and for a file that is called like a scale of the project: both would write the same
-    results; MissingInputError for a missing file.
-    """
+    """The file of the configured scale; ConfigError names the nearest."""
     scale, scales = str(config["scale"]), {path.stem: path for path in (folder / "workflow/scales").glob("*.yaml")}
-    if scale in scales:
-        return scales[scale]
-    own = Path(scale).expanduser()
-    if own.suffix not in (".yaml", ".yml"):
+    if scale not in scales:
         raise ConfigError(f"config: 'scale' is {scale!r}{suggestion(scale, sorted(scales))}")
-    if not own.is_file():
-        raise MissingInputError(
-            f"config: 'scale': no file {own}; correct it, or choose from {', '.join(sorted(scales))}"
-        )
-    if not re.fullmatch(FOLDER, own.stem) or own.stem in scales:
-        raise ConfigError(
-            f"config: 'scale': {own} would name its results {own.stem}, which is no name of a folder or that of "
-            "another scale; rename it"
-        )
-    return own
+    return scales[scale]
 
 
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
@@ -113,10 +96,6 @@ def _assignment(text: str) -> tuple[str, Any]:
     key, sign, value = text.partition("=")
     if not sign:
         raise UsageError(f"--config {text}: no value; write key=value")
-    section, *inner = key.split(".")
-    if inner:
-        nested = reduce(lambda content, name: f"{{{name}: {content}}}", reversed(inner), value)
-        raise UsageError(f"--config {text}: a section is a map; write {section}='{nested}'")
     try:
         return key, yaml.load(value, Loader=yaml.BaseLoader)  # as Snakemake: texts, lists, mappings, no objects
     except yaml.YAMLError as error:

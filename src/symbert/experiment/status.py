@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from symbert.configuration import source_of
-from symbert.console import aligned, data_size
+from symbert.console import aligned
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import outputs_of, room_for
+from symbert.experiment.plan import disk_line, outputs_of
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder_of, is_running, read_json_or_empty
 from symbert.operators import unfollowed_code
@@ -37,34 +36,27 @@ def status(
 
 
 def status_of(experiment: Experiment) -> list[str]:
-    """The status as lines."""
+    """The status as lines: runs, then a row per checkpoint, with '.' where no scores are asked for."""
     states = {run: state_of(experiment, run) for run in experiment.runs}
     done = sum(state == "done" for state in states.values())
     page = f"{experiment.folder}/report/report.html"
     is_made = Path(f"{experiment.folder}/report/experiment-{experiment.key}.json").is_file()
-    manifests = dict.fromkeys(map(experiment.manifest, experiment.runs))
-    return [
+    lines = [
         f"Experiment {experiment.name}: {done} of {len(states)} pre-trainings done; "
         f"{page if is_made else 'no report of this configuration yet'}",
         "",
-        *(f"{file}: {'there' if Path(file).is_file() else 'missing'}" for file in manifests),
-        "",
+        *(f"{file}: {_exists(file)}" for file in dict.fromkeys(map(experiment.manifest, experiment.runs))),
         *(f"{run}: {experiment.runs[run]}: {state}" for run, state in states.items()),
-        *_scores(experiment),
     ]
-
-
-def _scores(experiment: Experiment) -> list[str]:
-    """A row per checkpoint: whether it is extracted, and whether its scores exist; '.' where none are asked for."""
     cells = {(score.run, score.step, score.scoring): _exists(file) for file, score in experiment.scores.items()}
-    rows = []
+    names = [("noise: " if scoring.trained else "") + scoring.name for scoring in experiment.scorings]
+    rows = [("checkpoint", "step", "extracted", *names)]
     for run in experiment.runs:
         for step in experiment.extracted_steps(run):
             extracted = _exists(f"{experiment.checkpoint(run, step)}/model.safetensors")
             scores = (cells.get((run, step, scoring), ".") for scoring in experiment.scorings)
             rows.append((str(run), f"{step:,}", extracted, *scores))
-    names = [("noise: " if scoring.trained else "") + scoring.name for scoring in experiment.scorings]
-    return ["", *aligned([("checkpoint", "step", "extracted", *names), *rows])] if rows else []
+    return [*lines, "", *aligned(rows)] if rows[1:] else lines
 
 
 def _exists(file: str) -> str:
@@ -76,13 +68,12 @@ def state_of(experiment: Experiment, run: Run) -> str:
     folder = Path(experiment.runs[run])
     if (folder / "done.json").is_file():
         return "done"
-    status = read_json_or_empty(folder / "state/status.json")
-    who = holder(folder)
-    if not status and who is None:
+    status, user = read_json_or_empty(folder / "state/status.json"), holder(folder)
+    if not status and user is None:
         return "missing"
     step = f"step {status.get('step', 0):,} of {experiment.training(run).steps:,}"
-    if who:
-        return f"{step}, running by {who}"
+    if user:
+        return f"{step}, running by {user}"
     ended = status.get("state")
     state = "stopped" if ended in ("running", "done", None) else ended  # whose process ended without a word
     return f"{step}, {state}{f': {reason}' if (reason := status.get('reason')) else ''}"
@@ -96,17 +87,10 @@ def holder(folder: Path) -> str | None:
     lease = read_json_or_empty(folder / "lock")
     if not isinstance(lease.get("process"), int) or "host" not in lease:
         return None
-    here = lease["host"] == platform.node()
-    is_at_work = is_running(lease["process"]) if here else not is_old(folder / "lock", *folder.glob("*/*"))
-    return holder_of(lease) if is_at_work else None
-
-
-def is_old(*paths: Path) -> bool:
-    """Whether none of these was written to within the hour."""
-    return all(time.time() - path.lstat().st_mtime > UNTOUCHED for path in paths)
-
-
-# The start of Snakemake.
+    if lease["host"] == platform.node():
+        return holder_of(lease) if is_running(lease["process"]) else None
+    newest = max(path.lstat().st_mtime for path in (folder / "lock", *folder.glob("*/*")))
+    return holder_of(lease) if time.time() - newest <= UNTOUCHED else None
 
 
 def begin(experiment: Experiment) -> None:
@@ -121,8 +105,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     """The lines that are said before anything runs: the experiment, how it differs from the last one of its name, what
     is trained, what is there already, and the disk."""
     config, outputs = experiment.config, outputs_of(experiment)
-    sources = f"corpus {source_of(config, 'corpus')}, GLUE {source_of(config, 'glue')}"
-    yield f"symbert: {experiment.name} (scale {Path(config['scale']).stem}, {sources}, recipe {config['recipe']})"
+    yield f"symbert: {experiment.summary}"
     before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", config)
     yield from (f"  changed  {line}" for line in differences(before, config))
     trained: dict[str, list[str]] = {}
@@ -133,9 +116,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     many = f"{sum(map(len, trained.values()))} runs of {len(trained)} models"
     yield f"  trains   {many if len(trained) > LISTED else '; '.join(models) or 'nothing'}"
     yield f"  there    {sum(not output.left for output in outputs):,} of {len(outputs):,} files"
-    for mount, (needed, free) in room_for(outputs).items():
-        warning = "  warning: too small" if needed > free else ""
-        yield f"  disk     {data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
+    yield f"  disk     {disk_line(outputs)}"
     yield from (f"  warning  {line}" for line in unfollowed_code())
 
 

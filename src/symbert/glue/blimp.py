@@ -55,7 +55,6 @@ PHENOMENA: dict[str, tuple[str, ...]] = {
     ),
 }
 PARADIGMS: dict[str, str] = {paradigm: name for name, paradigms in PHENOMENA.items() for paradigm in paradigms}
-PIECES = 12  # of a sentence in BERT's vocabulary, with the two special ones, about
 STAND_IN_PAIRS = 10  # of a paradigm of the demo
 
 
