@@ -8,7 +8,6 @@ Unlike there, a line ends at \n only: the text may hold other separators. The us
 library and, where they are .csv or .tsv, as the corpus reads them.
 """
 
-import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,15 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
+from symbert.corpus.document import DIALECTS, classes_of, read_rows, suffix_of, text_lines
 from symbert.errors import ConfigError, DataError, MissingInputError
-from symbert.files import known_sha256, reading
+from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
 from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Layout, Task, published_split
 from symbert.sources import Config, verified
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
-KINDS = (*DIALECTS, *LOADERS)  # of the user's files: those with columns
 # Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.
 ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
@@ -108,12 +106,11 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
         if not _fits(kind, field.type):
             raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
     try:
-        written = json.loads(metadata.get(b"huggingface", b"{}"))
-        names = tuple(written.get("info", {}).get("features", {}).get("label", {}).get("names", labels))
-    except (ValueError, AttributeError, TypeError):
-        raise DataError(f"{location}: its metadata are not those of the hub's library; get the file again") from None
-    if names != labels:
-        raise DataError(f"{location}: classes are {', '.join(map(str, names))}, expected {', '.join(labels)}")
+        classes = classes_of(table.schema, "label") or list(labels)
+    except ValueError as error:
+        raise DataError(f"{location}: {error}; get the file again") from None
+    if classes != list(labels):
+        raise DataError(f"{location}: classes are {', '.join(map(str, classes))}, expected {', '.join(labels)}")
     table = table.select(expected.names)
     for column in table.column_names:
         if table[column].null_count:
@@ -215,15 +212,10 @@ def _records(path: Path, layout: Layout) -> Iterator[Record]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is not empty; a byte order mark and \r before \n are not text."""
-    with reading(path, f"put GLUE's {path.parent.name} there"), open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
-            except UnicodeDecodeError:
-                raise DataError(f"{path}:{number}: not UTF-8; get the file again") from None
-            if text:
-                yield number, text.split("\t")
+    """Number and fields of each line that is not empty; \\r before \\n is not text."""
+    for number, line in enumerate(text_lines(path), start=1):
+        if text := line.removesuffix("\n").removesuffix("\r"):
+            yield number, text.split("\t")
 
 
 def read_own_split(task: Task, split: str) -> pa.Table:
@@ -271,11 +263,9 @@ def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> No
 
 def _own_records(path: Path, layout: Layout) -> Iterator[Record]:
     """Each row of a file of the user's own; DataError where a text or label is absent, empty, or no text."""
-    if not path.is_dir() and suffix_of(path) not in KINDS:
-        raise DataError(f"{path}: is no {', '.join(KINDS)} and no folder of save_to_disk; convert it")
-    is_text = not path.is_dir() and suffix_of(path) in DIALECTS
-    rows = read_cells(path, absent="correct its path") if is_text else _dataset_rows(path, layout.label)
-    for place, row in enumerate(rows):
+    if (path / "dataset_dict.json").is_file():
+        raise DataError(f"{path}: has several splits; name one of them, such as {path}/train")
+    for place, row in enumerate(read_rows(path, (*layout.text, layout.label))):
         if isinstance(row, DataError):
             raise row
         for name in (*layout.text, layout.label):
@@ -286,19 +276,6 @@ def _own_records(path: Path, layout: Layout) -> Iterator[Record]:
             if name in layout.text and not isinstance(row[name], str):
                 raise DataError(f"{path}: row {place + 1}: '{name}' is {row[name]!r}, no text; correct it")
         yield place, f"{path}: row {place + 1}", row
-
-
-def _dataset_rows(path: Path, label: str) -> Iterator[Row]:
-    """The cells of each row that `datasets` reads; class numbers of its own kind become names."""
-    with open_data(path, absent="correct its path") as splits:
-        if len(splits) > 1:
-            first = path / next(iter(splits))
-            raise DataError(f"{path}: has the splits {', '.join(splits)}; name one of them, such as {first}")
-        (data,) = splits.values()
-        names = getattr((data.features or {}).get(label), "names", None)
-        for row in data:
-            number = row.get(label)
-            yield {**row, label: names[number]} if names and number is not None else row
 
 
 def _rows(
