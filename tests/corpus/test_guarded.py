@@ -31,7 +31,7 @@ def fast(reference):
 
 def differing_of(fast: Guarded, points) -> list[int]:
     """Those around which tokie is not trusted."""
-    return [point for point in points if not fast._agreement.holds(np.array([point]))]
+    return [point for point in points if not fast.trusts(np.array([point]))]
 
 
 def is_not_used(point):
