@@ -41,7 +41,7 @@ def test_fewer_or_more_rows_than_official_are_refused_unless_allowed(prepared, m
     """GLUE's older archive has three more rows of qqp than the hub."""
     with pytest.raises(DataError, match=r"mrpc: split 'train' has 1,000 rows, expected 3,668 .*'glue.allow_partial"):
         prepared("mrpc", allow_partial=False)
-    monkeypatch.setitem(GLUE, "mrpc", replace(GLUE["mrpc"], official_rows={"train": 997, "validation": 500}))
+    monkeypatch.setitem(GLUE, "mrpc", replace(GLUE["mrpc"], rows=(997, 500)))
     with pytest.raises(DataError, match=r"'train' has 1,000 rows, expected 997 .*'glue.allow_partial"):
         prepared("mrpc", allow_partial=False, max_examples=None)
     facts = facts_of(prepared("mrpc"))

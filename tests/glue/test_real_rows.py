@@ -36,7 +36,7 @@ def scored(laboratory):
 
 @pytest.mark.parametrize("task", SUITES["superglue"].tasks)
 def test_a_model_learns_and_is_scored_on_real_rows_of_superglue(scored, mirror, task):
-    if not (mirror / "aps/super_glue" / (task_named(task).folder_at_hub or task)).is_dir():
+    if not (mirror / "aps/super_glue" / (task_named(task).folder or task)).is_dir():
         pytest.skip(f"no {task} in ../shared/mirror")
     record = scored(mirror, task, **FEW)
     assert record["rows"]["train"] == (32 if task == "boolq" else 48), "of BoolQ the mirror has 32"

@@ -81,7 +81,7 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
         "official_rows": official,
         "partial": counts != official,
     }
-    if task.has_contexts:
+    if task.head == "spans":
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = (
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()

@@ -264,7 +264,7 @@ class Finetuning:
         """
         names = {"metrics": "score", "details": "details", "majority": "majority"}
         task, truth = self.task, {split: rows.truth for split, rows in self.rows.items()}
-        if task.has_contexts:
+        if task.head == "spans":
             held_out = truth[HELD_OUT], predictions[HELD_OUT]
             splits = {split: scored_answers(*held_out, truth[split], predictions[split]) for split in task.scores}
             names["thresholds"], constant = "threshold", all(score["constant"] for score in splits.values())

@@ -148,7 +148,7 @@ def _rows_of_part(table: pa.Table, task: Task, device: torch.device) -> TaskRows
     ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
     lengths = ids.value_lengths().to_numpy().astype(np.int64)
     labels = table["label"].combine_chunks()
-    if task.has_contexts:
+    if task.head == "spans":
         labels = labels.flatten().to_numpy().reshape(-1, 2)
     arrays = (
         ids.flatten().to_numpy().astype(np.int32),
