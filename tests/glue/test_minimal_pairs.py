@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -17,7 +18,7 @@ from model.models import moved, small_config, stock
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json, write_text
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
-from symbert.glue.prepare import SENTENCES, pair_encoder, read_pairs
+from symbert.glue.prepare import SENTENCES, pair_encoder
 from symbert.glue.score import judged
 from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.configuration import configuration_of
@@ -58,7 +59,7 @@ def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, judge, vocabula
     assert record["data_sha256"] == sha256_of(file) and record["versions"]["torch"] == torch.__version__
     assert list(record["paradigms"]) == list(PARADIGMS)
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {STAND_IN_PAIRS}
-    published = read_pairs(DEMO / published_pairs("wh_island").location, "", "wh_island").to_pylist()
+    published = pq.read_table(DEMO / published_pairs("wh_island").location).to_pylist()
     tokenizer, model = pair_encoder(vocabulary, 64), load_model(checkpoint("pairwise"))
     good, bad = ([tokenizer.encode(pair[side]).ids for pair in published] for side in SENTENCES)
     difference = log_likelihoods(model, good, MASK) - log_likelihoods(model, bad, MASK)
@@ -88,15 +89,17 @@ def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(pairs):
         pairs(max_length=8)
 
 
-def test_a_damaged_file_of_pairs_is_named(tmp_path):
+def test_a_file_of_other_pairs_or_without_some_is_named(tmp_path, pairs):
+    shutil.copytree(DEMO / "nyu-mll/blimp", tmp_path / "nyu-mll/blimp")
+    file = tmp_path / published_pairs("wh_island").location
     for columns, named in (
         ({"sentence_good": ["a"], "UID": ["wh_island"]}, "'sentence_bad'"),
         ({"sentence_good": ["a"], "sentence_bad": [None], "UID": ["wh_island"]}, "'sentence_bad'"),
         ({"sentence_good": ["a"], "sentence_bad": ["b"], "UID": ["passive_1"]}, "passive_1"),
     ):
-        pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+        pq.write_table(pa.table(columns), file)
         with pytest.raises(DataError, match=f"wh_island.*{named}"):
-            read_pairs(tmp_path / "pairs.parquet", published_pairs("wh_island").location, "wh_island")
+            pairs(root=tmp_path)
 
 
 def test_a_record_says_of_which_host_it_is(pairs, judge, laboratory):
@@ -175,7 +178,7 @@ def test_all_real_pairs_are_judged_as_by_stock_bert_in_the_memory_of_the_job(
     assert [counts["pairs"] for counts in record["paradigms"].values()] == [1000] * 67
     reference, tokenizer = stock(model.double(), theirs), pair_encoder(pieces, 128)
     right = 0
-    for pair in read_pairs(mirror / published_pairs("wh_island").location, "", "wh_island").to_pylist():
+    for pair in pq.read_table(mirror / published_pairs("wh_island").location).to_pylist():
         good, bad = (likelihood(reference, tokenizer.encode(pair[side]).ids) for side in SENTENCES)
         right += good > bad
     assert record["paradigms"]["wh_island"]["right"] == pytest.approx(right, abs=2), "float64 here"
