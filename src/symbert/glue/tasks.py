@@ -4,12 +4,12 @@ The hub holds one parquet file per split; GLUE's original files (gluebenchmark.c
 tasks are defined by the configuration. Imports no torch.
 """
 
-import difflib
 import re
 from collections import ChainMap
 from dataclasses import dataclass, field
 from typing import Any
 
+from symbert.declared import suggestion
 from symbert.errors import ConfigError, UsageError
 from symbert.sources import PublishedFile
 
@@ -316,9 +316,7 @@ def task_named(name: str) -> Task:
     known = {**PUBLISHED, **OWN}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}"
-    raise UsageError(f"unknown task '{name}'; {remedy}")
+    raise UsageError(f"unknown task '{name}'{suggestion(name, known)}")
 
 
 def suite_named(task: str) -> Suite:
@@ -358,8 +356,12 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     """
     key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
     metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
-    columns = (column for suite in SUITES.values() for column in suite.columns)
-    taken = {*SUITES, *PUBLISHED, *columns, *COLUMNS_OF_TABLES}
+    taken = {
+        *SUITES,
+        *PUBLISHED,
+        *COLUMNS_OF_TABLES,
+        *(column for suite in SUITES.values() for column in suite.columns),
+    }
     if name in taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise ConfigError(
             f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "
@@ -372,7 +374,7 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     fitting = METRICS_OF_CLASSES if labels else METRICS_OF_GRADES
     for metric in metrics:
         if metric not in fitting or (metric == "f1" and len(labels) != 2):
-            raise ConfigError(f"{key}: 'metric' is {metric}, which needs {_needed_by(metric)}; choose another")
+            raise ConfigError(f"{key}: 'metric' is {metric}, which does not fit {len(labels)} labels; choose another")
     OWN[name] = Task(
         name,
         columns=("sentence",) if len(definition["columns"]) == 1 else ("sentence1", "sentence2"),
@@ -388,9 +390,3 @@ def define(name: str, definition: dict[str, Any]) -> Task:
 def _label_name(label: str | int | bool) -> str:
     """YAML reads the words no and yes as truth values."""
     return ("no", "yes")[label] if isinstance(label, bool) else str(label)
-
-
-def _needed_by(metric: str) -> str:
-    if metric in METRICS_OF_GRADES:
-        return "kind: regression"
-    return "two labels" if metric == "f1" else "labels"
