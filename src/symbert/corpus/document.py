@@ -30,11 +30,7 @@ BYTES_AT_ONCE = 1 << 20  # of its columns
 
 OnBad = Callable[[DataError], None]
 """What happens to a bad line: raise what is given, or count it."""
-DIALECTS: dict[str, dict[str, Any]] = {
-    ".csv": {"delimiter": ",", "strict": True},
-    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},  # a quotation mark is text
-}
-"""How the `csv` library reads a file, by the end of its name; .gz may follow."""
+CELLS = (".csv", ".tsv")  # files of cells; .gz may follow
 TABLES = (".parquet", ".arrow")  # files of Arrow's kinds
 OBJECTS = (".jsonl", ".ndjson", ".json")  # an object a line; .gz or .zst may follow
 
@@ -95,7 +91,7 @@ def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
     line; a truncated or damaged file raises it. Blank lines are skipped.
     """
     name, suffix = str(part), suffix_of(part)
-    if not part.is_dir() and suffix not in (".txt", *DIALECTS, *TABLES):
+    if not part.is_dir() and suffix not in (".txt", *CELLS, *TABLES):
         rows = read_lines(part)
     elif annotations == "published":
         raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
@@ -182,34 +178,46 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     suffix = suffix_of(path)
     if path.is_dir() or suffix in TABLES:
         return _table_rows(path, columns)
-    if suffix in DIALECTS or suffix in OBJECTS:
-        return _cells(path) if suffix in DIALECTS else _objects(path)
-    raise DataError(
-        f"{path}: is no {', '.join((*DIALECTS, *TABLES, *OBJECTS))} and no folder of save_to_disk; convert it"
-    )
+    if suffix in CELLS or suffix in OBJECTS:
+        return _cells(path) if suffix in CELLS else _objects(path)
+    raise DataError(f"{path}: is no {', '.join((*CELLS, *TABLES, *OBJECTS))} and no folder of save_to_disk; convert it")
+
+
+def fields_of(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line and fields of each row of a .csv file, or of one whose fields tabs part: there a quotation mark is text.
+
+    Blank rows are left out.
+    """
+    if suffix_of(path) != ".csv":
+        for number, line in enumerate(text_lines(path), start=1):
+            if text := line.removesuffix("\n").removesuffix("\r"):
+                yield number, text.split("\t")
+        return
+    csv.field_size_limit(LONGEST_LINE)
+    rows = csv.reader(text_lines(path), strict=True)
+    try:
+        yield from ((rows.line_num, row) for row in rows if row)
+    except csv.Error as error:
+        raise DataError(f"{path}:{rows.line_num}: {error}; correct the row") from None
 
 
 def _cells(path: Path) -> Iterator[Row]:
-    """The rows of a .csv or .tsv file by the names in its first row, every cell as text: 007 stays so.
+    """The rows of a file of cells by the names in its first row, every cell as text: 007 stays so.
 
-    A DataError stands for a row that has more or fewer cells than the first; blank lines are skipped.
+    A DataError stands for a row that has more or fewer cells than the first.
     """
-    csv.field_size_limit(LONGEST_LINE)
-    rows = csv.reader(text_lines(path), **DIALECTS[suffix_of(path)])
-    try:
-        names = next(filter(None, rows), None)
-        if names is None:
-            raise DataError(f"{path}: has no first row with the names of columns; get the file again")
-        for name in filter(None, names):
-            if names.count(name) > 1:
-                raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
-        for row in filter(None, rows):
-            if len(row) == len(names):
-                yield dict(zip(names, row, strict=True))
-            else:
-                yield DataError(f"{path}:{rows.line_num}: {len(row)} cells, but {len(names)} columns; correct the row")
-    except csv.Error as error:
-        raise DataError(f"{path}:{rows.line_num}: {error}; correct the row") from None
+    rows = fields_of(path)
+    _, names = next(rows, (1, []))
+    for name in filter(None, names):
+        if names.count(name) > 1:
+            raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
+    if not names:
+        raise DataError(f"{path}: has no first row with the names of columns; get the file again")
+    for number, row in rows:
+        if len(row) == len(names):
+            yield dict(zip(names, row, strict=True))
+        else:
+            yield DataError(f"{path}:{number}: {len(row)} cells, but {len(names)} columns; correct the row")
 
 
 def _objects(path: Path) -> Iterator[Row]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.document import DIALECTS, classes_of, read_rows, suffix_of, text_lines
+from symbert.corpus.document import CELLS, classes_of, fields_of, read_rows, suffix_of
 from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
@@ -172,14 +172,14 @@ def _original_records(folder: Path, task: Task, split: str, layout: Layout) -> I
     """Each row of a split in GLUE's original files."""
     if not (task.name == "mrpc" and (folder / PARAPHRASES).is_file()):
         return _records(folder / f"{split.replace('validation', 'dev')}.tsv", layout)
-    evaluated = {tuple(fields) for _, fields in _lines(folder / EVALUATION_PAIRS)}
+    evaluated = {tuple(fields) for _, fields in fields_of(folder / EVALUATION_PAIRS)}
     records = _records(folder / PARAPHRASES, layout)
     return (record for record in records if (tuple(map(record[2].get, PAIR)) in evaluated) == (split != "train"))
 
 
 def _records(path: Path, layout: Layout) -> Iterator[Record]:
     """Each row with text and label of a tab-separated file."""
-    lines, broken = _lines(path), []
+    lines, broken = fields_of(path), []
     header = layout.header
     if not header:
         _, header = next(lines, (1, []))
@@ -198,13 +198,6 @@ def _records(path: Path, layout: Layout) -> Iterator[Record]:
             raise DataError(f"{path}:{line}: text or label is missing ({len(fields)} fields); get the file again")
     if broken:
         print(f"warning: {path}: skipped {len(broken)} broken rows, first line {broken[0]}", file=sys.stderr)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is not empty; \\r before \\n is not text."""
-    for number, line in enumerate(text_lines(path), start=1):
-        if text := line.removesuffix("\n").removesuffix("\r"):
-            yield number, text.split("\t")
 
 
 def read_own_split(task: Task, split: str) -> pa.Table:
@@ -231,7 +224,7 @@ def check_files(task: Task) -> None:
             "nothing is trained on"
         )
     for path in map(Path, task.files.values()):
-        if path.is_file() and suffix_of(path) in DIALECTS:
+        if path.is_file() and suffix_of(path) in CELLS:
             next(_own_records(path, task.layout), None)
 
 
