@@ -1,6 +1,6 @@
 """The UT1 blocklist: from the published archive to a trie that every job maps into memory.
 
-The archive is read as a stream: nothing is extracted, and what should not be there is refused.
+The archive is read as a stream: nothing is extracted, and unexpected members are refused.
 
 The trie's keys are hosts (`bad.example`) and exact addresses (`bad.example/page`); an address has a slash
 and a host has none. A value is two bytes: the index of a directory in the list of names under `NAMES`.
@@ -35,14 +35,14 @@ LARGEST_RATIO = 200  # of expanded to compressed bytes
 _ALLOWANCE = 1 << 20  # bytes that a small archive may expand to, whatever the ratio
 _LISTING = re.compile(r"blacklists/([\w.-]+)/(domains|urls)")
 _ALIAS = re.compile(r"blacklists/([\w.-]+)")
-# What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
+# A text without a scheme: `bad.example:8080/x` begins with a host and its port.
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
 NAMES = " names"
 HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts; a few megabytes
 
 
 class Address(NamedTuple):
-    """What a web address is matched by."""
+    """The parts of a web address that lists are searched for."""
 
     host: str  # lower case, international names in their ASCII form, without port, user and final dot
     location: str  # host and path, a port only if it is not the scheme's own

@@ -1,4 +1,4 @@
-"""What became of the documents: counts by outcome, and distributions."""
+"""Counts of documents by outcome, and distributions."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -12,7 +12,7 @@ from symbert.configuration import FilterSettings
 from symbert.corpus.filters import REASONS
 from symbert.errors import DataError
 
-if TYPE_CHECKING:  # reports count, too, where what these import may be absent
+if TYPE_CHECKING:  # reports import this module where msgspec may be absent
     from symbert.corpus.document import Document
 
 BINS_PER_DECADE = 10

@@ -16,7 +16,7 @@ _LINE_FORMS = (
 
 @dataclass(frozen=True)
 class Digest:
-    """What the bytes of a file must give."""
+    """The digest that the bytes of a file must have."""
 
     algorithm: str  # md5 | sha256 | git (SHA-1 of git's header and the content: the id of a blob)
     value: str  # hexadecimal, small letters

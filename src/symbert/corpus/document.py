@@ -29,7 +29,7 @@ ROWS_AT_ONCE = 256  # of a parquet file
 BYTES_AT_ONCE = 1 << 20  # of its columns
 
 OnBad = Callable[[DataError], None]
-"""What happens to a bad line: raise what is given, or count it."""
+"""Raises the error of a bad line, or counts it."""
 CELLS = (".csv", ".tsv")  # files of cells; .gz may follow
 TABLES = (".parquet", ".arrow")  # files of Arrow's kinds
 OBJECTS = (".jsonl", ".ndjson", ".json")  # an object a line; .gz or .zst may follow
@@ -246,7 +246,7 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         if getattr(error, "errno", None):  # the system's, not a library's
             raise
         message = " ".join(str(error).split())
-        raise DataError(f"{path}: damaged, or not what its name says ({message}); get the file again") from None
+        raise DataError(f"{path}: damaged, or of another kind than its name ({message}); get the file again") from None
 
 
 def _tables(path: Path, columns: Sequence[str]) -> "Iterator[pyarrow.Table | pyarrow.RecordBatch]":

@@ -50,8 +50,8 @@ class Remote:
     """Something at a URL, and the remedies that its errors name."""
 
     url: str
-    on_refusal: str  # what to do about 401 and 403
-    on_absence: str  # what to do about 404
+    on_refusal: str  # remedy for 401 and 403
+    on_absence: str  # remedy for 404
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # never shown to another host
 
 
@@ -63,9 +63,9 @@ def fetch(
 ) -> None:
     """Publish the file at `remote` as `destination`.
 
-    `find_digest` gives the publisher's digest; without one, every attempt begins anew. It is asked a second time when
-    the bytes disagree, because list and file may just have been replaced; the file is then fetched once more from its
-    beginning, before IntegrityError. Other errors are those of `retry`, and InputOutputError when the disk is full or
+    `find_digest` gives the publisher's digest; without one, every attempt starts from the beginning. It is asked a
+    second time when the bytes disagree, because list and file may just have been replaced; the file is then fetched
+    once more from its beginning, before IntegrityError. Raises the errors of `retry` besides, and InputOutputError when
     another process downloads the same file.
     """
     name = destination.name
@@ -177,7 +177,7 @@ def _transfer(client: httpx2.Client, remote: Remote, partial: Path, name: str, r
             held = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {held}-"):
             partial.write_bytes(b"")
-            raise httpx2.RemoteProtocolError("the answer does not continue what has arrived")
+            raise httpx2.RemoteProtocolError("the answer does not continue the bytes that have arrived")
         size = held + int(response.headers.get("Content-Length", 0))
         progress = Progress(f"download {name}", -(-size // MEGABYTE), "MB", start=held // MEGABYTE)
         with writing(partial), open(partial, "ab" if held else "wb") as file:

@@ -11,8 +11,8 @@ from symbert.declared import suggestion
 from symbert.errors import ConfigError
 
 Holds = Callable[[Any, frozenset[str] | None, Any], bool]
-"""Whether a reason holds against a `corpus.document.Document`, given what `corpus.blocklist` finds of its URL, under
-`FilterSettings`."""
+"""Whether a reason holds against a `corpus.document.Document`, given the categories of its URL in the blocklist,
+under `FilterSettings`."""
 Counts = list[dict[str, Any]]  # of documents by outcome, of each part
 
 

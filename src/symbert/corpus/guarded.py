@@ -1,7 +1,7 @@
 """tokie behind its guard: ids as tokenizers gives them, more than ten times as fast.
 
 tokie (https://github.com/chonkie-inc/tokie) is young. It gets no text with a character around which the two differ:
-each character is compared when it first occurs. What the vocabulary alone decides is compared at the start.
+each character is compared when it first occurs. The vocabulary is compared at the start.
 """
 
 import string
@@ -56,7 +56,7 @@ def guarded(reference: Reference) -> "Guarded | None":
 
 
 class Guarded:
-    """tokie, and tokenizers for what tokie is not trusted with; `referred` counts texts of which that was a part.
+    """tokie, and tokenizers for the text that tokie is not trusted with; `referred` counts documents with such text.
 
     Around which code points tokie gives the ids of tokenizers is compared when each is first met. Around code points of
     the private planes, and those that Unicode, as Python knows it, does not assign, it is never trusted.
@@ -146,7 +146,7 @@ def _odd_texts(x: str) -> list[str]:
 
 
 def _words(vocabulary: dict[str, int], letter: str) -> list[str]:
-    """Every piece, cut short after each of its characters: what follows a piece may begin like one and be none."""
+    """Every beginning of every piece: the rest of a word may begin like a piece and be none."""
     stems = {letter + piece[2:] if piece.startswith("##") else piece for piece in vocabulary}
     return sorted({stem[:length] for stem in stems for length in range(1, min(len(stem), LONGEST_WORD) + 1)})
 

@@ -46,7 +46,7 @@ CHARACTERS_AT_ONCE = 1 << 22  # of documents that are encoded together
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
 Encoders = tuple[Reference | Guarded, Reference | None]
-"""What gives the ids, and what a sample of them is compared with."""
+"""The encoder that gives the ids, and the one that a sample of them is compared with."""
 
 
 def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None, max_bad_fraction: float = 0.0) -> None:
@@ -188,7 +188,7 @@ class _Stream:
         self._bins += histogram("tokens", lengths)
 
     def record(self) -> dict[str, Any]:
-        """What was counted."""
+        """The counts."""
         encoder = {"name": self._encoder.name, "checked": self._checked, "reference": self._encoder.referred}
         return {
             "documents": self._offsets.length,

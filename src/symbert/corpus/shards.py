@@ -29,7 +29,7 @@ DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint3
 TOKENS_AT_ONCE = 1 << 16
 COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
 RECORD = {"documents": int, "vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
-# What training reads of a manifest, and so what its hash is of.
+# The keys of a manifest that training reads, and that its hash covers.
 LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
 SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
 TO_SEE_THEM = "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters"
@@ -43,13 +43,13 @@ def pack(output: Path, /) -> None:
     `max_documents` documents count. The documents of lowest id hash are held out until they fill
     `validation_sequences` rows. Of these rows, those that occur among the training rows are passed over
     (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go. Held-out
-    tokens that are in no row are counted as surplus. Raises IntegrityError when a file is not what its record says,
+    tokens that are in no row are counted as surplus. Raises IntegrityError when a file does not fit its record,
     DataError when the documents do not fill the validation rows and one training row, or all held-out rows are passed
     over. It says why documents were dropped where they do not suffice, and on stderr where fewer than half were kept.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
-    output.unlink(missing_ok=True)  # what an earlier packing wrote is not described while this one works
+    output.unlink(missing_ok=True)  # no manifest describes the shards while they are written
     _remove_shards(output.parent)
     vocabulary, length = verified(settings["vocabulary"]), pack.sequence_length
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
@@ -104,7 +104,7 @@ def pack(output: Path, /) -> None:
 
 
 def hash_of_corpus(manifest: dict[str, Any]) -> str:
-    """What a run knows its corpus by: a hash of all that training reads; KeyError where the manifest lacks some."""
+    """The hash of everything that training reads of a manifest; KeyError where the manifest lacks a key."""
     return hash_of({key: manifest[key] for key in LEARNED_FROM})
 
 
@@ -260,7 +260,7 @@ def _choose(
 def _write_shards(
     split: str, rows: int, blocks: Iterator[np.ndarray], pack: PackSettings, directory: Path
 ) -> Iterator[dict[str, Any]]:
-    """Publish the shards of a split; what the manifest says of each."""
+    """Publish the shards of a split; gives the manifest's entry of each."""
     block = np.empty((0, pack.sequence_length), TOKEN)
     progress = Progress(f"pack: {split}", rows, "rows")
     for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):

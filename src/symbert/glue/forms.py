@@ -31,7 +31,7 @@ Row = dict[str, Any]
 def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
     """The rows themselves or, of a task with a form, COLUMNS of the rows that it makes of them, some rows at a time.
 
-    DataError names task, split and the row whose text lacks what is asked about.
+    DataError names task, split and the row whose text lacks the word, phrase or gap that is asked about.
     """
     if not task.form:
         yield rows

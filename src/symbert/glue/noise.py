@@ -89,7 +89,7 @@ def _swap(characters: list[str], struck: Numbers, is_letter: NDArray[np.bool_]) 
 
     From left to right, so that a letter may be carried on; a pair of which both are struck is exchanged once.
     """
-    is_letter = np.append(is_letter, False)  # what index -1 finds, before the first character
+    is_letter = np.append(is_letter, False)  # index -1, before the first character
     first = np.where(is_letter[struck + 1], struck, struck - 1)
     for place in np.unique(first[is_letter[first]]):
         characters[place], characters[place + 1] = characters[place + 1], characters[place]

@@ -87,7 +87,7 @@ class Suite:
     tasks: dict[str, Task]  # by name
     bytes: int  # of its tables as published
     revision: str = ""  # commit of the repository; none: `glue.revision`
-    note: str = ""  # what the caption of its scores says of them
+    note: str = ""  # sentence in the caption of its scores
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def _rows_of_part(table: pa.Table, task: Task, device: torch.device) -> TaskRows
 
 
 def _contexts(table: pa.Table) -> Contexts:
-    """What the windows of questions are scored by."""
+    """The contexts of windows and the questions, by which windows are scored."""
     names = ("starts", "ends", "begins_here")
     columns = (table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False) for name in names)
     groups = table["question"].to_numpy()
@@ -198,7 +198,7 @@ def load_classifier(
 
 @torch.no_grad()
 def reset_head(model: nn.Module, seed: int) -> None:
-    """Draw the new layers anew from BERT's N(0, 0.02), as a function of the seed alone."""
+    """Draw the new layers from BERT's N(0, 0.02), as a function of the seed alone."""
     generator = torch.Generator().manual_seed(seed)
     for layer in model.new_layers:
         drawn = torch.randn(layer.weight.shape, generator=generator) * model.config.initializer_range
