@@ -53,20 +53,14 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None,
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
     settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
-    publisher's list of digests. Written are also
-
-    {part}.offsets.npy  a row (OFFSET) per document: `start`, its first token; `id_hash`, 64 bits of the SHA-256 of its
-                        id, by which the split into training and validation is made, or of its text
-                        (`split_by_content`); `line`, its line in the part
-    {part}.parquet      line, id and URL of each document, for `locate-sample`
-    {part}.json         `counts`: documents read, kept, bad and dropped by first reason, those that fail each rule
-                        whatever the order (`overlaps`), and distributions; `record`: counts of tokens, digests of the
-                        files, and which encoder gave the ids: `checked` documents were encoded twice and compared,
-                        `reference` documents have text that went to tokenizers. The ids are the same without tokie.
+    publisher's list of digests. Written are also {part}.offsets.npy, an OFFSET for each document (its first token, the
+    hash of its id or, by `split_by_content`, of its text, and its line in the part); {part}.parquet, line, id and URL
+    of each document; and {part}.json, the `counts` of documents by outcome and the `record` of tokens, digests and
+    encoder: `checked` documents were encoded twice and compared, `reference` documents have text for tokenizers alone.
 
     `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first;
-    `max_bad_fraction` of the lines may be malformed. Raises IntegrityError when the part is not that of its publisher,
-    DataError when it is damaged.
+    `max_bad_fraction` of the lines may be malformed. IntegrityError for another file than the publisher's, DataError
+    for a damaged one.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     settings["filter"]["max_bad_fraction"] = max_bad_fraction

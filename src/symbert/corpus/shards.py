@@ -39,13 +39,11 @@ def pack(output: Path, /) -> None:
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
-    settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Only the first
-    `max_documents` documents count. The documents of lowest id hash are held out until they fill
-    `validation_sequences` rows. Of these rows, those that occur among the training rows are passed over
-    (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go. Held-out
-    tokens that are in no row are counted as surplus. Raises IntegrityError when a file does not fit its record,
-    DataError when the documents do not fill the validation rows and one training row, or all held-out rows are passed
-    over. It says why documents were dropped where they do not suffice, and on stderr where fewer than half were kept.
+    settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Of the first
+    `max_documents` documents, those of lowest id hash are held out until they fill `validation_sequences` rows. Rows of
+    them that are also training rows are passed over, and the held-out documents' further tokens make up for them as far
+    as they go. Raises IntegrityError when a file does not fit its record, DataError when the documents do not suffice;
+    then, and where fewer than half of the documents were kept, a line says why they were dropped.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
