@@ -1,4 +1,4 @@
-"""Where text and tasks come from: a class per source, with all that is known, said and assumed of it.
+"""Where text and tasks come from: a class per source, with its files, checks and words in captions.
 
 A source is a value of `source`, `corpus.source` or `glue.source`. To add one, write a class and name it in `SOURCES`.
 All but the user's own files have the publishers' names and layout: `corpus.published` downloads these files.
@@ -60,7 +60,7 @@ VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt"
 
 
 def name_of_text(path: str) -> str:
-    """The name of a part that is a file of the user's own: its content, and what it is read as."""
+    """The name of a part that is a file of the user's own: its content and its kind."""
     suffix = Path(re.sub(r"\.(gz|zst)$", "", path)).suffix[1:]
     kind = "folder" if Path(path).is_dir() else re.sub(r"^(jsonl|ndjson)$", "json", suffix)
     return f"{known_sha256(path)[:16]}-{kind}"
@@ -97,7 +97,7 @@ def sums_of(root: Path) -> dict[str, str]:
 
 
 class TextSource:
-    """What a source says of itself; this one has OSCAR's parts. A stage is corpus or glue."""
+    """The facts of a source; this one has OSCAR's parts. A stage is corpus or glue."""
 
     name: str
     corpus: str  # of a caption
@@ -108,12 +108,12 @@ class TextSource:
         "authors'."
     )
     annotations = "published"  # those of the corpus, unless the configuration says otherwise; or computed
-    is_stand_in = False  # what it has is made here, and only has the shape of the paper's text and tasks
+    is_stand_in = False  # its text and tasks are made here, and have only the shape of the paper's
     is_remote = False  # its files are downloaded from the publishers' hosts, at a fixed commit
     is_published = True  # its files have the publishers' names and layout, below `root` or at their hosts
 
     def check(self, config: Config, stage: str) -> None:
-        """ConfigError or MissingInputError where a configuration lacks what a stage needs of this source."""
+        """ConfigError or MissingInputError where a configuration lacks a key or folder that a stage needs."""
 
     def root(self, config: Config, stage: str) -> str | None:
         """The directory with its files; None where they are remote."""
@@ -236,7 +236,7 @@ SOURCES: dict[str, TextSource] = {
 
 
 def is_stand_in(source: str | None) -> bool:
-    """Whether what comes from a source only has the shape of the paper's text or tasks."""
+    """Whether a source has only the shape of the paper's text or tasks."""
     return source in SOURCES and SOURCES[source].is_stand_in
 
 

@@ -85,10 +85,7 @@ class HandbookSource(EmbeddedSource):
 '''
 
 FILTER = """\
-def _too_short(settings: Any) -> Holds:
-    return lambda document, found: len(document.content) < 2000
-
-
+    "brevity": {"too_short": lambda document, listed, settings: len(document.content) < 2000},
 """
 
 KEY = """\
@@ -154,8 +151,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/sources.py", ")\n}\n\n\ndef is_stand_in", ", HandbookSource()"),
     ],
     "filter": [
-        ("src/symbert/corpus/filters.py", "REASONS_BY_FILTER: dict", FILTER),
-        ("src/symbert/corpus/filters.py", '}\n"""What makes the test', '    "brevity": {"too_short": _too_short},\n'),
+        ("src/symbert/corpus/filters.py", '}\n"""Of the reasons', FILTER),
     ],
     "table": [
         ("src/symbert/report/exhibits.py", "EXHIBITS: dict", TABLE),

@@ -1,6 +1,5 @@
 import math
 import unicodedata
-from collections import Counter
 from functools import partial
 from itertools import pairwise
 
@@ -9,38 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.mirrored import mirrored_documents
-from corpus.oscar import refuse
 from symbert.corpus.annotation import annotator, harmful_perplexity, is_noisy, quality_warnings, words
-from symbert.corpus.blocklist import Blocklist
-from symbert.corpus.document import Document, Metadata, WarcHeaders, documents
+from symbert.corpus.document import Document, Metadata, WarcHeaders
 from symbert.errors import DataError, MissingInputError
-from symbert.sources import DEMO, HARMFUL_MODEL, part_file
+from symbert.sources import DEMO, HARMFUL_MODEL
 
 LONG = "word " * 20 + "ending"  # 106 letters and spaces
 SHORT = "word"
 MARKS_AND_LETTERS = {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me"}
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([LONG] * 5, []),
-        ([LONG] * 4, ["tiny"]),
-        ([""], ["tiny"]),
-        ([LONG] * 4 + [""], ["tiny"]),  # a final line end opens no fifth line
-        ([LONG, SHORT, LONG, SHORT, LONG, LONG], []),
-        ([LONG, SHORT, SHORT, SHORT, LONG], ["short_sentences"]),  # more than half
-        (["a" * 100] * 5, ["short_sentences"]),
-        (["a" * 101] * 5, []),
-        (["a" * 99, *[LONG] * 4], ["header"]),  # for headers and footers bytes count
-        (["a" * 100, *[LONG] * 4], []),
-        (["é" * 50, *[LONG] * 4], []),
-        ([*[LONG] * 9, SHORT], []),
-        ([*[LONG] * 8, SHORT, SHORT], ["footer"]),  # more than half of the last fifth
-    ],
-)
-def test_quality_warnings_are_those_of_ungoliants_rules(lines, expected):
-    assert quality_warnings("\n".join(lines)) == expected
+WARNED = [  # for headers and footers bytes count
+    *(([LONG] * 5, []), ([LONG] * 4, ["tiny"]), ([""], ["tiny"]), ([LONG] * 4 + [""], ["tiny"])),
+    *(([LONG, SHORT, LONG, SHORT, LONG, LONG], []), ([LONG, SHORT, SHORT, SHORT, LONG], ["short_sentences"])),
+    *((["a" * 100] * 5, ["short_sentences"]), (["a" * 101] * 5, [])),
+    *((["a" * 99, *[LONG] * 4], ["header"]), (["a" * 100, *[LONG] * 4], []), (["é" * 50, *[LONG] * 4], [])),
+    *(([*[LONG] * 9, SHORT], []), ([*[LONG] * 8, SHORT, SHORT], ["footer"])),  # more than half of the last fifth
+]
+
+
+def test_quality_warnings_are_those_of_ungoliants_rules():
+    for lines, expected in WARNED:
+        assert quality_warnings("\n".join(lines)) == expected, lines
 
 
 @given(st.text())
@@ -80,19 +69,15 @@ def test_perplexity_is_the_formula_over_words_and_the_end():
     assert harmful_perplexity(MODEL)("click the\n file\u00a0zebra") == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("text", "in_words"),
-    [
-        ("click the\0file", "click zebra"),
-        ("click \0 the file", "click zebra the file"),
-        ("click\0 the file\0 is\0\0 read", "zebra the zebra zebra read"),
-        ("\0", "zebra"),
-    ],
-)
-def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word(text, in_words):
+def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word():
     """Upstream gives KenLM each word with its length, so that a word with a NUL is one that it does not know."""
     perplexity = harmful_perplexity(MODEL)
-    assert perplexity(text) == perplexity(in_words)
+    for text, in_words in (
+        ("click the\0file", "click zebra"),
+        ("click \0 the file", "click zebra the file"),
+        ("\0", "zebra"),
+    ):
+        assert perplexity(text) == perplexity(in_words)
 
 
 def test_a_missing_or_broken_model_is_named(tmp_path):
@@ -126,35 +111,3 @@ def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(m
         assert annotate(Document(good, Metadata(), url)) == Metadata(perplexity(good), None, categories)
         found = annotate(Document(bad, Metadata(), None))
         assert found == Metadata(perplexity(bad), ["tiny", "short_sentences"], None)
-
-
-# The mirror's README: values that were set by hand, at and beside the edges of the perplexity window.
-HAND_SET = {0.0: 8, 4.9999995: 6, 5.0: 7, 5.0000005: 6, 99999.99: 5, 100_000.0: 8, 100000.01: 5}
-
-
-@pytest.mark.campaign
-def test_annotations_of_the_whole_mirror_equal_its_own_but_for_those_that_its_readme_counts(mirror, mirror_blocklist):
-    """The mirror was annotated independently, by the same rules. Every document that differs is accounted for.
-
-    Two tests above compare 1,500 documents in every run of the tests.
-    """
-    look_up = partial(Blocklist(mirror_blocklist).look_up, match="suffix")
-    annotate = annotator(mirror / HARMFUL_MODEL.location, look_up)
-    differing, hand_set = Counter(), Counter()
-    for number in range(1, 13):
-        part = mirror / part_file(f"en_meta_part_{number}").location
-        for _, document in documents(part, "published", refuse):
-            published, computed = document.metadata, annotate(document)
-            if set(published.categories or ()) != set(computed.categories or ()):
-                differing[f"categories: {published.categories}"] += 1
-            if (published.quality_warnings or None) != computed.quality_warnings:
-                differing["quality_warnings"] += 1
-            if published.harmful_pp is None:
-                differing["harmful_pp: None"] += 1
-            elif abs(published.harmful_pp / computed.harmful_pp - 1) > 1e-4:
-                hand_set[published.harmful_pp] += 1
-            differing["documents"] += 1
-    # Keys that were taken away (11 documents) or lists that were emptied (8): of these, 6 and 5 are in UT1.
-    # Perplexity is null in two of a hundred; warnings were only taken from documents that deserve none.
-    assert differing == {"documents": 69_495, "categories: None": 6, "categories: []": 5, "harmful_pp: None": 1387}
-    assert hand_set == HAND_SET

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corpus.oscar import record, refuse, write_part
 from symbert.corpus.annotation import quality_warnings
-from symbert.corpus.document import decode, decode_web_text, documents, read_cells
+from symbert.corpus.document import decode, decode_web_text, documents
 from symbert.errors import ConfigError, DataError, MissingInputError
 
 GOOD, BOM = b'{"content": "a", "metadata": {}}', b"\xef\xbb\xbf"
@@ -141,6 +141,7 @@ def test_quotes_in_a_tsv_are_text(tmp_path, name, pack):
         ("a.csv", 'text,id\n"two\nlines",1\nb,2,\n', 4),
         ("a.csv", "text,id\na,1\nb\n", 3),
         ("a.csv", 'text,id\na,1\n"never closed,2\nc,3\n', 4),
+        ("a.csv", 'text,id\na,1\n"b"c,2\nd,3\n', 3),
         ("a.csv", "body\na\n", 1),
         ("a.tsv", "text\tid\na\t1\nb\t2\t3\n", 3),
     ],
@@ -152,48 +153,41 @@ def test_a_row_with_another_number_of_cells_is_refused_with_its_line(tmp_path, n
         read(tmp_path / name)
 
 
-def test_a_misplaced_quote_is_one_bad_row_of_a_csv(tmp_path):
-    """It ended the part, also where `max_bad_fraction` allows bad rows."""
-    (tmp_path / "a.csv").write_text('text,id\na,1\n"b"c,2\nd,3\n')
-    rows = list(read_cells(tmp_path / "a.csv"))
-    assert [row["id"] for row in rows[::2]] == ["1", "3"]
-    assert isinstance(rows[1], DataError) and "a.csv:3: " in str(rows[1])
-
-
-def test_damaged_files_that_the_datasets_library_reads_are_named_in_one_line(tmp_path, capfd):
+def test_damaged_and_absent_files_are_named(tmp_path):
     pandas.DataFrame({"text": ["a"]}).to_parquet(tmp_path / "a.parquet")
     contents = {"a.csv": b"text\ncaf\xe9\n", "a.txt": b"caf\xe9\n", "a.arrow": b"none", "b.csv": b""}
     contents |= {f"a{end}.gz": gzip.compress(b"text\n" * 999)[:-9] for end in (".txt", ".csv", ".tsv")}
     contents["a.parquet"] = (tmp_path / "a.parquet").read_bytes()[:-20]
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=f"{name}:.*; (get|convert)") as refusal:
+        with pytest.raises(DataError, match=f"{name}:") as refusal:
             read(tmp_path / name)
         assert "\n" not in str(refusal.value)
-    assert capfd.readouterr().err == ""
     for name in ("none.csv", "none.parquet"):
-        with pytest.raises(MissingInputError, match=rf"{name}: file not found; correct corpus\.files"):
+        with pytest.raises(MissingInputError, match=f"{name}: file not found"):
             read(tmp_path / name)
     for name in ("a.csv", "a.parquet"):
-        with pytest.raises(ConfigError, match=rf"{name}: has no annotations of OSCAR"):
+        with pytest.raises(ConfigError, match=f"{name}: has no annotations of OSCAR"):
             read(tmp_path / name, "published")
 
 
-def write_arrow(texts: pyarrow.Array, path) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), path)
-
-
 def test_bad_rows_are_named_and_the_others_read(tmp_path):
-    """Neither a decoder of JSON nor Arrow looks into the bytes of all strings."""
     good = b'{"text": "a", "other": "\xe2\x82\xac"}\n'
     (tmp_path / "a.jsonl").write_bytes(good + good.replace(b"\x82", b"\xff") + good)
-    write_arrow(pyarrow.array(["a", None, "c"]), tmp_path / "null.parquet")
-    buffers = [None, pyarrow.py_buffer(np.arange(4, dtype=np.int32)), pyarrow.py_buffer(b"a\xffc")]
-    write_arrow(pyarrow.Array.from_buffers(pyarrow.string(), 3, buffers), tmp_path / "bytes.parquet")
-    for name in ("a.jsonl", "null.parquet", "bytes.parquet"):
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a", None, "c"]}), tmp_path / "null.parquet")
+    for name in ("a.jsonl", "null.parquet"):
         bad = []
         assert [number for number, _ in read(tmp_path / name, bad=bad.append)] == [1, 3]
         assert [str(error).split(": ")[0] for error in bad] == [f"{tmp_path / name}:2"]
+
+
+def test_a_text_of_a_table_that_is_not_utf_8_is_refused(tmp_path):
+    """Arrow does not look into the bytes of strings."""
+    buffers = [None, pyarrow.py_buffer(np.arange(4, dtype=np.int32)), pyarrow.py_buffer(b"a\xffc")]
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), 3, buffers)
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "bytes.parquet")
+    with pytest.raises(DataError, match=r"bytes\.parquet: "):
+        read(tmp_path / "bytes.parquet")
 
 
 @given(st.lists(st.sampled_from([(b'{"text": "a"}', True), (b'{"text": 1}', False), (b"", None), (b"\xff", False)])))
@@ -215,12 +209,10 @@ def test_a_part_of_oscar_is_read_with_its_annotations_where_they_are_asked_for(t
 
 
 @pytest.mark.parametrize("annotations", ["published", "computed"])
-def test_blank_lines_are_no_documents_and_no_bad_ones_and_are_told(tmp_path, capsys, annotations):
-    """They were bad lines, for a reason that had nothing to do with them."""
+def test_blank_lines_are_no_documents_and_no_bad_ones(tmp_path, annotations):
     path = tmp_path / "a.jsonl"
     path.write_bytes(BOM + b"\n" + GOOD + b"\n\n \t\r\n" + GOOD + b"\n\n")
     assert [number for number, _ in read(path, annotations)] == [2, 5]
-    assert capsys.readouterr().err == f"{path}: 4 blank lines skipped\n"
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
@@ -233,15 +225,3 @@ def test_a_part_that_may_not_be_read_is_told_so_and_not_that_it_is_damaged(tmp_p
     monkeypatch.setattr("pyarrow.parquet.ParquetFile", denied)
     with pytest.raises(PermissionError, match=str(tmp_path / name)):
         read(tmp_path / name)
-
-
-@pytest.mark.parametrize("annotations", ["computed", "published"])
-def test_a_whole_file_of_json_is_told_to_be_written_a_line_an_object(tmp_path, annotations):
-    """To get an array again gives the same array."""
-    part, rows = tmp_path / "own.json", [record(), record(number=2)]
-    broken = json.dumps(record()).replace(", ", ",\n")
-    for text in (json.dumps(rows), json.dumps(rows, indent=2), json.dumps(record(), indent=2), broken):
-        part.write_text(text)
-        bad = []
-        assert read(part, annotations, bad.append) == []
-        assert str(bad[0]).startswith(f"{part}:1: ") and "write one object a line (JSON lines)" in str(bad[0])

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from corpus.mirrored import mirrored_documents
-from corpus.oscar import refuse
 from corpus.stock import TEXTS, hard_texts, stock_ids
 from symbert.corpus import guarded as module
 from symbert.corpus import wordpiece
-from symbert.corpus.document import documents
 from symbert.corpus.guarded import Guarded, encode_piece, guarded, load_tokie
 from symbert.corpus.wordpiece import CODE_POINTS, SPECIAL_TOKENS, Reference, encoder
 from symbert.sources import VOCABULARY
@@ -31,7 +29,7 @@ def fast(reference):
 
 def differing_of(fast: Guarded, points) -> list[int]:
     """Those around which tokie is not trusted."""
-    return [point for point in points if not fast._agreement.holds(np.array([point]))]
+    return [point for point in points if not fast.trusts(np.array([point]))]
 
 
 def is_not_used(point):
@@ -59,51 +57,42 @@ def test_a_letter_after_which_tokie_forgets_the_end_of_a_word_is_not_trusted(tmp
     assert differing_of(guarded(Reference(encoder(path))), range(0x250)) == [66, 98, 127]
 
 
-class Liar:
-    """tokie with a mistake: it drops what it should keep."""
-
-    def __init__(self, tokenizer, dropped):
-        self.tokenizer, self.dropped = tokenizer, dropped
-
-    def encode_batch_flat(self, texts):
-        return self.tokenizer.encode_batch_flat([text.replace(self.dropped, "") for text in texts])
-
-
 class PanicException(BaseException):
     """As the binding of a Rust library raises it."""
 
 
-class Fragile(Liar):
-    """tokie that breaks down."""
+class Liar:
+    """tokie with a mistake: it drops what it should keep, or breaks down on it."""
+
+    def __init__(self, tokenizer, dropped, is_fragile=False):
+        self.tokenizer, self.dropped, self.is_fragile = tokenizer, dropped, is_fragile
 
     def encode_batch_flat(self, texts):
-        if any(self.dropped in text for text in texts):
+        if self.is_fragile and any(self.dropped in text for text in texts):
             raise PanicException("out of bounds")
-        return self.tokenizer.encode_batch_flat(texts)
+        return self.tokenizer.encode_batch_flat([text.replace(self.dropped, "") for text in texts])
 
 
 @pytest.fixture
 def lying(reference, monkeypatch):
-    """The guard around a tokie that is wrapped in one of the classes above."""
+    """The guard around a tokie with a mistake."""
     honest = module.load_tokie
 
-    def lying(kind, dropped):
-        monkeypatch.setattr(module, "load_tokie", lambda tokenizer: kind(honest(tokenizer), dropped))
+    def lying(*mistake):
+        monkeypatch.setattr(module, "load_tokie", lambda tokenizer: Liar(honest(tokenizer), *mistake))
         return guarded(reference)
 
     return lying
 
 
-@pytest.mark.parametrize(
-    ("kind", "dropped", "found"), [(Fragile, "ñ", [127, 0xF1]), (Liar, "ñ", [127, 0xF1]), (Liar, "~", [0x7E, 127])]
-)
-def test_a_character_on_which_tokie_errs_or_breaks_down_is_found(lying, kind, dropped, found):
-    assert differing_of(lying(kind, dropped), range(0x250)) == found
+def test_a_character_on_which_tokie_errs_or_breaks_down_is_found(lying):
+    for mistake, found in ((("ñ", True), [127, 0xF1]), (("ñ",), [127, 0xF1]), (("~",), [0x7E, 127])):
+        assert differing_of(lying(*mistake), range(0x250)) == found
 
 
 @pytest.mark.parametrize("dropped", ["[MASK]", "a" * 101, "functio"])
 def test_tokie_is_not_used_that_errs_about_special_tokens_long_words_or_beginnings_of_pieces(lying, capsys, dropped):
-    assert lying(Liar, dropped) is None
+    assert lying(dropped) is None
     assert f"differ on '{dropped[:60]}'" in capsys.readouterr().err
 
 
@@ -132,17 +121,6 @@ def test_ids_of_real_documents_equal_those_of_hugging_face(mirror):
     fast = guarded(Reference(encoder(vocabulary)))
     texts = TEXTS + [document.content for document in mirrored_documents(mirror)[:250]]
     assert [fast.encode(text).tolist() for text in texts] == stock_ids(vocabulary, texts)
-
-
-@pytest.mark.campaign
-def test_ids_of_every_document_of_the_mirror_equal_those_of_hugging_face(mirror):
-    vocabulary = mirror / VOCABULARY.location
-    fast, compared = guarded(Reference(encoder(vocabulary))), 0
-    for part in sorted(mirror.glob("oscar-corpus/OSCAR-2301/en_meta/*.jsonl.zst")):
-        texts = [document.content for _, document in documents(part, "published", refuse)]
-        assert [fast.encode(text).tolist() for text in texts] == stock_ids(vocabulary, texts), part.name
-        compared += len(texts)
-    assert compared > 60_000
 
 
 def test_an_interrupt_of_tokie_is_no_disagreement(reference):

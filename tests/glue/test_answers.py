@@ -90,10 +90,8 @@ def test_the_threshold_gives_the_answers_that_are_worth_it():
 
 
 def test_no_answer_at_all_is_a_threshold_too_and_equal_margins_go_together():
-    rows = cases(("x", ("y",), 3.0), ("x", (), 1.0))
-    assert texts_of(*rows, best_threshold(*rows)) == ["", ""] and best_threshold(*rows) > 3
-    rows = cases(("x", ("x",), 1.0), ("y", (), 1.0), ("z", (), 1.0))
-    assert texts_of(*rows, best_threshold(*rows)) == ["", "", ""], "the first alone cannot be answered"
+    for rows in (cases(("x", ("y",), 3.0), ("x", (), 1.0)), cases(("x", ("x",), 1.0), ("y", (), 1.0), ("z", (), 1.0))):
+        assert set(texts_of(*rows, best_threshold(*rows))) == {""}
 
 
 words = st.sampled_from(["x", "y", "x y", "the"])

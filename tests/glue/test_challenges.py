@@ -16,16 +16,13 @@ AX = "Lexical Semantics\tDomain\tPremise\tHypothesis\tLabel\n"
 PRESENT = [name for name in CHALLENGES if name != "hans"]  # in the mirror
 
 
-def test_real_sets_are_complete(mirror):
+def test_real_sets_are_complete_and_labelled_as_the_task(mirror):
     for name in PRESENT:
         challenge = CHALLENGES[name]
         table = read_challenge(challenge, mirror / "ood")
         assert len(table) == challenge.official_rows
         assert table.column_names == [*GLUE[challenge.task].columns, "label"]
         assert set(table["label"].to_pylist()) == set(range(len(challenge.labels)))
-
-
-def test_the_labels_of_the_diagnostics_are_those_of_mnli(mirror):
     labels = read_challenge(CHALLENGES["ax"], mirror / "ood")["label"].to_pylist()
     assert [labels.count(label) for label in range(3)] == [460, 386, 258]  # entailment, neutral, contradiction (paper)
 

@@ -1,30 +1,23 @@
 """BLiMP: files as published, stand-ins, and how a checkpoint judges pairs."""
 
-import collections
 import json
-import os
-import subprocess
-import sys
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertForMaskedLM, BertLMHeadModel
 
-from model.models import moved, small_config, stock
+from model.models import moved, small_config
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
-from symbert.files import sha256_of, write_json, write_text
+from symbert.files import sha256_of, write_json
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
-from symbert.glue.prepare import SENTENCES, pair_encoder, read_pairs
+from symbert.glue.prepare import SENTENCES, pair_encoder
 from symbert.glue.score import judged
 from symbert.model.bert import DecoderModel, MaskedModel, initialize
-from symbert.model.configuration import configuration_of
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
-from symbert.pretrain.run import CHECKSUM
-from symbert.sizes import SIZES
 from symbert.sources import DEMO
 
 MASK = 4  # of the vocabulary of the tests
@@ -58,7 +51,7 @@ def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, judge, vocabula
     assert record["data_sha256"] == sha256_of(file) and record["versions"]["torch"] == torch.__version__
     assert list(record["paradigms"]) == list(PARADIGMS)
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {STAND_IN_PAIRS}
-    published = read_pairs(DEMO / published_pairs("wh_island").location, "", "wh_island").to_pylist()
+    published = pq.read_table(DEMO / published_pairs("wh_island").location).to_pylist()
     tokenizer, model = pair_encoder(vocabulary, 64), load_model(checkpoint("pairwise"))
     good, bad = ([tokenizer.encode(pair[side]).ids for pair in published] for side in SENTENCES)
     difference = log_likelihoods(model, good, MASK) - log_likelihoods(model, bad, MASK)
@@ -88,15 +81,17 @@ def test_pairs_that_a_short_max_length_makes_equal_are_no_ties(pairs):
         pairs(max_length=8)
 
 
-def test_a_damaged_file_of_pairs_is_named(tmp_path):
+def test_a_file_of_other_pairs_or_without_some_is_named(tmp_path, pairs):
+    shutil.copytree(DEMO / "nyu-mll/blimp", tmp_path / "nyu-mll/blimp")
+    file = tmp_path / published_pairs("wh_island").location
     for columns, named in (
         ({"sentence_good": ["a"], "UID": ["wh_island"]}, "'sentence_bad'"),
         ({"sentence_good": ["a"], "sentence_bad": [None], "UID": ["wh_island"]}, "'sentence_bad'"),
         ({"sentence_good": ["a"], "sentence_bad": ["b"], "UID": ["passive_1"]}, "passive_1"),
     ):
-        pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+        pq.write_table(pa.table(columns), file)
         with pytest.raises(DataError, match=f"wh_island.*{named}"):
-            read_pairs(tmp_path / "pairs.parquet", published_pairs("wh_island").location, "wh_island")
+            pairs(root=tmp_path)
 
 
 def test_a_record_says_of_which_host_it_is(pairs, judge, laboratory):
@@ -121,64 +116,6 @@ def test_a_checkpoint_without_finite_likelihoods_or_without_its_head_is_refused(
     save_file({name: each for name, each in weights.items() if "transform" not in name}, path / "model.safetensors")
     with pytest.raises(IntegrityError, match=r"4 weights .* first cls.predictions.transform.LayerNorm.bias"):
         judge(pairs(), path)
-
-
-@torch.no_grad()
-def each_masked(theirs, row):
-    """A row's pseudo-log-likelihood by an encoder of Hugging Face's: a copy for each token, which is masked there."""
-    ids, places = torch.tensor(row), torch.arange(1, len(row) - 1)
-    copies = ids.repeat(len(places), 1)
-    copies[torch.arange(len(places)), places] = 103  # [MASK] of BERT's vocabulary
-    logits = theirs(copies).logits[torch.arange(len(places)), places]
-    return logits.log_softmax(-1).gather(1, ids[places, None]).sum().item()
-
-
-@torch.no_grad()
-def each_after_the_others(theirs, row):
-    """A row's log likelihood by a decoder of Hugging Face's."""
-    ids = torch.tensor(row[:-1])
-    return theirs(ids[None, :-1]).logits[0].log_softmax(-1).gather(1, ids[1:, None]).sum().item()
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("host", "kind", "theirs", "likelihood"),
-    [
-        ("encoder", MaskedModel, BertForMaskedLM, each_masked),
-        ("decoder", DecoderModel, BertLMHeadModel, each_after_the_others),
-    ],
-)
-def test_all_real_pairs_are_judged_as_by_stock_bert_in_the_memory_of_the_job(
-    mirror, pairs, laboratory, host, kind, theirs, likelihood
-):
-    """It was believed that memory may grow from paradigm to paradigm, because a run that was cut took more and more."""
-    laboratory.vocabulary = pieces = mirror / "google-bert/bert-base-uncased/vocab.txt"
-    rows = pairs(root=mirror, max_length=128, allow_partial=False)
-    assert collections.Counter(pq.read_table(rows)["paradigm"].to_pylist()) == dict.fromkeys(PARADIGMS, 1000)
-    model = kind(configuration_of("tiny", "original", vocabulary_size=len(pieces.read_text().splitlines())))
-    initialize(model, 1)
-    folder = laboratory.results / f"runs/{host}/tiny-original-00000001/seed-1/step-0"
-    write_weights(model, folder / "model.safetensors")
-    facts = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "step": 0}
-    write_json(folder / "config.json", {**model.config.to_dict(), "pretraining": facts})
-    write_text(folder / CHECKSUM, sha256_of(folder / "model.safetensors") + "\n")
-    protocol = {"max_length": 128, "max_evaluation_examples": None, "allow_partial": False}
-    settings = {"kind": "judge", "suite": "blimp", "rows": rows.parent.name, "protocol": protocol}
-    file = laboratory.place(folder, laboratory.folder("scores/blimp", settings)) / "pairs.json"
-    process = subprocess.Popen([sys.executable, "-m", "symbert", "score", str(file), "--threads", "1"])
-    _, status, resources = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    assert resources.ru_maxrss * 1024 < 1e6 * SIZES["tiny"].memory
-    record = json.loads(file.read_text())
-    assert not record["partial"] and not record["stand_in"]
-    assert [counts["pairs"] for counts in record["paradigms"].values()] == [1000] * 67
-    reference, tokenizer = stock(model.double(), theirs), pair_encoder(pieces, 128)
-    right = 0
-    for pair in read_pairs(mirror / published_pairs("wh_island").location, "", "wh_island").to_pylist():
-        good, bad = (likelihood(reference, tokenizer.encode(pair[side]).ids) for side in SENTENCES)
-        right += good > bad
-    assert record["paradigms"]["wh_island"]["right"] == pytest.approx(right, abs=2), "float64 here"
 
 
 def test_the_real_files_say_of_each_paradigm_its_phenomenon_as_we_do(mirror):

@@ -62,24 +62,15 @@ def check_share(count, trials, probability):
 
 
 @pytest.mark.parametrize("share", [0.05, 0.4, 1.0])
-def test_the_share_of_struck_letters_is_the_one_asked_for(share):
+def test_the_share_of_changed_letters_is_the_one_asked_for(share):
+    """A swap moves two letters, so each letter begins one with half of the share."""
     text = "word " * (LETTERS // 4)
     dropped, inserted, hit = (noisy([text], kind, share, 3)[0] for kind in ("drop", "insert", "keyboard"))
     struck = sum(before != after for before, after in zip(text, hit, strict=True))
     check_share(struck, LETTERS, share)
     assert len(text) - len(dropped) == len(inserted) - len(text) == struck
-
-
-@pytest.mark.parametrize("share", [0.05, 0.4])
-def test_two_letters_are_swapped_once_if_any_of_them_is_struck(share):
-    """A swap moves two letters: with each letter struck at `share`, they changed twice as many as other kinds."""
     pairs = noisy(["ab " * (LETTERS // 2)], "swap", share, 4)[0].split()
-    assert set(pairs) == {"ab", "ba"}
     check_share(pairs.count("ba"), len(pairs), 1 - (1 - share / 2) ** 2)
-    text = "abcdefgh " * (LETTERS // 8)
-    (found,) = noisy([text], "swap", share, 8)
-    changed = sum(before != after for before, after in zip(text, found, strict=True)) / LETTERS
-    assert 0.85 * share < changed < 1.05 * share
 
 
 def test_mixed_noise_has_each_kind_equally_often():

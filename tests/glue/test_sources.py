@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from glue.originals import write_lines, write_originals
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import sha256_of
-from symbert.glue.sources import published_schema, read_original_split, read_split
+from symbert.glue.sources import published_schema, read_split
 from symbert.glue.tasks import GLUE, SUITES, published_split
 
 REPOSITORY = SUITES["glue"].repository
@@ -148,8 +148,8 @@ def rows_of(tmp_path):
 def test_any_text_without_tab_and_line_feed_is_read_as_it_was_written(tmp_path_factory, texts):
     root, texts = tmp_path_factory.mktemp("cola"), [text.rstrip("\r") for text in texts]
     write_lines(root / "CoLA/train.tsv", *(f"gj04\t1\t\t{text}\n" for text in texts))
-    found = read_original_split(root, GLUE["cola"], "train")
-    assert list(found) == [{"sentence": text, "label": 1, "idx": place} for place, text in enumerate(texts)]
+    found = read_split(GLUE["cola"], "train", {"original_files": str(root)})
+    assert found.to_pylist() == [{"sentence": text, "label": 1, "idx": place} for place, text in enumerate(texts)]
 
 
 def test_a_byte_order_mark_windows_line_ends_and_a_last_empty_line_are_not_text(rows_of):
@@ -187,7 +187,7 @@ def test_mrpc_is_split_by_the_list_of_evaluated_pairs(rows_of, tmp_path):
     lines = MRPC, "1\t1\t2\ta\tb\r\n", "0\t7\t8\tc\td\r\n", "1\t8\t7\te\tf\r\n", "0\t5\t6\tg\th\r\n"
     training = rows_of("mrpc", "MRPC/msr_paraphrase_train.txt", *lines)
     assert [(row["sentence2"], row["label"], row["idx"]) for row in training] == [("b", 1, 0), ("f", 1, 2)]
-    evaluation = list(read_original_split(tmp_path, GLUE["mrpc"], "validation"))
+    evaluation = read_split(GLUE["mrpc"], "validation", {"original_files": str(tmp_path)}).to_pylist()
     assert [(row["sentence1"], row["label"], row["idx"]) for row in evaluation] == [("c", 0, 1), ("g", 0, 3)]
 
 
@@ -208,4 +208,4 @@ def test_a_line_that_is_no_row_of_the_task_is_named_with_the_reason(rows_of, tmp
         rows_of("stsb", "STS-B/train.tsv", STSB, "0\ta\tb\t5.5\n")
     (tmp_path / "SST-2/train.tsv").write_bytes(b"sentence\tlabel\nfine\t1\ncaf\xe9\t1\n")
     with pytest.raises(DataError, match=r"train.tsv:3: not UTF-8"):
-        list(read_original_split(tmp_path, GLUE["sst2"], "train"))
+        read_split(GLUE["sst2"], "train", {"original_files": str(tmp_path)})

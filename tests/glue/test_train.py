@@ -1,5 +1,4 @@
 import math
-from contextlib import nullcontext
 from dataclasses import replace as replace_field
 
 import numpy as np
@@ -28,7 +27,6 @@ from symbert.glue.train import (
     reset_head,
     steps_of,
     train,
-    train_used_embeddings,
 )
 from symbert.model.hf import fold
 from symbert.operators import operator_code
@@ -36,17 +34,33 @@ from symbert.pretrain.compute import RECIPES
 
 
 @pytest.fixture
-def trained(prepared, checkpoint):
-    """Fine-tunes CoLA's stand-in; gives the model, its rows and the steps told."""
+def splits(prepared):
+    return read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
 
-    def run(seed=1, noise=0, settings=SETTINGS):
-        rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
+
+@pytest.fixture
+def rows(splits):
+    return splits["train"]
+
+
+@pytest.fixture
+def classifier(checkpoint):
+    """A classifier of CoLA, in float64."""
+    model = load_classifier(checkpoint(), 2, SETTINGS.dropout).double()
+    reset_head(model, 1)
+    return model
+
+
+@pytest.fixture
+def trained(splits, checkpoint):
+    """Fine-tunes CoLA's stand-in; gives the model and its rows."""
+
+    def run(seed=1, noise=0):
         torch.manual_seed(noise)
-        model = load_classifier(checkpoint(), 2, settings.dropout)
+        model = load_classifier(checkpoint(), 2, SETTINGS.dropout)
         reset_head(model, seed)
-        told = []
-        train(model, rows["train"], settings, "fp32", seed, told.append)
-        return model, rows, told
+        train(model, splits["train"], SETTINGS, "fp32", seed, lambda step: None)
+        return model, splits
 
     return run
 
@@ -70,10 +84,9 @@ def test_the_schedule_is_the_linear_one_of_hugging_face(steps, ratio):
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_training_is_that_of_a_naive_loop_over_padded_rows(prepared, checkpoint, weight_decay):
+def test_training_is_that_of_a_naive_loop_over_padded_rows(rows, checkpoint, weight_decay):
     """In float64, with a head that gives large losses, so that the clip bites; an ε that Adam feels."""
     settings = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3, weight_decay=weight_decay)
-    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))["train"]
     ours = load_classifier(checkpoint("original"), 2, 0.0).double()
     reset_head(ours, 1)
     ours.classifier.weight.data *= 100
@@ -107,7 +120,7 @@ def test_losses_are_squared_error_of_grades_and_cross_entropy_of_classes():
 
 
 def test_predictions_stand_in_the_order_of_the_rows(trained):
-    model, rows, _ = trained()
+    model, rows = trained()
     predicted, stock = predict(model, rows["validation"], "fp32"), fold(model)
     with torch.no_grad():
         for place in (0, 7, 39):
@@ -135,13 +148,12 @@ def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_an
 
 @pytest.mark.parametrize("recipe", ["faithful", "fast"])
 def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
-    monkeypatch, prepared, checkpoint, recipe
+    monkeypatch, splits, checkpoint, recipe
 ):
     """In float64 and without dropout: weights after a naive loop over rows one by one, and classes."""
     define(monkeypatch, "mixing", Averaged)
     settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3, recipe=recipe)
-    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
-    models = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)]
+    models, rows = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)], splits
     for model in models:
         reset_head(model, 1)
     ours, naive = models
@@ -155,36 +167,28 @@ def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
     assert predict(ours, rows["validation"], "fp32").tolist() == expected
 
 
-def test_bf16_is_near_fp32(prepared, checkpoint):
-    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
-    model = load_classifier(checkpoint(), 2, 0.0)
-    reset_head(model, 1)
-    batch = rows["train"].batch(np.arange(16))
+def test_bf16_is_near_fp32(rows, classifier):
+    batch, model = rows.batch(np.arange(16)), classifier.float().eval()
     with torch.no_grad():
-        exact, rounded = (logits_of(model.eval(), batch, precision) for precision in ("fp32", "bf16"))
+        exact, rounded = (logits_of(model, batch, precision) for precision in ("fp32", "bf16"))
     assert rounded.dtype == torch.float32 and not torch.equal(exact, rounded)
     assert torch.allclose(exact, rounded, rtol=0, atol=0.02 * exact.abs().max().item())
 
 
-@pytest.mark.parametrize("place", [0, 3, -1])
-@pytest.mark.parametrize("rate", [math.inf, math.nan])
-def test_a_step_that_ruins_the_weights_stops_the_run_also_the_last(prepared, checkpoint, monkeypatch, rate, place):
+@pytest.mark.parametrize(("rate", "place"), [(math.inf, 0), (math.nan, 3), (math.inf, -1), (math.nan, -1)])
+def test_a_step_that_ruins_the_weights_stops_the_run_also_the_last(rows, checkpoint, monkeypatch, rate, place):
     """The losses of an epoch are those before its updates: after the last one nothing was looked at."""
-    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
-    model = load_classifier(checkpoint(), 2, 0.1)
     ruined = range(steps_of(64, SETTINGS))[place]
     monkeypatch.setattr(module, "learning_rate", lambda step, steps, settings: rate if step == ruined else 1e-5)
-    with pytest.raises(DivergedError, match=r"not finite|loss nan in epoch \d"):
-        train(model, rows["train"], SETTINGS, "fp32", 1, lambda step: None)
+    with pytest.raises(DivergedError):
+        train(load_classifier(checkpoint(), 2, 0.1), rows, SETTINGS, "fp32", 1, lambda step: None)
 
 
-def test_logits_that_are_not_finite_are_no_predictions(prepared, checkpoint):
-    rows = read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))
-    model = load_classifier(checkpoint(), 2, 0.1)
+def test_logits_that_are_not_finite_are_no_predictions(rows, classifier):
     for value in (math.inf, -math.inf, math.nan):
-        model.classifier.bias.data[1] = value
-        with pytest.raises(DivergedError, match="a logit is not finite"):
-            predict(model, rows["validation"], "fp32")
+        classifier.classifier.bias.data[1] = value
+        with pytest.raises(DivergedError):
+            predict(classifier, rows, "fp32")
 
 
 def test_the_encoder_is_that_of_the_checkpoint_with_the_dropout_that_is_asked_for(checkpoint):
@@ -200,25 +204,22 @@ def test_the_encoder_is_that_of_the_checkpoint_with_the_dropout_that_is_asked_fo
 
 def test_a_missing_or_misshapen_weight_of_the_encoder_is_refused_not_drawn_at_random(checkpoint):
     file = checkpoint() / "model.safetensors"
-    tensors = load_file(file)
-    factors = tensors.pop("bert.encoder.layer.0.attention.self.pairwise_factors")
-    save_file(tensors, file, metadata={"format": "pt"})
-    with pytest.raises(IntegrityError, match=r"1 weights .* first bert.encoder.layer.0.*pairwise_factors"):
-        load_classifier(file.parent, 2, dropout=0.1)
-    save_file(tensors | {"bert.encoder.layer.0.attention.self.pairwise_factors": factors[:1]}, file)
-    with pytest.raises(IntegrityError, match="pairwise_factors"):
-        load_classifier(file.parent, 2, dropout=0.1)
+    tensors, name = load_file(file), "bert.encoder.layer.0.attention.self.pairwise_factors"
+    factors = tensors.pop(name)
+    for kept in (tensors, tensors | {name: factors[:1]}):
+        save_file(kept, file, metadata={"format": "pt"})
+        with pytest.raises(IntegrityError, match=r"1 weights .* first bert.encoder.layer.0.*pairwise_factors"):
+            load_classifier(file.parent, 2, dropout=0.1)
 
 
 def test_a_checkpoint_of_an_operator_that_was_edited_since_is_refused(checkpoint):
     file = checkpoint() / "config.json"
     config = read_json(file)
-    for code, refused in ((operator_code("pairwise"), False), ("0" * 16, True)):
-        write_json(file, {**config, "pretraining": {"settings": {"operator_code": code}}})
-        with (
-            pytest.raises(ConfigError, match=r"config.json: .*operator_code: 0+ →.*train") if refused else nullcontext()
-        ):
-            load_classifier(file.parent, 2, dropout=0.1)
+    write_json(file, {**config, "pretraining": {"settings": {"operator_code": operator_code("pairwise")}}})
+    load_classifier(file.parent, 2, dropout=0.1)
+    write_json(file, {**config, "pretraining": {"settings": {"operator_code": "0" * 16}}})
+    with pytest.raises(ConfigError, match=r"config.json: .*operator_code"):
+        load_classifier(file.parent, 2, dropout=0.1)
 
 
 def test_the_new_layers_follow_from_the_seed_alone(checkpoint):
@@ -234,18 +235,6 @@ def test_the_new_layers_follow_from_the_seed_alone(checkpoint):
 
 
 WORDS = "bert.embeddings.word_embeddings.weight"
-
-
-@pytest.fixture
-def rows(prepared):
-    return read_rows(prepared("cola"), GLUE["cola"], torch.device("cpu"))["train"]
-
-
-@pytest.fixture
-def classifier(checkpoint):
-    model = load_classifier(checkpoint(), 2, SETTINGS.dropout).double()
-    reset_head(model, 1)
-    return model
 
 
 @pytest.fixture
@@ -291,11 +280,3 @@ def test_with_weight_decay_the_embeddings_of_all_pieces_shrink(weights_after, ro
     rates = [module.learning_rate(step, 8, SETTINGS) for step in range(8)]
     shrunk = torch.tensor([1 - 0.1 * rate for rate in rates], dtype=torch.float64).prod()
     torch.testing.assert_close(after[absent], shrunk * classifier.state_dict()[WORDS][absent])
-
-
-def test_a_training_that_breaks_off_leaves_all_embeddings_in_place(rows, classifier):
-    before = classifier.state_dict()[WORDS].clone()
-    with pytest.raises(KeyboardInterrupt), train_used_embeddings(classifier, rows):
-        assert len(classifier.state_dict()[WORDS]) < len(before)
-        raise KeyboardInterrupt
-    assert torch.equal(classifier.state_dict()[WORDS], before)

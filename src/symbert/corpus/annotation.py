@@ -56,7 +56,7 @@ def _mostly(answers: list[bool]) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: what stands between Unicode white space."""
+    """The words of a text, which Unicode white space separates."""
     return _WORD.findall(text)
 
 

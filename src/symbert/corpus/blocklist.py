@@ -1,6 +1,6 @@
 """The UT1 blocklist: from the published archive to a trie that every job maps into memory.
 
-The archive is read as a stream: nothing is extracted, and what should not be there is refused.
+The archive is read as a stream: nothing is extracted, and unexpected members are refused.
 
 The trie's keys are hosts (`bad.example`) and exact addresses (`bad.example/page`); an address has a slash
 and a host has none. A value is two bytes: the index of a directory in the list of names under `NAMES`.
@@ -12,7 +12,7 @@ import re
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -35,14 +35,14 @@ LARGEST_RATIO = 200  # of expanded to compressed bytes
 _ALLOWANCE = 1 << 20  # bytes that a small archive may expand to, whatever the ratio
 _LISTING = re.compile(r"blacklists/([\w.-]+)/(domains|urls)")
 _ALIAS = re.compile(r"blacklists/([\w.-]+)")
-# What does not begin with a scheme: `bad.example:8080/x` begins with a host and its port.
+# A text without a scheme: `bad.example:8080/x` begins with a host and its port.
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
 NAMES = " names"
 HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts; a few megabytes
 
 
 class Address(NamedTuple):
-    """What a web address is matched by."""
+    """The parts of a web address that lists are searched for."""
 
     host: str  # lower case, international names in their ASCII form, without port, user and final dot
     location: str  # host and path, a port only if it is not the scheme's own
@@ -77,42 +77,31 @@ def _parsed(url: str) -> can_ada.URL | None:
         return None
 
 
-class Listings:
-    """The listings `blacklists/<directory>/{domains,urls}` of an archive; `entries` is to be read once, to its end."""
+def read_listings(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Listing, Iterator[str]]]:
+    """Directory, kind and lines of each listing `blacklists/<directory>/{domains,urls}` of an archive, in its order.
 
-    def __init__(self, archive: Path) -> None:
-        self._archive = archive
-        self._links: dict[str, str] = {}
-        self.directories: dict[str, None] = {}  # in the archive's order
+    Lines that are blank or not UTF-8 are left out; `links` is filled with the symlinked directories and their targets.
+    Raises DataError for device files, hard links, absolute names, `..`, links that leave the folder, duplicates and
+    anything too large, and for an archive whose content gzip's checksum does not confirm; the message names archive
+    and, where it is one, the member.
+    """
+    try:
+        _check_content(archive)
+        with tarfile.open(archive, "r|gz") as stream:
+            for member in _checked(stream, archive):
+                if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
+                    links[alias[1]] = member.linkname.removesuffix("/")
+                elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
+                    yield listing[1], listing[2], _texts(stream.extractfile(member))
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{archive}: damaged archive ({error}); download it again") from None
 
-    def entries(self) -> Iterator[tuple[str, Listing, str]]:
-        """Directory, kind and text of every line that is UTF-8 and not blank.
 
-        Raises DataError for device files, hard links, absolute names, `..`, links that leave the folder, duplicates and
-        anything too large, and for an archive whose content gzip's checksum does not confirm; the message names archive
-        and, where it is one, the member.
-        """
-        try:
-            _check_content(self._archive)
-            with tarfile.open(self._archive, "r|gz") as stream:
-                for member in _checked(stream, self._archive):
-                    if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
-                        self._links[alias[1]] = member.linkname.removesuffix("/")
-                    elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
-                        self.directories[listing[1]] = None
-                        for line in stream.extractfile(member):
-                            with suppress(UnicodeDecodeError):
-                                if text := line.decode().strip():
-                                    yield listing[1], listing[2], text
-        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"{self._archive}: damaged archive ({error}); download it again") from None
-
-    def aliases(self) -> dict[str, str]:
-        """Symlinked name → directory, through links to links; those that lead nowhere are left out."""
-        resolved = {name: name for name in self._links}
-        for _ in self._links:  # a circle ends where it began
-            resolved = {name: self._links.get(target, target) for name, target in resolved.items()}
-        return {name: directory for name, directory in resolved.items() if directory in self.directories}
+def _texts(lines: Iterable[bytes]) -> Iterator[str]:
+    for line in lines:
+        with suppress(UnicodeDecodeError):
+            if text := line.decode().strip():
+                yield text
 
 
 def _check_content(archive: Path) -> None:
@@ -164,33 +153,40 @@ def write_blocklist(archive: Path, output: Path, summary: Path) -> None:
 
     A symlinked directory counts under each of its names. Entries that are no host or address are left out.
     """
-    listings = Listings(archive)
-    counts: Counter[tuple[str, Listing]] = Counter()
-    trie = marisa_trie.BytesTrie(_entries(listings, counts))
+    links: dict[str, str] = {}
+    counts: dict[str, Counter[Listing]] = {}
+
+    def entries() -> Iterator[tuple[str, bytes]]:
+        indices: dict[str, int] = {}
+        for directory, kind, lines in read_listings(archive, links):
+            counts.setdefault(directory, Counter())
+            for line in lines:
+                if address := address_of("https://" + line):  # an entry carries no scheme
+                    index = indices.setdefault(directory, len(indices))
+                    counts[directory][kind] += 1
+                    yield address.host if kind == "domains" else address.location, index.to_bytes(2)
+        groups = {name: [name] for name in {**indices, **counts}}
+        for alias, directory in _resolved(links, counts).items():
+            groups[directory].append(alias)
+        yield NAMES, json.dumps(list(groups.values())).encode()
+
+    trie = marisa_trie.BytesTrie(entries())
     with publish(output) as temporary:
         temporary.write_bytes(trie.tobytes())  # save() does not say why it fails
-    directories = {**{name: name for name in listings.directories}, **listings.aliases()}
+    directories = {name: name for name in counts} | _resolved(links, counts)
     categories = {
-        name: {kind: counts[directory, kind] for kind in ("domains", "urls")}
+        name: {kind: counts[directory][kind] for kind in ("domains", "urls")}
         for name, directory in sorted(directories.items())
     }
     write_json(summary, {"archive_sha256": sha256_of(archive), "categories": categories})
 
 
-def _entries(listings: Listings, counts: Counter[tuple[str, Listing]]) -> Iterator[tuple[str, bytes]]:
-    """Key and value of every entry, counted, and then the names of the directories."""
-    indices: dict[str, bytes] = {}
-    for directory, kind, line in listings.entries():
-        address = address_of("https://" + line)  # an entry carries no scheme
-        if address:
-            if directory not in indices:
-                indices[directory] = len(indices).to_bytes(2)
-            counts[directory, kind] += 1
-            yield address.host if kind == "domains" else address.location, indices[directory]
-    groups = {name: [name] for name in {**indices, **listings.directories}}
-    for alias, directory in listings.aliases().items():
-        groups[directory].append(alias)
-    yield NAMES, json.dumps(list(groups.values())).encode()
+def _resolved(links: dict[str, str], directories: Collection[str]) -> dict[str, str]:
+    """Symlinked name → directory, through links to links; those that lead nowhere are left out."""
+    resolved = {name: name for name in links}
+    for _ in links:  # a circle ends where it began
+        resolved = {name: links.get(target, target) for name, target in resolved.items()}
+    return {name: directory for name, directory in resolved.items() if directory in directories}
 
 
 class Blocklist:
@@ -225,7 +221,8 @@ class Blocklist:
         return listed
 
     def _categories_of_host(self, host: str, match: Match) -> frozenset[str]:
-        parents = parents_of(host) if match == "suffix" else []
+        labels = host.split(".")
+        parents = [".".join(labels[start:]) for start in range(1, len(labels) - 1)] if match == "suffix" else []
         return frozenset().union(*map(self._categories, [host, *parents]))
 
     def _categories(self, key: str) -> frozenset[str]:
@@ -235,13 +232,3 @@ class Blocklist:
 def look_up_nothing(url: str | None) -> frozenset[str] | None:
     """In the place of `Blocklist.look_up`, where no blocklist is asked for: only whether it is a web address."""
     return frozenset() if url and address_of(url) else None
-
-
-def parents_of(host: str) -> list[str]:
-    """The domains that contain `host`, down to two labels: `a.b.example` is in `b.example`."""
-    parents = []
-    _, _, parent = host.partition(".")
-    while "." in parent:
-        parents.append(parent)
-        _, _, parent = parent.partition(".")
-    return parents

@@ -1,4 +1,4 @@
-"""What became of the documents: counts by outcome, and distributions."""
+"""Counts of documents by outcome, and distributions."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -12,7 +12,7 @@ from symbert.configuration import FilterSettings
 from symbert.corpus.filters import REASONS
 from symbert.errors import DataError
 
-if TYPE_CHECKING:  # reports count, too, where what these import may be absent
+if TYPE_CHECKING:  # reports import this module where msgspec may be absent
     from symbert.corpus.document import Document
 
 BINS_PER_DECADE = 10
@@ -23,7 +23,6 @@ EDGES = {
 }
 """Edges of the bins by quantity: harmful perplexity, characters and tokens per document."""
 BAD_LINES_SHOWN = 10
-OUTCOMES = ("kept", *REASONS)
 
 
 def histogram(name: str, values: Sequence[float]) -> list[int]:
@@ -39,10 +38,10 @@ class Tally:
         self.read = 0  # lines, bad ones included
         self._settings = settings
         self._bad: list[str] = []
-        self._bad_lines = 0
-        self._without_url = 0
+        self._bad_lines = self._without_url = 0
+        self._documents: Counter[str] = Counter()
+        self._characters: Counter[str] = Counter()
         self._overlaps: Counter[str] = Counter()
-        self._documents, self._characters = [0] * len(OUTCOMES), [0] * len(OUTCOMES)
         quantities = ("harmful_perplexity", "characters")
         self._histograms = {name: {side: histogram(name, []) for side in ("read", "kept")} for name in quantities}
 
@@ -55,12 +54,12 @@ class Tally:
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
-    def document(self, document: "Document", found: frozenset[str] | None, reasons: list[str]) -> None:
+    def document(self, document: "Document", listed: frozenset[str] | None, reasons: list[str]) -> None:
         """Count a document with the categories of its URL and all reasons against it, in order; none: it is kept."""
+        outcome, characters = reasons[0] if reasons else "kept", len(document.content)
         self.read += 1
-        self._without_url += found is None
+        self._without_url += listed is None
         self._overlaps.update(reasons)
-        outcome, characters = OUTCOMES.index(reasons[0] if reasons else "kept"), len(document.content)
         self._documents[outcome] += 1
         self._characters[outcome] += characters
         for name, value in (("harmful_perplexity", document.metadata.harmful_pp), ("characters", characters)):
@@ -80,21 +79,16 @@ class Tally:
 
     def counts(self) -> dict[str, Any]:
         """The counts as JSON; `overlaps` counts a document under each reason against it."""
-        kept, *dropped = self._documents
-        characters_kept, *characters_dropped = self._characters
-        assert self.read == kept + sum(dropped) + self._bad_lines
+        assert self.read == self._documents.total() + self._bad_lines
+        characters = {"read": self._characters.total(), "kept": self._characters["kept"]}
         return {
             "read": self.read,
-            "kept": kept,
+            "kept": self._documents["kept"],
             "bad": self._bad_lines,
             "bad_lines": self._bad,
             "without_url": self._without_url,
-            "dropped": dict(zip(REASONS, dropped, strict=True)),
+            "dropped": {reason: self._documents[reason] for reason in REASONS},
             "overlaps": {reason: self._overlaps[reason] for reason in REASONS},
-            "characters": {
-                "read": characters_kept + sum(characters_dropped),
-                "kept": characters_kept,
-                "dropped": dict(zip(REASONS, characters_dropped, strict=True)),
-            },
+            "characters": characters | {"dropped": {reason: self._characters[reason] for reason in REASONS}},
             "histograms": self._histograms,
         }

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
 
-GET_AGAIN = "get the file again, and the publisher's list of digests if both were replaced"
 LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
 _LINE_FORMS = (
     re.compile(r"(?P<value>[0-9a-fA-F]+)\s+\*?(?P<name>\S.*)"),  # md5sum, sha256sum
@@ -17,13 +16,13 @@ _LINE_FORMS = (
 
 @dataclass(frozen=True)
 class Digest:
-    """What the bytes of a file must give."""
+    """The digest that the bytes of a file must have."""
 
     algorithm: str  # md5 | sha256 | git (SHA-1 of git's header and the content: the id of a blob)
     value: str  # hexadecimal, small letters
 
-    def check(self, path: Path, origin: str, remedy: str = GET_AGAIN) -> None:
-        """Raise IntegrityError, which names `origin`, both digests and the remedy, when `path` gives another."""
+    def check(self, path: Path, origin: str, remedy: str = "get the file and the publisher's list again") -> None:
+        """IntegrityError names `origin`, both digests and the remedy when `path` gives another."""
         found = digest_of(path, self.algorithm)
         if found != self.value:
             raise IntegrityError(f"{origin}: {self.algorithm} expected {self.value}, found {found}; {remedy}")
@@ -39,29 +38,23 @@ def digest_of(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(file, lambda: hasher).hexdigest()
 
 
-def read_digests(path: Path, algorithm: str, origin: str) -> dict[str, Digest]:
-    """File name, without folders, to digest, from lines `<digest>  <file>` or `MD5 (<file>) = <digest>`.
+def listed_digest(listing: Path, algorithm: str, name: str, origin: str | None = None) -> Digest:
+    """The digest of a file in a publisher's list that came from `origin`; MissingInputError when it has none.
 
-    Empty lines and those that begin with # are skipped; DataError names `origin` and the line of any other.
+    Lines are `<digest>  <file>` or `MD5 (<file>) = <digest>`, files with or without folders. Empty lines and those that
+    begin with # are skipped; DataError names the line of any other.
     """
-    listed = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
+    listed, origin = {}, origin or str(listing)
+    for number, line in enumerate(listing.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
         match = next(filter(None, (form.fullmatch(line) for form in _LINE_FORMS)), None)
         if match is None or len(match["value"]) != LENGTHS[algorithm]:
             raise DataError(f"{origin}:{number}: expected '<{algorithm}>  <file>'; get the list again")
-        listed[Path(match["name"]).name] = Digest(algorithm, match["value"].lower())
-    return listed
-
-
-def listed_digest(listing: Path, algorithm: str, name: str, origin: str | None = None) -> Digest:
-    """The digest of a file in a publisher's list that came from `origin`; MissingInputError when it has none."""
-    listed = read_digests(listing, algorithm, origin or str(listing))
+        listed[Path(match["name"]).name] = match["value"].lower()
     if name not in listed:
         raise MissingInputError(
-            f"{name}: not in {origin or listing}, which lists {len(listed)} files; "
-            "ask for fewer parts or get a list that has it"
+            f"{name}: not in {origin}, which lists {len(listed)} files; ask for fewer parts or get a list that has it"
         )
-    return listed[name]
+    return Digest(algorithm, listed[name])

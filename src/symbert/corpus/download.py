@@ -22,7 +22,7 @@ import httpx2
 from symbert.console import Progress
 from symbert.corpus.digests import Digest
 from symbert.errors import InputOutputError, IntegrityError, MissingInputError, RemoteError
-from symbert.files import MEGABYTE, free_space, publish, writing
+from symbert.files import MEGABYTE, publish, writing
 
 LARGE = 10**7  # bytes from which on progress is reported
 TRANSIENT = (408, 425, 429)  # status codes after which another attempt may succeed; every 5xx is one more
@@ -50,8 +50,8 @@ class Remote:
     """Something at a URL, and the remedies that its errors name."""
 
     url: str
-    on_refusal: str  # what to do about 401 and 403
-    on_absence: str  # what to do about 404
+    on_refusal: str  # remedy for 401 and 403
+    on_absence: str  # remedy for 404
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # never shown to another host
 
 
@@ -63,9 +63,9 @@ def fetch(
 ) -> None:
     """Publish the file at `remote` as `destination`.
 
-    `find_digest` gives the publisher's digest; without one, every attempt begins anew. It is asked a second time when
-    the bytes disagree, because list and file may just have been replaced; the file is then fetched once more from its
-    beginning, before IntegrityError. Other errors are those of `retry`, and InputOutputError when the disk is full or
+    `find_digest` gives the publisher's digest; without one, every attempt starts from the beginning. It is asked a
+    second time when the bytes disagree, because list and file may just have been replaced; the file is then fetched
+    once more from its beginning, before IntegrityError. Raises the errors of `retry` besides, and InputOutputError when
     another process downloads the same file.
     """
     name = destination.name
@@ -98,8 +98,7 @@ def retry(
     breaks now and then ends no long download. Raises RemoteError (401, 403) and MissingInputError (404) at
     once, RemoteError for other refusals, unusable addresses, and after the last attempt.
     """
-    failures = 0
-    largest = size = partial.stat().st_size if partial else 0
+    failures, largest = 0, partial.stat().st_size if partial else 0
     while True:
         try:
             return attempt()
@@ -108,10 +107,15 @@ def retry(
                 f"{remote.url}: cannot be asked for ({type(error).__name__}); check the address"
             ) from None
         except httpx2.HTTPError as error:
-            reason, asked = _failure(error, remote)
+            if (response := getattr(error, "response", None)) is not None:
+                reason, asked = _refusal(response, remote)
+            else:
+                is_plain = isinstance(
+                    error, httpx2.NetworkError | httpx2.RemoteProtocolError
+                )  # others may hold headers
+                reason, asked = (is_plain and " ".join(str(error).split())) or type(error).__name__, 0.0
         size = partial.stat().st_size if partial else 0
-        failures = 0 if size > largest else failures + 1
-        largest = max(largest, size)
+        failures, largest = 0 if size > largest else failures + 1, max(largest, size)
         if failures == policy.attempts:
             raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check the network and run again")
         pause = min(policy.pause * 2 ** max(failures - 1, 0), policy.longest_pause) * random.uniform(0.5, 1)
@@ -120,23 +124,14 @@ def retry(
         time.sleep(pause)
 
 
-def _failure(error: httpx2.HTTPError, remote: Remote) -> tuple[str, float]:
-    """Why an attempt failed, and the seconds that the server asks to wait; raises what no other attempt can mend."""
-    response = getattr(error, "response", None)
-    if response is not None:
-        status = response.status_code
-        if status in (401, 403):
-            raise RemoteError(f"{remote.url}: HTTP {status}; {remote.on_refusal}") from None
-        if status in (404, 410):
-            raise MissingInputError(f"{remote.url}: HTTP {status}; {remote.on_absence}") from None
-        if status not in TRANSIENT and status < 500:
-            raise RemoteError(f"{remote.url}: HTTP {status}; check the address") from None
-        asked = response.headers.get("Retry-After", "")
+def _refusal(response: httpx2.Response, remote: Remote) -> tuple[str, float]:
+    """Why a server refused, and the seconds that it asks to wait; raises for a refusal that time does not mend."""
+    status, asked = response.status_code, response.headers.get("Retry-After", "")
+    if status in TRANSIENT or status >= 500:
         return f"HTTP {status}", float(asked) if asked.isdecimal() else 0.0
-    if isinstance(error, httpx2.TimeoutException):
-        return "no answer, or none any more (timeout)", 0.0
-    shown = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError) and " ".join(str(error).split())
-    return shown or type(error).__name__, 0.0  # other texts may hold headers
+    kind = MissingInputError if status in (404, 410) else RemoteError
+    remedies = {401: remote.on_refusal, 403: remote.on_refusal, 404: remote.on_absence, 410: remote.on_absence}
+    raise kind(f"{remote.url}: HTTP {status}; {remedies.get(status, 'check the address')}") from None
 
 
 def refuse_downgrade(response: httpx2.Response) -> None:
@@ -182,14 +177,8 @@ def _transfer(client: httpx2.Client, remote: Remote, partial: Path, name: str, r
             held = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {held}-"):
             partial.write_bytes(b"")
-            raise httpx2.RemoteProtocolError("the answer does not continue what has arrived")
-        length, (free, _) = int(response.headers.get("Content-Length", 0)), free_space(partial)
-        if length > free:
-            raise InputOutputError(
-                f"{partial.parent}: no space for {name}: needs {length / MEGABYTE:,.1f} MB more, "
-                f"{free / MEGABYTE:,.1f} MB free; free space and run again"
-            )
-        size = held + length
+            raise httpx2.RemoteProtocolError("the answer does not continue the bytes that have arrived")
+        size = held + int(response.headers.get("Content-Length", 0))
         progress = Progress(f"download {name}", -(-size // MEGABYTE), "MB", start=held // MEGABYTE)
         with writing(partial), open(partial, "ab" if held else "wb") as file:
             for chunk in response.iter_raw():

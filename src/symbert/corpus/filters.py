@@ -1,63 +1,48 @@
 """Which documents are kept (paper, appendix A): those against which no chosen filter has a reason.
 
-To add a filter: its function for each reason, and an entry in REASONS_BY_FILTER.
+To add a filter: an entry in REASONS_BY_FILTER.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 
-Holds = Callable[[Any, Any], bool]
-"""Whether a reason holds against a `corpus.document.Document`, given what `corpus.blocklist` finds of its URL."""
+Holds = Callable[[Any, frozenset[str] | None, Any], bool]
+"""Whether a reason holds against a `corpus.document.Document`, given the categories of its URL in the blocklist,
+under `FilterSettings`."""
 Counts = list[dict[str, Any]]  # of documents by outcome, of each part
 
 
-def _blocked_category(settings: Any) -> Holds | None:
-    if settings.categories_from == "blocklist":
-        return None
-    blocked = frozenset(settings.blocked_categories)
-    return lambda document, listed: not blocked.isdisjoint(document.metadata.categories or ())
+def _meet(found: Collection[str] | None, blocked: list[str]) -> bool:
+    return bool(found) and not set(found).isdisjoint(blocked)
 
 
-def _blocked_url(settings: Any) -> Holds | None:
-    if settings.categories_from == "metadata":
-        return None
-    blocked = frozenset(settings.blocked_categories)
-    return lambda document, listed: not blocked.isdisjoint(listed or ())
-
-
-def _no_perplexity(settings: Any) -> Holds:
-    return lambda document, listed: document.metadata.harmful_pp is None
-
-
-def _perplexity_too_low(settings: Any) -> Holds:
-    low = settings.min_harmful_perplexity
-    return lambda document, listed: document.metadata.harmful_pp is not None and document.metadata.harmful_pp <= low
-
-
-def _perplexity_too_high(settings: Any) -> Holds:
-    high = settings.max_harmful_perplexity
-    return lambda document, listed: document.metadata.harmful_pp is not None and document.metadata.harmful_pp >= high
-
-
-def _quality_warning(settings: Any) -> Holds:
-    return lambda document, listed: bool(document.metadata.quality_warnings)
-
-
-REASONS_BY_FILTER: dict[str, dict[str, Callable[[Any], Holds | None]]] = {
-    "categories": {"blocked_category": _blocked_category, "blocked_url": _blocked_url},
-    "perplexity": {
-        "no_perplexity": _no_perplexity,
-        "perplexity_too_low": _perplexity_too_low,
-        "perplexity_too_high": _perplexity_too_high,
+REASONS_BY_FILTER: dict[str, dict[str, Holds]] = {
+    "categories": {
+        "blocked_category": lambda document, listed, settings: (
+            settings.categories_from != "blocklist" and _meet(document.metadata.categories, settings.blocked_categories)
+        ),
+        "blocked_url": lambda document, listed, settings: (
+            settings.categories_from != "metadata" and _meet(listed, settings.blocked_categories)
+        ),
     },
-    "quality_warnings": {"quality_warning": _quality_warning},
+    "perplexity": {
+        "no_perplexity": lambda document, listed, settings: document.metadata.harmful_pp is None,
+        "perplexity_too_low": lambda document, listed, settings: (
+            (value := document.metadata.harmful_pp) is not None and value <= settings.min_harmful_perplexity
+        ),
+        "perplexity_too_high": lambda document, listed, settings: (
+            (value := document.metadata.harmful_pp) is not None and value >= settings.max_harmful_perplexity
+        ),
+    },
+    "quality_warnings": {
+        "quality_warning": lambda document, listed, settings: bool(document.metadata.quality_warnings),
+    },
 }
-"""What makes the test of a reason of the `FilterSettings`, or None where they leave it out. Of the reasons that hold
-against a document the first in this order is counted."""
+"""Of the reasons that hold against a document the first in this order is counted."""
 FILTERS = tuple(REASONS_BY_FILTER)
 REASONS = tuple(reason for reasons in REASONS_BY_FILTER.values() for reason in reasons)
 
@@ -65,8 +50,7 @@ REASONS = tuple(reason for reasons in REASONS_BY_FILTER.values() for reason in r
 def make_rules(settings: Any) -> Callable[[Any, Any], list[str]]:
     """A function that gives all reasons against a document, in the order of REASONS."""
     chosen = [pair for name in FILTERS if settings.has(name) for pair in REASONS_BY_FILTER[name].items()]
-    tests = [(reason, holds) for reason, make in chosen if (holds := make(settings))]
-    return lambda document, listed: [reason for reason, holds in tests if holds(document, listed)]
+    return lambda document, listed: [reason for reason, holds in chosen if holds(document, listed, settings)]
 
 
 def check_categories(blocked: list[str], known: frozenset[str]) -> None:

@@ -1,7 +1,7 @@
 """tokie behind its guard: ids as tokenizers gives them, more than ten times as fast.
 
 tokie (https://github.com/chonkie-inc/tokie) is young. It gets no text with a character around which the two differ:
-each character is compared when it first occurs. What the vocabulary alone decides is compared at the start.
+each character is compared when it first occurs. The vocabulary is compared at the start.
 """
 
 import string
@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from symbert.corpus.wordpiece import (
-    CODE_POINTS,
-    LONGEST_WORD,
-    PIECE,
-    SPECIAL_TOKENS,
-    Reference,
-    join,
-)
+from symbert.corpus.wordpiece import CODE_POINTS, LONGEST_WORD, PIECE, SPECIAL_TOKENS, Reference, join
 
 CONTEXTS = (
     "x?x",
@@ -46,43 +39,49 @@ class DisagreementError(Exception):
 
 def guarded(reference: Reference) -> "Guarded | None":
     """tokie behind its guard; None, and a line that says why, where it cannot be trusted: the ids are the same."""
-    tokie = load_tokie(reference.tokenizer)
-    vocabulary = reference.tokenizer.get_vocab()
+    tokie, vocabulary = load_tokie(reference.tokenizer), reference.tokenizer.get_vocab()
     letter = next((x for x in string.ascii_lowercase if x in vocabulary and f"##{x}" in vocabulary), None)
     if tokie is None:
         problem = "tokie is not installed (no wheel for this platform, or: pip install -c envs/constraints.txt tokie)"
     elif letter is None:
         problem = "the vocabulary has no letter that both begins and continues words, by which to compare tokie"
     else:
-        comparison = _Comparison(reference, tokie)
-        agreement = Agreement(comparison, letter)
-        problem = _problem(comparison, agreement, _odd_texts(letter), _words(vocabulary, letter))
-    if problem:
-        print(f"{problem}: tokenizers alone gives the ids, the same, at a tenth of the speed", file=sys.stderr)
-        return None
-    return Guarded(tokie, reference, agreement)
+        fast = Guarded(tokie, reference, letter)
+        differing = fast.difference_in(_odd_texts(letter), _words(vocabulary, letter))
+        if differing is None:
+            return fast
+        problem = f"with this vocabulary tokie and tokenizers differ on {differing[:60]!a}"
+    print(f"{problem}: tokenizers alone gives the ids, the same, at a tenth of the speed", file=sys.stderr)
+    return None
 
 
 class Guarded:
-    """tokie, and tokenizers for what tokie is not trusted with; `referred` counts texts of which that was a part."""
+    """tokie, and tokenizers for the text that tokie is not trusted with; `referred` counts documents with such text.
 
-    def __init__(self, tokie: Any, reference: Reference, agreement: "Agreement") -> None:
+    Around which code points tokie gives the ids of tokenizers is compared when each is first met. Around code points of
+    the private planes, and those that Unicode, as Python knows it, does not assign, it is never trusted.
+    """
+
+    def __init__(self, tokie: Any, reference: Reference, letter: str) -> None:
         self.name = f"tokie {metadata.version('tokie')}"
         self.referred = 0
-        self._tokie = tokie
-        self._reference = reference
-        self._agreement = agreement
-        self._differing_ascii = [chr(point) for point in range(128) if not agreement.holds(np.array([point]))]
+        self._tokie, self._reference = tokie, reference
+        self._contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
+        self._compared, self._agreeing = np.zeros((2, CODE_POINTS), bool)
+        self._compare(np.arange(LATIN))
+        for point in np.flatnonzero(self._agreeing[:128]):  # alone: text that is all ASCII has a path of its own
+            self._agreeing[point] = all(self._agree(context.replace("?", chr(point))) for context in self._contexts)
+        self._differing_ascii = [chr(point) for point in np.flatnonzero(~self._agreeing[:128])]
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, [CLS] ... [SEP]; DisagreementError when tokie breaks down."""
-        cut = self._reference.pieces(text)
-        accepted = [self._accepts(piece) for piece in cut]
+        pieces = self._reference.pieces(text)
+        accepted = [self._accepts(piece) for piece in pieces]
         self.referred += not all(accepted)
         return join(
             [
                 encode_piece(self._tokie, piece) if fine else self._reference.encode(piece)
-                for piece, fine in zip(cut, accepted, strict=True)
+                for piece, fine in zip(pieces, accepted, strict=True)
             ]
         )
 
@@ -92,33 +91,24 @@ class Guarded:
             return False
         if piece.isascii():
             return not any(character in piece for character in self._differing_ascii)
-        return self._agreement.holds(np.frombuffer(piece.encode("utf-32-le"), np.uint32))
+        return self.trusts(np.frombuffer(piece.encode("utf-32-le"), np.uint32))
 
-
-class Agreement:
-    """Around which code points tokie gives the ids of tokenizers; each is compared when it is first asked for.
-
-    Around those that no text should have it is not trusted, without comparison: those of the private planes, and those
-    that Unicode, as Python knows it, does not assign.
-    """
-
-    def __init__(self, comparison: "_Comparison", letter: str) -> None:
-        self._comparison = comparison
-        self._contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
-        self._compared = np.zeros(CODE_POINTS, bool)
-        self._agreeing = np.zeros(CODE_POINTS, bool)
-        self._compare(np.arange(LATIN))
-        for point in np.flatnonzero(self._agreeing[:128]):  # alone: text that is all ASCII has a path of its own
-            self._agreeing[point] = not any(
-                comparison.differ([context.replace("?", chr(point))])[0] for context in self._contexts
-            )
-
-    def holds(self, points: np.ndarray) -> bool:
-        """Whether it does around all of these code points."""
+    def trusts(self, points: np.ndarray) -> bool:
+        """Whether both give the same ids around all of these code points."""
         if self._agreeing.take(points).all():
             return True
         self._compare(np.unique(points[~self._compared[points]]))
         return bool(self._agreeing[points].all())
+
+    def difference_in(self, texts: list[str], words: list[str]) -> str | None:
+        """A text or word on which the two differ though they agree around its code points, if there is one."""
+        characters = set("".join([*texts, *words]))
+        self.trusts(np.array([ord(character) for character in characters]))  # which compares many at once
+        differing = {character for character in characters if not self.trusts(np.array([ord(character)]))}
+        texts, words = ([text for text in some if differing.isdisjoint(text)] for some in (texts, words))
+        groups = [[text] for text in texts]
+        groups += [words[first : first + TEXTS_AT_ONCE] for first in range(0, len(words), TEXTS_AT_ONCE)]
+        return next((group[place] for group in groups for place in np.flatnonzero(self._differ(group))), None)
 
     def _compare(self, points: np.ndarray) -> None:
         self._compared[points] = True
@@ -129,17 +119,10 @@ class Agreement:
             some = np.array(used[first : first + TEXTS_AT_ONCE])
             for context in self._contexts:
                 if len(some):
-                    some = some[~self._comparison.differ([context.replace("?", chr(point)) for point in some])]
+                    some = some[~self._differ([context.replace("?", chr(point)) for point in some])]
             self._agreeing[some] = True
 
-
-class _Comparison:
-    """The two encoders on the same texts."""
-
-    def __init__(self, reference: Reference, tokie: Any) -> None:
-        self._reference, self._tokie = reference, tokie
-
-    def differ(self, texts: list[str]) -> np.ndarray:
+    def _differ(self, texts: list[str]) -> np.ndarray:
         """For each text, whether the ids differ: first all together, special tokens between them."""
         if len(texts) > 1 and self._agree(SEPARATOR.join(texts)):
             return np.zeros(len(texts), bool)
@@ -150,20 +133,6 @@ class _Comparison:
             return np.array_equal(self._reference.encode(text), encode_piece(self._tokie, text))
         except DisagreementError:
             return False
-
-
-def _problem(comparison: _Comparison, agreement: Agreement, odd_texts: list[str], words: list[str]) -> str | None:
-    """Names a text on which the two encoders differ though they agree around its code points, if there is one."""
-    points = {character: ord(character) for character in set("".join([*odd_texts, *words]))}
-    agreement.holds(np.array(list(points.values())))
-    differing = {character for character, point in points.items() if not agreement.holds(np.array([point]))}
-    groups = [[text] for text in odd_texts if differing.isdisjoint(text)]
-    words = [word for word in words if differing.isdisjoint(word)]
-    groups += [words[first : first + TEXTS_AT_ONCE] for first in range(0, len(words), TEXTS_AT_ONCE)]
-    for group in groups:
-        for place in np.flatnonzero(comparison.differ(group)):
-            return f"with this vocabulary tokie and tokenizers differ on {group[place][:60]!a}"
-    return None
 
 
 def _odd_texts(x: str) -> list[str]:
@@ -177,7 +146,7 @@ def _odd_texts(x: str) -> list[str]:
 
 
 def _words(vocabulary: dict[str, int], letter: str) -> list[str]:
-    """Every piece, cut short after each of its characters: what follows a piece may begin like one and be none."""
+    """Every beginning of every piece: the rest of a word may begin like a piece and be none."""
     stems = {letter + piece[2:] if piece.startswith("##") else piece for piece in vocabulary}
     return sorted({stem[:length] for stem in stems for length in range(1, min(len(stem), LONGEST_WORD) + 1)})
 

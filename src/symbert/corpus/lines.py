@@ -30,7 +30,7 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
     damaged stream.
     """
     try:
-        with reading(path, absent="download it, or correct corpus.files"), open(path, "rb") as file:
+        with reading(path, absent="download it, or correct its path"), open(path, "rb") as file:
             content = _expanded(path, file)
             while line := content.readline(LONGEST_LINE + 1):
                 is_too_long = len(line) > LONGEST_LINE

@@ -46,27 +46,21 @@ CHARACTERS_AT_ONCE = 1 << 22  # of documents that are encoded together
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
 Encoders = tuple[Reference | Guarded, Reference | None]
-"""What gives the ids, and what a sample of them is compared with."""
+"""The encoder that gives the ids, and the one that a sample of them is compared with."""
 
 
 def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
     settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
-    publisher's list of digests. Written are also
-
-    {part}.offsets.npy  a row (OFFSET) per document: `start`, its first token; `id_hash`, 64 bits of the SHA-256 of its
-                        id, by which the split into training and validation is made, or of its text
-                        (`split_by_content`); `line`, its line in the part
-    {part}.parquet      line, id and URL of each document, for `locate-sample`
-    {part}.json         `counts`: documents read, kept, bad and dropped by first reason, those that fail each rule
-                        whatever the order (`overlaps`), and distributions; `record`: counts of tokens, digests of the
-                        files, and which encoder gave the ids: `checked` documents were encoded twice and compared,
-                        `reference` documents have text that went to tokenizers. The ids are the same without tokie.
+    publisher's list of digests. Written are also {part}.offsets.npy, an OFFSET for each document (its first token, the
+    hash of its id or, by `split_by_content`, of its text, and its line in the part); {part}.parquet, line, id and URL
+    of each document; and {part}.json, the `counts` of documents by outcome and the `record` of tokens, digests and
+    encoder: `checked` documents were encoded twice and compared, `reference` documents have text for tokenizers alone.
 
     `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first;
-    `max_bad_fraction` of the lines may be malformed. Raises IntegrityError when the part is not that of its publisher,
-    DataError when it is damaged.
+    `max_bad_fraction` of the lines may be malformed. IntegrityError for another file than the publisher's, DataError
+    for a damaged one.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     settings["filter"]["max_bad_fraction"] = max_bad_fraction
@@ -83,19 +77,13 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None,
     except DisagreementError as difference:
         print(f"{text}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
         counts, record = _write(text, output, settings, keep_rejected, (reference, None))
-    digests = {name: sha256_of(path) for name, path in (("tokens", output), ("offsets", offsets))}
-    write_json(
-        output.with_suffix(".json"),
-        {
-            "counts": {"part": output.stem, "file_sha256": digest, **counts},
-            "record": {
-                "part": output.stem,
-                **record,
-                "vocabulary_sha256": sha256_of(vocabulary),
-                **{f"{name}_sha256": found for name, found in digests.items()},
-            },
-        },
-    )
+    digests = {"vocabulary_sha256": vocabulary, "tokens_sha256": output, "offsets_sha256": offsets}
+    record |= {name: sha256_of(path) for name, path in digests.items()}
+    facts = {
+        "counts": {"part": output.stem, "file_sha256": digest, **counts},
+        "record": {"part": output.stem, **record},
+    }
+    write_json(output.with_suffix(".json"), facts)
 
 
 def _verified_digest(text: Path, checksums: str | None) -> str:
@@ -114,17 +102,28 @@ def _write(
     text: Path, output: Path, settings: dict[str, Any], rejected: Path | None, encoders: Encoders
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Publish tokens, offsets and index; the counts of documents and of tokens."""
-    select = _Selection(settings)
+    chosen = settings_from(settings["filter"], FilterSettings, "settings.json")
+    rules, tally = make_rules(chosen), Tally(chosen)
+    look_up, annotate = look_up_nothing, None
+    if chosen.has("categories"):
+        listed = Blocklist(Path(located(settings["blocklist"])))
+        check_categories(chosen.blocked_categories, listed.names)
+        look_up = partial(listed.look_up, match=chosen.match)
+    if chosen.annotations == "computed":
+        annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)
     with ExitStack() as stack:
         arrays = ((output, TOKEN), (output.with_suffix(".offsets.npy"), OFFSET))
-        files = [stack.enter_context(publish(path)) for path, _ in arrays]
-        writers = [stack.enter_context(ArrayWriter(file, kind)) for file, (_, kind) in zip(files, arrays, strict=True)]
+        writers = [stack.enter_context(ArrayWriter(stack.enter_context(publish(path)), kind)) for path, kind in arrays]
         stream = _Stream(*writers, encoders, settings["split_by_content"])
         keep = stack.enter_context(table_writer(output.with_suffix(".parquet"), INDEX))
         reject = stack.enter_context(table_writer(rejected, REJECTED)) if rejected else None
         progress = Progress(f"prepare {output.stem}", None, "documents")
-        for line, document in documents(text, select.settings.annotations, select.tally.bad):
-            reasons = select(document)
+        for line, document in documents(text, chosen.annotations, tally.bad):
+            if annotate:
+                document.metadata = annotate(document)
+            categories = look_up(document.url)
+            reasons = rules(document, categories)
+            tally.document(document, categories, reasons)
             row = line, id_of(document), document.url
             if not reasons:
                 keep(row)
@@ -133,36 +132,10 @@ def _write(
                 metadata = document.metadata
                 facts = metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp
                 reject((*row, document.content, reasons, *facts))
-            progress.update(select.tally.read, f"{stream.tokens.length:,} tokens")
-        select.tally.check(text)
+            progress.update(tally.read, f"{stream.tokens.length:,} tokens")
+        tally.check(text)
         stream.flush()
-    return select.tally.counts(), stream.record()
-
-
-class _Selection:
-    """The reasons against a document, which is annotated first where OSCAR has not done so, and counted."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings_from(settings["filter"], FilterSettings, "settings.json")
-        self.tally = Tally(self.settings)
-        self._rules = make_rules(self.settings)
-        self._look_up = look_up_nothing
-        if self.settings.has("categories"):
-            listed = Blocklist(Path(located(settings["blocklist"])))
-            check_categories(self.settings.blocked_categories, listed.names)
-            self._look_up = partial(listed.look_up, match=self.settings.match)
-        self._annotate = None
-        if self.settings.annotations == "computed":
-            model = verified(settings["harmful_model"]) if "harmful_model" in settings else None
-            self._annotate = annotator(model, self._look_up)
-
-    def __call__(self, document: Document) -> list[str]:
-        if self._annotate:
-            document.metadata = self._annotate(document)
-        found = self._look_up(document.url)
-        reasons = self._rules(document, found)
-        self.tally.document(document, found, reasons)
-        return reasons
+    return tally.counts(), stream.record()
 
 
 class _Stream:
@@ -189,26 +162,27 @@ class _Stream:
             return
         lines, names, texts = zip(*self._pending, strict=True)
         self._pending, self._characters = [], 0
-        hashes = np.array([id_hash(key) for key in (texts if self._split_by_content else names)], np.uint64)
         ids = [self._encoder.encode(text) for text in texts]
+        lengths, table = np.array([len(document) for document in ids]), np.empty(len(ids), OFFSET)
+        table["start"] = self.tokens.length + np.cumsum(lengths) - lengths
+        keys = texts if self._split_by_content else names
+        table["id_hash"] = np.array([id_hash(key) for key in keys], np.uint64)
+        table["line"] = lines
         if self._check:
-            sample = (np.arange(len(ids)) + self._offsets.length < FIRST_CHECKED) | (hashes % CHECKED_SHARE == 0)
-            for place in np.flatnonzero(sample):
+            is_first = np.arange(len(ids)) + self._offsets.length < FIRST_CHECKED
+            sample = np.flatnonzero(is_first | (table["id_hash"] % CHECKED_SHARE == 0))
+            for place in sample:
                 if not np.array_equal(ids[place], self._check.encode(texts[place])):
                     difference = f"{self._encoder.name} gives other ids than {self._check.name}"
                     raise DisagreementError(f"document {names[place]}: {difference}")
-            self._checked += int(np.count_nonzero(sample))
-        lengths = np.array([len(document) for document in ids])
-        table = np.empty(len(ids), OFFSET)
-        table["start"] = self.tokens.length + np.cumsum(lengths) - lengths
-        table["id_hash"], table["line"] = hashes, lines
+            self._checked += len(sample)
         self._offsets.append(table)
         self.tokens.append(np.concatenate(ids).astype(TOKEN))
         self._words += count_words(texts)
         self._bins += histogram("tokens", lengths)
 
     def record(self) -> dict[str, Any]:
-        """What was counted."""
+        """The counts."""
         encoder = {"name": self._encoder.name, "checked": self._checked, "reference": self._encoder.referred}
         return {
             "documents": self._offsets.length,

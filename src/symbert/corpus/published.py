@@ -11,8 +11,10 @@ import fcntl
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import huggingface_hub
@@ -29,6 +31,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 CHECK_URL = "check corpus.blocklist_url"
+Answer = TypeVar("Answer")
 
 
 def download(file: Path, /, checksums: Path | None = None) -> None:
@@ -60,7 +63,9 @@ def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one of several downloads asks, the others wait for its answer
         if not record.is_file():
             commit = resolve(kind, repository, revision)
-            write_json(record, {"commit": commit, "endpoint": endpoint(), "resolved": today()})
+            write_json(
+                record, {"commit": commit, "endpoint": endpoint(), "resolved": datetime.now(UTC).date().isoformat()}
+            )
         commit = read_json(record, {"commit": str})["commit"]
     if _COMMIT.fullmatch(revision) and commit != revision:
         raise DataError(f"{record}: files of commit {commit}, but {revision} is asked for; delete {folder}")
@@ -97,11 +102,6 @@ def endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
 
-def today() -> str:
-    """The date, in UTC."""
-    return datetime.now(UTC).date().isoformat()
-
-
 def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POLICY) -> str:
     """The commit (40 hexadecimal digits) that a branch or tag of a repository (`kind`: dataset or model) is now.
 
@@ -112,20 +112,26 @@ def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POL
         raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
     if _COMMIT.fullmatch(revision):
         return revision
-    _check_token()
     name = f"{_page(kind, repository)} at revision {revision}"
     remote = Remote(name, _acceptance(kind, repository), "check the revision in config.yaml")
     interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
     options = {"revision": revision, "repo_type": kind, "timeout": policy.stall, "expand": ["sha"]}
     try:
-        commit = retry(lambda: interface.repo_info(repository, **options), remote, policy).sha
-    except OfflineModeIsEnabled:
-        raise RemoteError(f"{name}: HF_HUB_OFFLINE is set; unset it, or give a commit as the revision") from None
+        commit = _ask(lambda: interface.repo_info(repository, **options), remote, policy).sha
     except (ValueError, KeyError, TypeError, AttributeError):  # the answer is malformed
         commit = None
     if not _COMMIT.fullmatch(commit or ""):
         raise RemoteError(f"{name}: the answer names no commit; check HF_ENDPOINT and whether a login page is between")
     return commit
+
+
+def _ask(question: Callable[[], Answer], remote: Remote, policy: RetryPolicy) -> Answer:
+    """The hub's answer, asked for until it comes; RemoteError where it may not be asked."""
+    _check_token()
+    try:
+        return retry(question, remote, policy)
+    except OfflineModeIsEnabled:
+        raise RemoteError(f"{remote.url}: HF_HUB_OFFLINE is set; unset it") from None
 
 
 def fetch_from_hub(
@@ -154,22 +160,11 @@ def fetch_from_hub(
 
 def _announced_digest(remote: Remote, policy: RetryPolicy) -> Digest:
     """The digest that the hub announces of a file: the SHA-256 of a large one, git's id of any other."""
-    headers = dict(remote.headers)
-    try:
-        metadata = retry(
-            lambda: huggingface_hub.get_hf_file_metadata(remote.url, headers=headers, timeout=policy.stall),
-            remote,
-            policy,
-        )
-    except OfflineModeIsEnabled:
-        raise RemoteError(f"{remote.url}: HF_HUB_OFFLINE is set; unset it") from None
-    etag = metadata.etag or ""
+    options = {"headers": dict(remote.headers), "timeout": policy.stall}
+    etag = _ask(lambda: huggingface_hub.get_hf_file_metadata(remote.url, **options), remote, policy).etag or ""
     algorithm = {40: "git", 64: "sha256"}.get(len(etag)) if re.fullmatch(r"[0-9a-f]+", etag) else None
     if algorithm is None:
-        raise RemoteError(
-            f"{remote.url}: the answer has no digest to check the file by, so it is not the hub's; "
-            "is a proxy or a login page in between?"
-        )
+        raise RemoteError(f"{remote.url}: the answer has no digest; is a proxy or a login page in between?")
     return Digest(algorithm, etag)
 
 

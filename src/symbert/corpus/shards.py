@@ -9,6 +9,7 @@ import json
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,73 +18,73 @@ import numpy as np
 from symbert.configuration import PackSettings, settings_from
 from symbert.console import Progress
 from symbert.corpus.filters import are_few, kept_in_words
-from symbert.corpus.splits import DOCUMENT, Split, read_parts, take, validation_threshold
-from symbert.corpus.tokens import ArrayWriter, open_array, write_header
+from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array, write_header
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError, MissingInputError, UsageError
-from symbert.files import hash_of, publish, read_json, sha256_of, write_json
+from symbert.files import hash_of, publish, read_json, sha256_of, verify_sha256, write_json
 from symbert.sources import verified
 
-# What training reads of a manifest, and so what its hash is of.
+DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
+"""Where a document comes from: its first token in the split's rows, its part (index) and line of the raw part."""
+TOKENS_AT_ONCE = 1 << 16
+COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
+RECORD = {"documents": int, "vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
+# The keys of a manifest that training reads, and that its hash covers.
 LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
 SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
-TO_SEE_THEM = (
-    "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters (docs/corpus.md)"
-)
+TO_SEE_THEM = "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters"
 
 
 def pack(output: Path, /) -> None:
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
     and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
 
-    settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Only the first
-    `max_documents` documents count. The documents of lowest id hash are held out until they fill
-    `validation_sequences` rows. Of these rows, those that occur among the training rows are passed over
-    (`passed_over_rows`), and the held-out documents' further tokens make up for them as far as they go. Held-out
-    tokens that are in no row are counted as surplus. Raises IntegrityError when a file is not what its record says,
-    DataError when the documents do not fill the validation rows and one training row, or all held-out rows are passed
-    over. It says why documents were dropped where they do not suffice, and on stderr where fewer than half were kept.
+    settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Of the first
+    `max_documents` documents, those of lowest id hash are held out until they fill `validation_sequences` rows. Rows of
+    them that are also training rows are passed over, and the held-out documents' further tokens make up for them as far
+    as they go. Raises IntegrityError when a file does not fit its record, DataError when the documents do not suffice;
+    then, and where fewer than half of the documents were kept, a line says why they were dropped.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
-    output.unlink(missing_ok=True)  # what an earlier packing wrote is not described while this one works
+    output.unlink(missing_ok=True)  # no manifest describes the shards while they are written
     _remove_shards(output.parent)
-    vocabulary = verified(settings["vocabulary"])
+    vocabulary, length = verified(settings["vocabulary"]), pack.sequence_length
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
-    parts = take(read_parts(Path(settings["from"]), settings["parts"], vocabulary_sha256), pack.max_documents)
+    parts = read_parts(Path(settings["from"]), settings["parts"], vocabulary_sha256, pack.max_documents)
     filtered = [part.counts for part in parts]
     if are_few(filtered):
         print(f"warning: {output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
     why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if any(part["kept"] < part["read"] for part in filtered) else ""
     threshold = validation_threshold(parts, pack, why)
-    train = Split("train", parts, lambda id_hashes: id_hashes > threshold)
-    validation = Split("validation", parts, lambda id_hashes: id_hashes <= threshold)
-    filled = {split.name: split.tokens() for split in (train, validation)}
-    rows = {"train": filled["train"] // pack.sequence_length}
+    train, validation = Split(parts, threshold, False), Split(parts, threshold, True)
+    filled = {"train": train.tokens(), "validation": validation.tokens()}
+    rows = {"train": filled["train"] // length}
     if not rows["train"]:
         raise DataError(
             f"{output}: no training row is left beside the validation rows; take more parts or lower "
             f"corpus.pack.validation_sequences{why}"
         )
     # Validation may have twice as many rows as are wanted, or as many as the held-out tokens fill.
-    count = min(filled["validation"] // pack.sequence_length, 2 * pack.validation_sequences)
-    held_out = np.concatenate([*_rows_of(validation, count, pack.sequence_length)])
+    count = min(filled["validation"] // length, 2 * pack.validation_sequences)
+    held_out = np.concatenate([*validation.rows(count, length)])
     repeated: set[bytes] = set()  # of the held-out rows; known when the training rows are written
-    read = _looked_through(_rows_of(train, rows["train"], pack.sequence_length), held_out, repeated)
+    blocks = _looked_through(train.rows(rows["train"], length), held_out, repeated)
     try:
-        shards = [*_write_shards("train", rows["train"], read, pack, output.parent)]
+        shards = [*_write_shards("train", rows["train"], blocks, pack, output.parent)]
         chosen, passed_over = _choose(held_out, repeated, pack, output)
         rows["validation"] = len(chosen)
         shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
+        nothing = np.empty(0, np.int64)
         indexes = [
-            _write_index(split, rows[split.name], passed, pack.sequence_length, output.parent)
-            for split, passed in ((train, np.empty(0, np.int64)), (validation, passed_over))
+            _write_index("train", train, rows["train"], nothing, length, output.parent),
+            _write_index("validation", validation, rows["validation"], passed_over, length, output.parent),
         ]
     except BaseException:
         _remove_shards(output.parent)
         raise
     manifest = {
-        "sequence_length": pack.sequence_length,
+        "sequence_length": length,
         "vocabulary_size": len(pieces),
         "vocabulary_sha256": vocabulary_sha256,
         "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
@@ -91,8 +92,8 @@ def pack(output: Path, /) -> None:
         "passed_over_rows": len(passed_over),
         "documents": {index["split"]: index["documents"] for index in indexes},
         "tokens": sum(filled.values()),
-        "remainder_tokens": filled["train"] % pack.sequence_length,
-        "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * pack.sequence_length},
+        "remainder_tokens": filled["train"] % length,
+        "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * length},
         "parts": settings["parts"],
         "indexes": indexes,
         "shards": shards,
@@ -101,20 +102,128 @@ def pack(output: Path, /) -> None:
 
 
 def hash_of_corpus(manifest: dict[str, Any]) -> str:
-    """What a run knows its corpus by: a hash of all that training reads; KeyError where the manifest lacks some."""
+    """The hash of everything that training reads of a manifest; KeyError where the manifest lacks a key."""
     return hash_of({key: manifest[key] for key in LEARNED_FROM})
 
 
-def _rows_of(split: Split, count: int, length: int) -> Iterator[np.ndarray]:
-    """The first `count` rows of a split's stream, [rows, length], about TOKENS_AT_ONCE at a time."""
-    rest = np.empty(0, TOKEN)
-    for tokens in split.slices():
-        tokens = np.concatenate([rest, tokens])
-        rows = min(len(tokens) // length, count)
-        yield tokens[: rows * length].reshape(rows, length)
-        rest, count = tokens[rows * length :], count - rows
-        if not count:
-            return
+@dataclass(frozen=True)
+class Part:
+    """The first `count` documents of a part; its files are mapped only while they are read."""
+
+    token_file: Path
+    offset_file: Path
+    counts: dict[str, Any]  # of its documents by outcome
+    count: int
+
+    def tokens(self) -> np.ndarray:
+        """The part's tokens, a memory map."""
+        return open_array(self.token_file, TOKEN)
+
+    def documents(self) -> np.ndarray:
+        """OFFSET of each document."""
+        return open_array(self.offset_file, OFFSET)[: self.count]
+
+    def bounds(self) -> np.ndarray:
+        """The first token of each document, and where the last one ends: [documents + 1]."""
+        table = open_array(self.offset_file, OFFSET)
+        return np.append(table["start"][: self.count + 1], len(self.tokens()))[: self.count + 1]
+
+
+def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_documents: int) -> list[Part]:
+    """The parts in a folder, verified, and cut after the document that reaches `max_documents`.
+
+    DataError, MissingInputError or IntegrityError name a file that does not fit its record.
+    """
+    parts: list[Part] = []
+    progress = Progress("pack: verify", len(names), "parts")
+    for name in names:
+        token_file, offset_file, record_file = (folder / f"{name}{end}" for end in (".npy", ".offsets.npy", ".json"))
+        remedy = f"delete {token_file} and run again"
+        facts = read_json(record_file, {"counts": COUNTS, "record": RECORD}, remedy)
+        record = facts["record"]
+        if record["vocabulary_sha256"] != vocabulary_sha256:
+            found = f"vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary_sha256}"
+            raise DataError(f"{record_file}: {found}; {remedy}")
+        verify_sha256(token_file, record["tokens_sha256"], remedy)
+        verify_sha256(offset_file, record["offsets_sha256"], remedy)
+        table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
+        bounds = np.append(table["start"], len(ids))
+        if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
+            raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
+        parts.append(Part(token_file, offset_file, facts["counts"], min(len(table), max_documents)))
+        max_documents -= parts[-1].count
+        progress.update(len(parts))
+    return parts
+
+
+def validation_threshold(parts: list[Part], pack: PackSettings, why: str) -> np.uint64:
+    """The largest id hash of the validation documents; equal ids are never on both sides.
+
+    Of the parts seen so far only the documents are kept that would be held out, so that memory does not grow.
+    """
+    needed = pack.validation_sequences * pack.sequence_length
+    id_hashes, lengths = np.empty(0, np.uint64), np.empty(0, np.int64)
+    for part in parts:
+        id_hashes = np.concatenate([id_hashes, part.documents()["id_hash"]])
+        lengths = np.concatenate([lengths, np.diff(part.bounds())])
+        order = np.argsort(id_hashes, kind="stable")
+        order = order[: np.searchsorted(np.cumsum(lengths[order]), needed) + 1]
+        id_hashes, lengths = id_hashes[order], lengths[order]
+    if lengths.sum() < needed or not len(lengths):
+        raise DataError(
+            f"{len(lengths):,} documents have {int(lengths.sum()):,} tokens, fewer than the {needed:,} held out; "
+            f"take more parts or lower corpus.pack.validation_sequences{why}"
+        )
+    return id_hashes[-1]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The documents on one side of the threshold, in order: held out for validation up to it, for training above."""
+
+    parts: list[Part]
+    threshold: np.uint64
+    is_held_out: bool
+
+    def mask(self, part: Part) -> np.ndarray:
+        """Which documents of a part are on this side."""
+        return (part.documents()["id_hash"] <= self.threshold) == self.is_held_out
+
+    def tokens(self) -> int:
+        """How many tokens the documents on this side have."""
+        return sum(int(np.diff(part.bounds())[self.mask(part)].sum()) for part in self.parts)
+
+    def slices(self) -> Iterator[np.ndarray]:
+        """Their tokens in order; documents that are neighbours come together."""
+        for part in self.parts:
+            tokens = part.tokens()
+            edges = np.flatnonzero(np.diff(self.mask(part), prepend=False, append=False))
+            for first, after in part.bounds()[edges].reshape(-1, 2):
+                for start in range(first, after, TOKENS_AT_ONCE):
+                    yield tokens[start : min(start + TOKENS_AT_ONCE, after)]
+
+    def rows(self, count: int, length: int) -> Iterator[np.ndarray]:
+        """The first `count` rows of the stream of their tokens, [rows, length], about TOKENS_AT_ONCE at a time."""
+        rest = np.empty(0, TOKEN)
+        for tokens in self.slices():
+            tokens = np.concatenate([rest, tokens])
+            rows = min(len(tokens) // length, count)
+            yield tokens[: rows * length].reshape(rows, length)
+            rest, count = tokens[rows * length :], count - rows
+            if not count:
+                return
+
+    def index(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """DOCUMENT of each document and the token after its last one, part by part."""
+        start = 0
+        for number, part in enumerate(self.parts):
+            mask = self.mask(part)
+            lengths = np.diff(part.bounds())[mask]
+            rows = np.empty(len(lengths), DOCUMENT)
+            rows["start"], rows["part"] = start + np.cumsum(lengths) - lengths, number
+            rows["line"] = part.documents()["line"][mask]
+            start += int(lengths.sum())
+            yield rows, rows["start"] + lengths
 
 
 def _contents(rows: np.ndarray) -> list[bytes]:
@@ -149,7 +258,7 @@ def _choose(
 def _write_shards(
     split: str, rows: int, blocks: Iterator[np.ndarray], pack: PackSettings, directory: Path
 ) -> Iterator[dict[str, Any]]:
-    """Publish the shards of a split; what the manifest says of each."""
+    """Publish the shards of a split; gives the manifest's entry of each."""
     block = np.empty((0, pack.sequence_length), TOKEN)
     progress = Progress(f"pack: {split}", rows, "rows")
     for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):
@@ -172,17 +281,19 @@ def _remove_shards(directory: Path) -> None:
         path.unlink()
 
 
-def _write_index(split: Split, rows: int, passed_over: np.ndarray, length: int, directory: Path) -> dict[str, Any]:
+def _write_index(
+    name: str, split: Split, rows: int, passed_over: np.ndarray, length: int, directory: Path
+) -> dict[str, Any]:
     """Publish DOCUMENT of the documents that are, at least in part, in the rows of a split; their first tokens are
     counted in these rows, end to end."""
-    path = directory / f"{split.name}-documents.npy"
+    path = directory / f"{name}-documents.npy"
     with publish(path) as temporary, ArrayWriter(temporary, DOCUMENT) as index:
         for documents, ends in split.index():
             documents["start"], ends = (
                 _in_rows(tokens, rows, passed_over, length) for tokens in (documents["start"], ends)
             )
             index.append(documents[documents["start"] < ends])
-    return {"file": path.name, "split": split.name, "documents": index.length, "sha256": sha256_of(path)}
+    return {"file": path.name, "split": name, "documents": index.length, "sha256": sha256_of(path)}
 
 
 def _in_rows(tokens: np.ndarray, rows: int, passed_over: np.ndarray, length: int) -> np.ndarray:

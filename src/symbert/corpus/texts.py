@@ -45,9 +45,9 @@ def source() -> str:
 
 
 def copying() -> str:
-    """A synthetic language: spans of SPAN symbols, of which a share COPIED repeats what stands DISTANCE symbols before.
+    """A synthetic language: spans of SPAN symbols, of which a share COPIED repeats the symbols DISTANCE places before.
 
-    Other symbols are drawn independently by Zipf's law. So nothing but a symbol's copies says what it is.
+    Other symbols are drawn independently by Zipf's law. So only a symbol's copies predict it.
     """
     weights = np.cumsum(1 / np.arange(1, SYMBOLS + 1))
     symbols = np.searchsorted(weights / weights[-1], uniform(1, np.arange(CHARACTERS))).reshape(-1, SPAN)
@@ -57,7 +57,7 @@ def copying() -> str:
     return "".join(map(chr, (symbols.ravel() + ord("a")).tolist()))
 
 
-TEXTS: dict[str, Callable[[], str]] = {each.__name__: each for each in (documentation, source, copying)}
+TEXTS: dict[str, Callable[[], str]] = {text.__name__: text for text in (documentation, source, copying)}
 
 
 def write_text(output: Path, /) -> None:

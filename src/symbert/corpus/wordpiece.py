@@ -57,7 +57,7 @@ def uncased(model: WordPiece) -> Tokenizer:
 def learn_pieces(tokenizer: Tokenizer, texts: Sequence[str], size: int, special_tokens: list[str]) -> list[str]:
     """The `size` word pieces that cut texts best, `special_tokens` first: a function of the arguments, byte for byte.
 
-    `tokenizer` has no pieces yet and says what a word is. More than `size` stand where the letters alone are as many.
+    `tokenizer` has no pieces yet; it cuts text into words. More than `size` stand where the letters alone are as many.
     """
     counts = Counter(character for text in texts for character in text)
     rare = {ord(character): None for character, count in counts.items() if count < RAREST_CHARACTER * counts.total()}

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 def formed(task: Task, split: str, rows: pa.Table) -> Iterator[pa.Table]:
     """The rows themselves or, of a task with a form, COLUMNS of the rows that it makes of them, some rows at a time.
 
-    DataError names task, split and the row whose text lacks what is asked about.
+    DataError names task, split and the row whose text lacks the word, phrase or gap that is asked about.
     """
     if not task.form:
         yield rows
@@ -89,32 +89,28 @@ def candidates(rows: Iterable[Row]) -> Iterator[Row]:
 def marked_words(rows: Iterable[Row]) -> Iterator[Row]:
     """WiC: both sentences with the word between asterisks, where it is asked about."""
     for row in rows:
-        yield {"text": _marked_word(row, 1), "pair": _marked_word(row, 2), "label": row["label"]}
-
-
-def _marked_word(row: Row, number: int) -> str:
-    text, start, end = (row[f"{name}{number}"] for name in ("sentence", "start", "end"))
-    if not 0 <= start < end <= len(text):
-        raise DataError(f"row {row['idx']}: characters {start} to {end} are not in its sentence{number}")
-    return f"{text[:start]}* {text[start:end]} *{text[end:]}"
+        marked = []
+        for number in (1, 2):
+            text, start, end = (row[f"{name}{number}"] for name in ("sentence", "start", "end"))
+            if not 0 <= start < end <= len(text):
+                raise DataError(f"row {row['idx']}: characters {start} to {end} are not in its sentence{number}")
+            marked.append(f"{text[:start]}* {text[start:end]} *{text[end:]}")
+        yield {**dict(zip(TEXTS, marked, strict=True)), "label": row["label"]}
 
 
 def marked_phrases(rows: Iterable[Row]) -> Iterator[Row]:
-    """WSC: one text with the noun phrase between asterisks and the pronoun between hash signs."""
-    return ({"text": _marked_phrases(row), "label": row["label"]} for row in rows)
-
-
-def _marked_phrases(row: Row) -> str:
-    """An index counts the words of the text, which blanks part."""
-    words = row["text"].split()
-    for number, mark in ((1, "*"), (2, "#")):
-        first = row[f"span{number}_index"]
-        last = first + len(row[f"span{number}_text"].split()) - 1
-        if not 0 <= first <= last < len(words):
-            raise DataError(f"row {row['idx']}: words {first} to {last} of 'span{number}' are not in its text")
-        words[first] = f"{mark} {words[first]}"
-        words[last] = f"{words[last]} {mark}"
-    return " ".join(words)
+    """WSC: one text with the noun phrase between asterisks and the pronoun between hash signs; an index counts words,
+    which blanks part."""
+    for row in rows:
+        words = row["text"].split()
+        for number, mark in ((1, "*"), (2, "#")):
+            first = row[f"span{number}_index"]
+            last = first + len(row[f"span{number}_text"].split()) - 1
+            if not 0 <= first <= last < len(words):
+                raise DataError(f"row {row['idx']}: words {first} to {last} of 'span{number}' are not in its text")
+            words[first] = f"{mark} {words[first]}"
+            words[last] = f"{words[last]} {mark}"
+        yield {"text": " ".join(words), "label": row["label"]}
 
 
 def normal(text: str) -> str:

@@ -84,8 +84,11 @@ METRICS = {
     "matthews": matthews,
     "pearson": pearson,
     "spearman": spearman,
+    "whole_groups": whole_groups,
+    "chosen_right": chosen_right,
+    "chosen_credit": chosen_credit,
 }
-METRICS_OF_GROUPS = {"whole_groups": whole_groups, "chosen_right": chosen_right, "chosen_credit": chosen_credit}
+OF_GROUPS = ("whole_groups", "chosen_right", "chosen_credit")  # which read group and credit beside the label
 
 
 def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
@@ -93,19 +96,13 @@ def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str,
 
     The truth is that of `symbert.glue.train.TaskRows`: labels or, of answers to questions, with group and credit.
     """
-    labels = truth["label"] if truth.dtype.names else truth
-    return {
-        name: METRICS_OF_GROUPS[name](truth, predictions)
-        if name in METRICS_OF_GROUPS
-        else METRICS[name](labels, predictions)
-        for name in task.metrics
-    }
+    labels = _labels(truth)
+    return {name: METRICS[name](truth if name in OF_GROUPS else labels, predictions) for name in task.metrics}
 
 
 def scored(task: Task, training: np.ndarray, truth: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
     """`score`, its `details` (the metrics whose mean it is) and the score of the `majority` baseline."""
-    details = measure(task, truth, predictions)
-    baseline = majority(task, training, truth)
+    details, baseline = measure(task, truth, predictions), majority(task, training, truth)
     return {"score": _mean(details), "details": details, "majority": _mean(baseline)}
 
 
@@ -115,32 +112,28 @@ def majority(task: Task, training: np.ndarray, truth: np.ndarray) -> dict[str, f
     Where an answer is chosen of several, it is the answer at the place where the right answer stands most often. Of
     equally frequent classes or places the best score counts, so that no constant prediction beats the baseline.
     """
-    scores = [measure(task, truth, constant) for constant in CONSTANTS[task.head](training, truth)]
-    return max(scores, key=lambda scores: sum(scores.values()))
+    if task.head == "grades":
+        constants = [np.full(len(truth), training.mean())]
+    elif task.head == "classes":
+        constants = [np.full(len(truth), label) for label in _most_frequent(_labels(training).astype(int))]
+    else:
+        places = _places(truth)
+        constants = [1.0 * (places == place) for place in _most_frequent(_places(training)[training["label"] == 1])]
+    return max((measure(task, truth, constant) for constant in constants), key=lambda scores: sum(scores.values()))
 
 
-def _one_grade(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
-    return [np.full(len(truth), training.mean())]
-
-
-def _one_class(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
-    labels = training["label"] if training.dtype.names else training
-    counts = np.bincount(labels.astype(int))
-    return [np.full(len(truth), label) for label in np.flatnonzero(counts == counts.max())]
-
-
-def _one_place(training: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
-    counts = np.bincount(_places(training)[training["label"] == 1])
-    return [1.0 * (_places(truth) == place) for place in np.flatnonzero(counts == counts.max())]
-
-
-CONSTANTS = {"classes": _one_class, "grades": _one_grade, "choices": _one_place, "candidates": _one_place}
-"""By head: the constant predictions of which the best is the majority baseline."""
+def _most_frequent(numbers: np.ndarray) -> np.ndarray:
+    counts = np.bincount(numbers)
+    return np.flatnonzero(counts == counts.max())
 
 
 def is_constant(values: np.ndarray) -> bool:
     """Whether all values are the same."""
     return bool(np.all(values == values[0]))
+
+
+def _labels(truth: np.ndarray) -> np.ndarray:
+    return truth["label"] if truth.dtype.names else truth
 
 
 def _groups(truth: np.ndarray) -> np.ndarray:

@@ -66,35 +66,21 @@ def _draws(row: tuple[int | Numbers, ...], lengths: Numbers, places: Numbers) ->
     return stream(mix(*numbers, places - starts[text]), 3).T
 
 
-def _keep(letter: str, choice: int) -> str:
-    return letter  # it is swapped when all other edits are made
-
-
-def _drop(letter: str, choice: int) -> str:
-    return ""
-
-
-def _insert(letter: str, choice: int) -> str:
-    return letter + _in_case_of(letter, ALPHABET[choice % len(ALPHABET)])
-
-
-def _mistype(letter: str, choice: int) -> str:
-    near = NEIGHBOURS[letter.lower()]
-    return _in_case_of(letter, near[choice % len(near)])
-
-
 def _in_case_of(letter: str, drawn: str) -> str:
     return drawn.upper() if letter.isupper() else drawn
 
 
-def _neighbours() -> dict[str, str]:
-    """The letters whose keys touch that of each letter."""
-    keys = {key: complex(x + offset, y) for y, (row, offset) in enumerate(KEYBOARD) for x, key in enumerate(row)}
-    return {a: "".join(b for b in keys if 0 < abs(keys[a] - keys[b]) <= TOUCHING) for a in keys}
-
-
-NEIGHBOURS = _neighbours()
-EDITS: dict[str, Callable[[str, int], str]] = {"swap": _keep, "drop": _drop, "insert": _insert, "keyboard": _mistype}
+_PLACES = {key: complex(x + offset, y) for y, (row, offset) in enumerate(KEYBOARD) for x, key in enumerate(row)}
+NEIGHBOURS = {
+    key: "".join(other for other in _PLACES if 0 < abs(_PLACES[key] - _PLACES[other]) <= TOUCHING) for key in _PLACES
+}
+"""The letters whose keys touch that of each letter."""
+EDITS: dict[str, Callable[[str, int], str]] = {
+    "swap": lambda letter, choice: letter,  # it is swapped when all other edits are made
+    "drop": lambda letter, choice: "",
+    "insert": lambda letter, choice: letter + _in_case_of(letter, ALPHABET[choice % len(ALPHABET)]),
+    "keyboard": lambda letter, choice: _in_case_of(letter, (near := NEIGHBOURS[letter.lower()])[choice % len(near)]),
+}
 KINDS = tuple(EDITS)
 
 
@@ -103,7 +89,7 @@ def _swap(characters: list[str], struck: Numbers, is_letter: NDArray[np.bool_]) 
 
     From left to right, so that a letter may be carried on; a pair of which both are struck is exchanged once.
     """
-    is_letter = np.append(is_letter, False)  # what index -1 finds, before the first character
+    is_letter = np.append(is_letter, False)  # index -1, before the first character
     first = np.where(is_letter[struck + 1], struck, struck - 1)
     for place in np.unique(first[is_letter[first]]):
         characters[place], characters[place + 1] = characters[place + 1], characters[place]

@@ -23,7 +23,7 @@ from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.noise import name_of_set, noisy
-from symbert.glue.sources import STAND_IN, read_challenge, read_split, read_table, refuse_shared_texts
+from symbert.glue.sources import STAND_IN, read_challenge, read_published, read_split, refuse_shared_texts
 from symbert.glue.squad import HELD_OUT, hold_out, tokenise_questions
 from symbert.glue.tasks import Task, define, task_named
 from symbert.sources import Config, verified
@@ -33,8 +33,9 @@ ROWS_AT_ONCE = 2_000
 ROW_GROUP = 2**28  # bytes from which rows are written and no longer held; of all tasks ReCoRD alone has more
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 SENTENCES = ("sentence_good", "sentence_bad")  # of a minimal pair
+PAIRS = pa.schema(dict.fromkeys((*SENTENCES, "UID"), pa.string()))
 
-Sets = Iterator[tuple[str, dict[str, Any], pa.Table]]  # name, facts and rows of text of each set
+Sets = Iterator[tuple[str, dict[str, Any], pa.Table, int]]  # name, facts, rows of text of each set, and rows published
 
 
 def prepare_task(file: Path, /, allow_partial: bool = False) -> None:
@@ -74,14 +75,9 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
         check_complete(f"{task.name}: split '{split}'", rows.num_rows, official[split], wanted)
     used = {split: sample(task, split, rows, wanted) for split, rows in available.items()}
     counts = {split: rows.num_rows for split, rows in used.items()}
-    facts = {
-        "task": task.name,
-        "stand_in": any(map(is_stand_in, available.values())),
-        "rows": counts,
-        "official_rows": official,
-        "partial": counts != official,
-    }
-    if task.has_contexts:
+    stand_in = any(map(is_stand_in, available.values()))
+    facts = {"task": task.name, "stand_in": stand_in, "rows": counts, "official_rows": official}
+    if task.head == "spans":
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = (
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
@@ -90,7 +86,7 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
         tokenizer = pair_encoder(vocabulary, wanted.max_length)
         read = ((split, part) for split, rows in used.items() for part in formed(task, split, rows))
         prepared = (named("split", split, tokenise(task, part, tokenizer)) for split, part in read)
-    write_prepared(file, prepared, facts)
+    write_prepared(file, prepared, {**facts, "partial": counts != official})
 
 
 def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
@@ -107,20 +103,27 @@ def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
     available = {split: read_split(task, split, settings) for split in task.scores}
     first, facts = next(iter(available.values())), {}
     texts = {"": first.slice(0, 0)}
-    for name, description, rows in chain(_noise(task, available, wanted, chosen), _challenges(task, wanted, chosen)):
-        facts[name], texts[name] = description, rows
+    for name, description, rows, official in chain(
+        _noise(task, available, wanted, chosen), _challenges(task, wanted, chosen)
+    ):
+        counts = {"rows": len(rows), "official_rows": official, "partial": len(rows) != official}
+        facts[name], texts[name] = {**description, **counts}, rows
     prepared = (named("set", name, tokenise(task, rows, tokenizer)) for name, rows in texts.items())
     write_prepared(file, prepared, {"task": task.name, "stand_in": is_stand_in(first), "sets": facts})
 
 
 def _noise(task: Task, splits: dict[str, pa.Table], wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
     for split, column in task.scores.items():
-        rows = sample(task, split, splits[split], wanted)
-        used = _used(rows, task.official_rows.get(split, len(splits[split])))
+        rows, official = sample(task, split, splits[split], wanted), task.official_rows.get(split, len(splits[split]))
         for kind, share in product(chosen.noise_kinds, chosen.noise):
-            noise = {"kind": "noise", "name": kind, "share": share, "column": column}
-            scored = {"metrics": task.metrics, "classes": None}
-            yield name_of_set(kind, share, column), {**noise, **scored, **used}, _struck(task, split, rows, kind, share)
+            origin = {"kind": "noise", "name": kind, "share": share, "column": column}
+            struck = _struck(task, split, rows, kind, share)
+            yield (
+                name_of_set(kind, share, column),
+                {**origin, "metrics": task.metrics, "classes": None},
+                struck,
+                official,
+            )
 
 
 def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:
@@ -136,14 +139,10 @@ def _challenges(task: Task, wanted: TaskSettings, chosen: RobustnessSettings) ->
     for challenge in challenges_for(task, chosen.sets):
         available = read_challenge(challenge, Path(chosen.root))
         check_complete(f"the set '{challenge.name}'", len(available), challenge.official_rows, wanted)
-        rows = spread(available, wanted.max_evaluation_examples, 0)
         origin = {"kind": "out-of-domain", "name": challenge.name, "share": None, "column": challenge.column}
         scored = {"metrics": challenge.metrics, "classes": challenge.classes}
-        yield challenge.name, {**origin, **scored, **_used(rows, challenge.official_rows)}, rows
-
-
-def _used(rows: pa.Table, official_rows: int) -> dict[str, Any]:
-    return {"rows": len(rows), "official_rows": official_rows, "partial": len(rows) != official_rows}
+        rows = spread(available, wanted.max_evaluation_examples, 0)
+        yield challenge.name, {**origin, **scored}, rows, challenge.official_rows
 
 
 def prepare_pairs(output: Path, settings: Config, wanted: MinimalPairSettings) -> None:
@@ -157,7 +156,9 @@ def prepare_pairs(output: Path, settings: Config, wanted: MinimalPairSettings) -
     for draw, paradigm in enumerate(PARADIGMS):
         published = published_pairs(paradigm)
         file = verified(f"{settings['source']}/{published.path}")
-        available = read_pairs(file, published.location, paradigm)
+        available = read_published(file, published.location, PAIRS)
+        if strangers := set(available["UID"].to_pylist()) - {paradigm}:
+            raise DataError(f"{published.location}: has pairs of {min(strangers)}, expected {paradigm}; get it again")
         check_complete(f"blimp: {paradigm}", available.num_rows, PAIRS_OF_PARADIGM, wanted)
         rows = spread(available, wanted.max_evaluation_examples, draw)
         good, bad = (
@@ -174,18 +175,6 @@ def prepare_pairs(output: Path, settings: Config, wanted: MinimalPairSettings) -
         facts["stand_in"] |= is_stand_in(available)
     pairs = sum(table.num_rows for table in tables)
     write_prepared(output, tables, {**facts, "partial": pairs != PAIRS_OF_PARADIGM * len(PARADIGMS)})
-
-
-def read_pairs(path: Path, location: str, paradigm: str) -> pa.Table:
-    """sentence_good and sentence_bad of a published file; DataError names `location` and the flaw."""
-    table = read_table(path, location, "get the file again")
-    for name in (*SENTENCES, "UID"):
-        if name not in table.column_names or table[name].null_count or not pa.types.is_string(table[name].type):
-            raise DataError(f"{location}: column '{name}' is absent, no text, or has empty cells; get the file again")
-    strangers = set(table["UID"].to_pylist()) - {paradigm}
-    if strangers:
-        raise DataError(f"{location}: has pairs of {min(strangers)}, expected {paradigm}; get the file again")
-    return table.select(SENTENCES)
 
 
 KINDS = {
@@ -243,12 +232,9 @@ def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:
 def sample(task: Task, split: str, rows: pa.Table, settings: TaskSettings) -> pa.Table:
     """At most as many rows of a split as the settings allow, in file order; whole questions where a metric wants all
     answers to a question."""
-    limit, draw = settings.max_examples, task.splits.index(split)
-    if split != "train":
-        limit = settings.max_evaluation_examples
-        if "whole_groups" in task.metrics and limit is not None:
-            return _whole_questions(rows, limit, draw)
-    return spread(rows, limit, draw)
+    limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
+    is_whole = split != "train" and "whole_groups" in task.metrics and limit is not None
+    return (_whole_questions if is_whole else spread)(rows, limit, task.splits.index(split))
 
 
 def _whole_questions(rows: pa.Table, limit: int, draw: int) -> pa.Table:

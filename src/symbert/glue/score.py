@@ -32,16 +32,7 @@ from symbert.glue.prepare import SENTENCES, define_own, facts_of
 from symbert.glue.sources import read_table
 from symbert.glue.squad import HELD_OUT, scored_answers
 from symbert.glue.tasks import Task, task_named
-from symbert.glue.train import (
-    HEADS,
-    TaskRows,
-    load_classifier,
-    predict,
-    read_rows,
-    reset_head,
-    steps_of,
-    train,
-)
+from symbert.glue.train import HEADS, TaskRows, load_classifier, predict, read_rows, reset_head, steps_of, train
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
 from symbert.pretrain.compute import (
@@ -85,13 +76,11 @@ def score(
     with single_writer(folder / "state"):
         if settings["kind"] == "judge":
             content: Any = hashed(judgement(checkpoint, rows / "blimp.parquet", settings["protocol"]))
-        elif settings["kind"] == "robustness":
-            trained = results / "scores" / settings["trained"] / place
-            finetunings = (Finetuning(checkpoint, trained, task) for task in tasks)
-            content = _records(file, finetunings, seeds, partial(robustness, folder=rows))
         else:
-            finetunings = (Finetuning(checkpoint, folder, task, keep_weights) for task in tasks)
-            content = _records(file, finetunings, seeds, Finetuning.record)
+            is_again = settings["kind"] == "robustness"
+            trained = results / "scores" / settings["trained"] / place if is_again else folder
+            finetunings = (Finetuning(checkpoint, trained, task, keep_weights) for task in tasks)
+            content = _records(file, finetunings, seeds, partial(robustness, folder=rows) if is_again else scores)
         write_json(file, content)
         _finished(file).parent.mkdir(exist_ok=True)
         _finished(file).touch()
@@ -142,26 +131,21 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         run = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
         facts = read_json(folder / "config.json", {"pretraining": run})["pretraining"]
-        host = {"model_host": facts["model_host"]} if "model_host" in facts else {}
-        run = {key: facts[key] for key in ("size", "attention", "pretrain_seed")}
+        names = ("size", "attention", "pretrain_seed", "model_host", "step")
         self.folder, self.device = folder, pick_device()
-        self.identity: Record = {**run, **host, "step": facts["step"]}
+        self.identity: Record = {name: facts[name] for name in names if name in facts}
+        self.versions: Record = {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]}
 
     @cached_property
     def sha256(self) -> str:
         """Of its weights."""
         return extracted_sha256(self.folder)
 
-    @property
-    def versions(self) -> Record:
-        """Of Python and the packages that compute."""
-        return {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]}
-
 
 class Finetuning:
     """A checkpoint, fine-tuned on one task with any number of seeds; `folder` has its scores."""
 
-    def __init__(self, checkpoint: Checkpoint, folder: Path, task: str, keep_weights: int | None = None) -> None:
+    def __init__(self, checkpoint: Checkpoint, folder: Path, task: str, keep_weights: int | None) -> None:
         suite = folder.parents[3]
         settings = read_json(suite / "settings.json", {**SETTINGS, "protocol": dict})
         rows = suite.parents[1] / "tasks" / settings["rows"]
@@ -201,23 +185,10 @@ class Finetuning:
         """The key of a record."""
         return {**self.checkpoint.identity, "task": self.task.name, "finetune_seed": seed}
 
-    def record(self, seed: int) -> Record:
-        """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
-        kept, model = self.kept / f"seed-{seed}.json", self.trained(seed)
-        predictions = self.predictions(model)
-        weights = kept.with_suffix(".safetensors")
-        weights.unlink(missing_ok=True)  # of an earlier job
-        if self.keeps_weights:
-            write_weights(model, weights)
-        facts = {key: facts_of(self.data)[key] for key in ("rows", "official_rows", "partial", "stand_in")}
-        record = {**self.identity(seed), **self.scores(predictions), **facts, **self.provenance}
-        listed = {split: values.tolist() for split, values in predictions.items()}
-        content = {"record": record, "predictions": listed, "own": self.own}
-        content["dropout"] = {key: getattr(model.config, key) for key in DROPOUTS}
-        if self.keeps_weights:
-            content["weights_sha256"] = sha256_of(weights)
-        write_json(kept, hashed(content))
-        return record
+    def label(self, seed: int) -> str:
+        """The name that lines about a seed begin with."""
+        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity(seed))
+        return f"{name}: {self.task.name} seed {seed}"
 
     def model(self, seed: int) -> torch.nn.Module:
         """The encoder under a head drawn with the seed."""
@@ -253,8 +224,7 @@ class Finetuning:
 
     def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
         """Predictions of a model for the splits that it was not trained on."""
-        scored_rows = {split: rows for split, rows in self.rows.items() if split != "train"}
-        return {split: predict(model, rows, self.precision) for split, rows in scored_rows.items()}
+        return {split: predict(model, rows, self.precision) for split, rows in self.rows.items() if split != "train"}
 
     def scores(self, predictions: dict[str, np.ndarray]) -> Record:
         """By score column `metrics`, `details` and `majority`; and whether each prediction is the same.
@@ -264,22 +234,35 @@ class Finetuning:
         """
         names = {"metrics": "score", "details": "details", "majority": "majority"}
         task, truth = self.task, {split: rows.truth for split, rows in self.rows.items()}
-        if task.has_contexts:
+        if task.head == "spans":
             held_out = truth[HELD_OUT], predictions[HELD_OUT]
             splits = {split: scored_answers(*held_out, truth[split], predictions[split]) for split in task.scores}
             names["thresholds"], constant = "threshold", all(score["constant"] for score in splits.values())
         else:
             splits = {split: scored(task, truth["train"], truth[split], predictions[split]) for split in task.scores}
             constant = all(map(is_constant, predictions.values()))
-        by_name = {
-            name: {task.scores[split]: score[key] for split, score in splits.items()} for name, key in names.items()
-        }
+        columns = {task.scores[split]: score for split, score in splits.items()}
+        by_name = {name: {column: score[key] for column, score in columns.items()} for name, key in names.items()}
         return {**by_name, "constant_prediction": constant}
 
-    def label(self, seed: int) -> str:
-        """The name that lines about a seed begin with."""
-        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity(seed))
-        return f"{name}: {self.task.name} seed {seed}"
+
+def scores(finetuning: Finetuning, seed: int) -> Record:
+    """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
+    kept, model = finetuning.kept / f"seed-{seed}.json", finetuning.trained(seed)
+    predictions = finetuning.predictions(model)
+    weights = kept.with_suffix(".safetensors")
+    weights.unlink(missing_ok=True)  # of an earlier job
+    prepared = facts_of(finetuning.data)
+    facts = {key: prepared[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+    record = {**finetuning.identity(seed), **finetuning.scores(predictions), **facts, **finetuning.provenance}
+    listed = {split: values.tolist() for split, values in predictions.items()}
+    content = {"record": record, "predictions": listed, "own": finetuning.own}
+    content["dropout"] = {key: getattr(model.config, key) for key in DROPOUTS}
+    if finetuning.keeps_weights:
+        write_weights(model, weights)
+        content["weights_sha256"] = sha256_of(weights)
+    write_json(kept, hashed(content))
+    return record
 
 
 def robustness(finetuning: Finetuning, seed: int, folder: Path) -> Record:

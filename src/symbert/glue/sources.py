@@ -8,7 +8,6 @@ Unlike there, a line ends at \n only: the text may hold other separators. The us
 library and, where they are .csv or .tsv, as the corpus reads them.
 """
 
-import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,15 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.document import DIALECTS, LOADERS, open_data, read_cells, suffix_of
+from symbert.corpus.document import CELLS, classes_of, fields_of, read_rows, suffix_of
 from symbert.errors import ConfigError, DataError, MissingInputError
-from symbert.files import known_sha256, reading
+from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
 from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Layout, Task, published_split
 from symbert.sources import Config, verified
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
-KINDS = (*DIALECTS, *LOADERS)  # of the user's files: those with columns
 # Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.
 ALIASES = {"no": ("false", "False"), "yes": ("true", "True")}
 
@@ -55,19 +53,19 @@ def read_split(task: Task, split: str, settings: Config) -> pa.Table:
     folder of the published ones; of a task of the user's own `own` has the SHA-256 of its files. DataError names file
     and column or line where columns, types or labels are not of the task, and a file that was changed meanwhile.
     """
-    schema = published_schema(task)
     if task.files:
         table, file = read_own_split(task, split), task.files[split]
         if known_sha256(file) != settings["own"][task.name]["sha256"][split]:
             raise DataError(f"{file}: changed since the workflow was started; start it again")
         return table
     if "original_files" in settings:
-        folder = Path(settings["original_files"])
-        table = pa.Table.from_pylist(list(read_original_split(folder, task, split)), schema)
-        refuse_labels(table, str(folder / task.folder), task.labels)
+        folder, layout = Path(settings["original_files"]) / task.folder, task.layout or Layout(task.columns)
+        table = _table(_original_records(folder, task, split, layout), layout, published_schema(task), task.labels)
+        refuse_labels(table, str(folder), task.labels)
         return table
     file = published_split(task, split)
-    return read_published(verified(f"{settings['source']}/{file.path}"), file.location, schema, task.labels)
+    path = verified(f"{settings['source']}/{file.path}")
+    return read_published(path, file.location, published_schema(task), task.labels)
 
 
 def published_schema(task: Task) -> pa.Schema:
@@ -92,8 +90,8 @@ def _fits(kind: pa.DataType, expected: pa.DataType) -> bool:
     return kind == expected or (pa.types.is_int32(expected) and pa.types.is_integer(kind))
 
 
-def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
-    """The expected columns of a parquet file whose classes are `labels` (none: grades).
+def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple[str, ...] = ()) -> pa.Table:
+    """The expected columns of a parquet file whose classes are `labels` (none: grades, or no label).
 
     DataError names `location` and the flaw: another column or type, class names in the file's metadata that are not
     the publisher's, an empty cell, a label out of range. Of its metadata, only the mark of a stand-in stays.
@@ -108,12 +106,11 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
         if not _fits(kind, field.type):
             raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
     try:
-        written = json.loads(metadata.get(b"huggingface", b"{}"))
-        names = tuple(written.get("info", {}).get("features", {}).get("label", {}).get("names", labels))
-    except (ValueError, AttributeError, TypeError):
-        raise DataError(f"{location}: its metadata are not those of the hub's library; get the file again") from None
-    if names != labels:
-        raise DataError(f"{location}: classes are {', '.join(map(str, names))}, expected {', '.join(labels)}")
+        classes = classes_of(table.schema, "label") or list(labels)
+    except ValueError as error:
+        raise DataError(f"{location}: {error}; get the file again") from None
+    if classes != list(labels):
+        raise DataError(f"{location}: classes are {', '.join(map(str, classes))}, expected {', '.join(labels)}")
     table = table.select(expected.names)
     for column in table.column_names:
         if table[column].null_count:
@@ -156,8 +153,7 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
 
     MissingInputError names the file and its publisher, DataError the columns or labels that are not those of the set.
     """
-    columns = GLUE[challenge.task].columns
-    schema = pa.schema([*((column, pa.string()) for column in columns), ("label", pa.int64())])
+    schema = pa.schema([*((name, pa.string()) for name in GLUE[challenge.task].columns), ("label", pa.int64())])
     path = next((root / file for file in challenge.files if (root / file).is_file()), None)
     if path is None:
         raise MissingInputError(
@@ -167,33 +163,23 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
     try:
         if path.suffix == ".parquet":
             return read_published(path, str(path), schema, challenge.labels)
-        rows = _rows(_records(path, challenge.layout), challenge.layout, columns, challenge.labels)
-        return pa.Table.from_pylist(list(rows), schema=schema)
+        return _table(_records(path, challenge.layout), challenge.layout, schema, challenge.labels)
     except DataError as error:
         raise DataError(f"{error} ({challenge.name} is published at {challenge.publisher})") from None
 
 
-def read_original_split(root: Path, task: Task, split: str) -> Iterator[Row]:
-    """The rows of a split in GLUE's original files, with the hub's columns.
-
-    DataError names file and line, MissingInputError the file.
-    """
-    folder, layout = root / task.folder, task.layout or Layout(task.columns)
-    if task.name == "mrpc" and (folder / PARAPHRASES).is_file():
-        evaluated = {tuple(fields) for _, fields in _lines(folder / EVALUATION_PAIRS)}
-        records = (
-            record
-            for record in _records(folder / PARAPHRASES, layout)
-            if (tuple(map(record[2].get, PAIR)) in evaluated) == (split != "train")
-        )
-    else:
-        records = _records(folder / f"{split.replace('validation', 'dev')}.tsv", layout)
-    return _rows(records, layout, task.columns, task.labels)
+def _original_records(folder: Path, task: Task, split: str, layout: Layout) -> Iterable[Record]:
+    """Each row of a split in GLUE's original files."""
+    if not (task.name == "mrpc" and (folder / PARAPHRASES).is_file()):
+        return _records(folder / f"{split.replace('validation', 'dev')}.tsv", layout)
+    evaluated = {tuple(fields) for _, fields in fields_of(folder / EVALUATION_PAIRS)}
+    records = _records(folder / PARAPHRASES, layout)
+    return (record for record in records if (tuple(map(record[2].get, PAIR)) in evaluated) == (split != "train"))
 
 
 def _records(path: Path, layout: Layout) -> Iterator[Record]:
     """Each row with text and label of a tab-separated file."""
-    lines, broken = _lines(path), []
+    lines, broken = fields_of(path), []
     header = layout.header
     if not header:
         _, header = next(lines, (1, []))
@@ -214,28 +200,16 @@ def _records(path: Path, layout: Layout) -> Iterator[Record]:
         print(f"warning: {path}: skipped {len(broken)} broken rows, first line {broken[0]}", file=sys.stderr)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is not empty; a byte order mark and \r before \n are not text."""
-    with reading(path, f"put GLUE's {path.parent.name} there"), open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
-            except UnicodeDecodeError:
-                raise DataError(f"{path}:{number}: not UTF-8; get the file again") from None
-            if text:
-                yield number, text.split("\t")
-
-
 def read_own_split(task: Task, split: str) -> pa.Table:
     """The rows of a split of the user's own task with the hub's columns; `idx` is their place in the file.
 
     DataError names file and row for a missing column, an empty cell and another label, and the file for no rows at all.
     """
     records = _own_records(Path(task.files[split]), task.layout)
-    rows = list(_rows(records, task.layout, task.columns, task.labels))
-    if not rows:
+    table = _table(records, task.layout, published_schema(task), task.labels)
+    if not table.num_rows:
         raise DataError(f"{task.files[split]}: has no rows; give '{task.name}' some")
-    return pa.Table.from_pylist(rows, schema=published_schema(task))
+    return table
 
 
 def check_files(task: Task) -> None:
@@ -250,7 +224,7 @@ def check_files(task: Task) -> None:
             "nothing is trained on"
         )
     for path in map(Path, task.files.values()):
-        if path.is_file() and suffix_of(path) in DIALECTS:
+        if path.is_file() and suffix_of(path) in CELLS:
             next(_own_records(path, task.layout), None)
 
 
@@ -271,11 +245,9 @@ def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> No
 
 def _own_records(path: Path, layout: Layout) -> Iterator[Record]:
     """Each row of a file of the user's own; DataError where a text or label is absent, empty, or no text."""
-    if not path.is_dir() and suffix_of(path) not in KINDS:
-        raise DataError(f"{path}: is no {', '.join(KINDS)} and no folder of save_to_disk; convert it")
-    is_text = not path.is_dir() and suffix_of(path) in DIALECTS
-    rows = read_cells(path, absent="correct its path") if is_text else _dataset_rows(path, layout.label)
-    for place, row in enumerate(rows):
+    if (path / "dataset_dict.json").is_file():
+        raise DataError(f"{path}: has several splits; name one of them, such as {path}/train")
+    for place, row in enumerate(read_rows(path, (*layout.text, layout.label))):
         if isinstance(row, DataError):
             raise row
         for name in (*layout.text, layout.label):
@@ -288,29 +260,12 @@ def _own_records(path: Path, layout: Layout) -> Iterator[Record]:
         yield place, f"{path}: row {place + 1}", row
 
 
-def _dataset_rows(path: Path, label: str) -> Iterator[Row]:
-    """The cells of each row that `datasets` reads; class numbers of its own kind become names."""
-    with open_data(path, absent="correct its path") as splits:
-        if len(splits) > 1:
-            first = path / next(iter(splits))
-            raise DataError(f"{path}: has the splits {', '.join(splits)}; name one of them, such as {first}")
-        (data,) = splits.values()
-        names = getattr((data.features or {}).get(label), "names", None)
-        for row in data:
-            number = row.get(label)
-            yield {**row, label: names[number]} if names and number is not None else row
-
-
-def _rows(
-    records: Iterable[Record],
-    layout: Layout,
-    columns: tuple[str, ...],
-    labels: tuple[str, ...],
-) -> Iterator[Row]:
-    """Records as `columns`, `label` (the number of a class by its name or number; or a grade) and `idx`."""
+def _table(records: Iterable[Record], layout: Layout, schema: pa.Schema, labels: tuple[str, ...]) -> pa.Table:
+    """Records as texts, `label` (a class by its name or number, or a grade) and, where the schema has it, `idx`."""
     classes = {word: number for number, name in enumerate(labels) for word in (name, *ALIASES.get(name, ()))}
     if not any(name.lstrip("-").isdigit() for name in labels):
         classes |= {str(number): number for number in range(len(labels))}
+    rows = []
     for place, named, cells in records:
         cell = cells[layout.label]
         try:
@@ -320,5 +275,6 @@ def _rows(
         if not math.isfinite(label):
             expected = f"one of {', '.join(labels)}" if labels else "a number"
             raise DataError(f"{named}: '{layout.label}' is {cell!r}, expected {expected}; correct it")
-        texts = {column: cells[name] for column, name in zip(columns, layout.text, strict=True)}
-        yield {**texts, "label": label, "idx": place}
+        texts = zip(schema.names, (cells[name] for name in layout.text), strict=False)
+        rows.append({**dict(texts), "label": label, "idx": place})
+    return pa.Table.from_pylist(rows, schema=schema)

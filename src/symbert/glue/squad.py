@@ -209,8 +209,7 @@ def scored_answers(
     question (`majority`); whether the model itself gives none (`constant`)."""
     threshold = best_threshold(held_out, answers_held_out)
     texts = texts_of(questions, answers, threshold)
-    details = measured(questions, texts)
-    majority = measured(questions, [""] * len(questions))["f1"]
+    details, majority = measured(questions, texts), measured(questions, [""] * len(questions))["f1"]
     scores = {"score": details["f1"], "details": details, "majority": majority}
     return {**scores, "threshold": threshold, "constant": not any(texts)}
 
@@ -221,8 +220,7 @@ def best_threshold(questions: np.ndarray, answers: np.ndarray) -> float:
     Of equally good ones it is the highest, with the fewest answers; just above all margins where no answer is best.
     """
     order = np.argsort(-answers["margin"], kind="stable")
-    margins = answers["margin"][order]
-    texts = texts_of(questions, answers, -np.inf)
+    margins, texts = answers["margin"][order], texts_of(questions, answers, -np.inf)
     gained = np.array(
         [f1(text, question.answers) - f1("", question.answers) for text, question in zip(texts, questions, strict=True)]
     )
@@ -250,9 +248,13 @@ def measured(questions: np.ndarray, texts: list[str]) -> dict[str, float]:
         for score in (exact, f1)
     )
     has_answer = np.array([bool(question.answers) for question in questions])
-    details = {"exact": exacts, "f1": f1s}
-    details |= {"has_answer_exact": exacts[has_answer], "has_answer_f1": f1s[has_answer]}
-    details["no_answer_f1"] = f1s[~has_answer]
+    details = {
+        "exact": exacts,
+        "f1": f1s,
+        "has_answer_exact": exacts[has_answer],
+        "has_answer_f1": f1s[has_answer],
+        "no_answer_f1": f1s[~has_answer],
+    }
     return {name: float(values.mean()) for name, values in details.items() if values.size}
 
 
@@ -263,9 +265,7 @@ def exact(text: str, answers: tuple[str, ...]) -> float:
 
 def f1(text: str, answers: tuple[str, ...]) -> float:
     """The highest F1 of the words that a text shares with an answer, 0 to 1; of no words, whether both have none."""
-    if not normal(text):
-        return exact(text, answers)
-    return max(overlap(text, answer) for answer in _expected(answers))
+    return max(overlap(text, answer) for answer in _expected(answers)) if normal(text) else exact(text, answers)
 
 
 def _expected(answers: tuple[str, ...]) -> list[str]:

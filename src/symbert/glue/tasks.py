@@ -4,12 +4,12 @@ The hub holds one parquet file per split; GLUE's original files (gluebenchmark.c
 tasks are defined by the configuration. Imports no torch.
 """
 
-import difflib
 import re
 from collections import ChainMap
 from dataclasses import dataclass, field
 from typing import Any
 
+from symbert.declared import suggestion
 from symbert.errors import ConfigError, UsageError
 from symbert.sources import PublishedFile
 
@@ -34,14 +34,13 @@ class Task:
     name: str
     columns: tuple[str, ...]  # text: one sentence, or a pair; of a task with a form, its input
     labels: tuple[str, ...]  # class names by label; empty: the label is a grade from 0 to HIGHEST_GRADE
+    rows: tuple[int, ...] = ()  # of each split, as published; none: nobody has published it
     metrics: tuple[str, ...] = ("accuracy",)  # their mean is the score: keys of symbert.glue.metrics.METRICS
-    scores: dict[str, str] = field(default_factory=dict)  # score column of each evaluation split; none: its name
-    official_rows: dict[str, int] = field(default_factory=dict)  # of each split; none: nobody has published it
-    folder: str = ""  # of GLUE's original files
+    head: str = "classes"  # key of symbert.glue.train.HEADS
+    evaluated: tuple[str, ...] = ("validation",)  # splits that are scored
+    folder: str = ""  # of GLUE's original files, or at the hub; none: its name
     layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
     files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
-    folder_at_hub: str = ""  # none: its name
-    head: str = "classes"  # key of symbert.glue.train.HEADS
     form: str = ""  # function of symbert.glue.forms that makes texts of a row; none: the columns are the texts
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
     index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
@@ -49,9 +48,20 @@ class Task:
     row_tokens: int = 36  # without padding, about: padding GLUE's training rows to 128 computes 3.6 times as many
     rows_of_row: int = 1  # that the form makes of one, about
 
-    def __post_init__(self) -> None:
-        if not self.scores:
-            object.__setattr__(self, "scores", {"validation": self.name})
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Training first, then the splits that are scored; the unlabelled test splits are never read."""
+        return ("train", *self.evaluated)
+
+    @property
+    def official_rows(self) -> dict[str, int]:
+        """How many rows each split has as published; empty for a task of the user's own."""
+        return dict(zip(self.splits, self.rows, strict=False))
+
+    @property
+    def scores(self) -> dict[str, str]:
+        """The score column of each split that is scored."""
+        return {split: split.replace("validation", self.name) for split in self.evaluated}
 
     @property
     def num_labels(self) -> int:
@@ -62,16 +72,6 @@ class Task:
     def rows_of_example(self) -> int:
         """Rows that are drawn together, and that a batch counts as one: all choices, of which one is right."""
         return CHOICES if self.head == "choices" else 1
-
-    @property
-    def has_contexts(self) -> bool:
-        """Whether what is asked for is a span of a context, or none: `symbert.glue.squad`."""
-        return self.head == "spans"
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Training first, then the splits that are scored; the unlabelled test splits are never read."""
-        return ("train", *self.scores)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Suite:
     tasks: dict[str, Task]  # by name
     bytes: int  # of its tables as published
     revision: str = ""  # commit of the repository; none: `glue.revision`
-    note: str = ""  # what the caption of its scores says of them
+    note: str = ""  # sentence in the caption of its scores
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -105,81 +105,59 @@ class Suite:
         return "task" if self.name == "glue" else f"{self.name}_task"
 
 
+PAIR, ENTAILMENT, TRUTH = ("sentence1", "sentence2"), ("entailment", "not_entailment"), ("False", "True")
 _GLUE = (
     Task(
         "mrpc",
-        columns=("sentence1", "sentence2"),
-        labels=("not_equivalent", "equivalent"),
+        PAIR,
+        ("not_equivalent", "equivalent"),
+        rows=(3_668, 408),
         metrics=("accuracy", "f1"),
-        official_rows={"train": 3_668, "validation": 408},
         folder="MRPC",
         layout=Layout(("#1 String", "#2 String"), "Quality"),
     ),
     Task(
         "cola",
-        columns=("sentence",),
-        labels=("unacceptable", "acceptable"),
+        ("sentence",),
+        ("unacceptable", "acceptable"),
+        rows=(8_551, 1_043),
         metrics=("matthews",),
-        official_rows={"train": 8_551, "validation": 1_043},
         folder="CoLA",
         layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
     ),
     Task(
         "mnli",
-        columns=("premise", "hypothesis"),
-        labels=("entailment", "neutral", "contradiction"),
-        scores={"validation_matched": "mnli_matched", "validation_mismatched": "mnli_mismatched"},
-        official_rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
+        ("premise", "hypothesis"),
+        ("entailment", "neutral", "contradiction"),
+        rows=(392_702, 9_815, 9_832),
+        evaluated=("validation_matched", "validation_mismatched"),
         folder="MNLI",
-        layout=Layout(("sentence1", "sentence2"), "gold_label"),
+        layout=Layout(PAIR, "gold_label"),
     ),
     Task(
         "qqp",
-        columns=("question1", "question2"),
-        labels=("not_duplicate", "duplicate"),
+        ("question1", "question2"),
+        ("not_duplicate", "duplicate"),
+        rows=(363_846, 40_430),
         metrics=("accuracy", "f1"),  # the paper's text says accuracy; its printed numbers are this mean
-        official_rows={"train": 363_846, "validation": 40_430},
         folder="QQP",
         layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
     ),
-    Task(
-        "rte",
-        columns=("sentence1", "sentence2"),
-        labels=("entailment", "not_entailment"),
-        official_rows={"train": 2_490, "validation": 277},
-        folder="RTE",
-    ),
+    Task("rte", PAIR, ENTAILMENT, rows=(2_490, 277), folder="RTE"),
     Task(
         "stsb",
-        columns=("sentence1", "sentence2"),
-        labels=(),
+        PAIR,
+        (),
+        rows=(5_749, 1_500),
         metrics=("pearson", "spearman"),
-        official_rows={"train": 5_749, "validation": 1_500},
-        folder="STS-B",
         head="grades",
-        layout=Layout(("sentence1", "sentence2"), "score"),
+        folder="STS-B",
+        layout=Layout(PAIR, "score"),
     ),
-    Task(
-        "qnli",
-        columns=("question", "sentence"),
-        labels=("entailment", "not_entailment"),
-        official_rows={"train": 104_743, "validation": 5_463},
-        folder="QNLI",
-    ),
-    Task(
-        "sst2",
-        columns=("sentence",),
-        labels=("negative", "positive"),
-        official_rows={"train": 67_349, "validation": 872},
-        folder="SST-2",
-    ),
-    Task(
-        "wnli",  # the authors run it, but leave it out of the GLUE score
-        columns=("sentence1", "sentence2"),
-        labels=("not_entailment", "entailment"),
-        official_rows={"train": 635, "validation": 71},
-        folder="WNLI",
-    ),
+    Task("qnli", ("question", "sentence"), ENTAILMENT, rows=(104_743, 5_463), folder="QNLI"),
+    Task("sst2", ("sentence",), ("negative", "positive"), rows=(67_349, 872), folder="SST-2"),
+    # The authors run it, but leave it out of the GLUE score.
+    Task("wnli", PAIR, ("not_entailment", "entailment"), rows=(635, 71), folder="WNLI"),
 )
 
 # The texts of BERT's baseline (Wang et al., "SuperGLUE", NeurIPS 2019, section 4.1): a pair for BoolQ, CB, RTE; the
@@ -187,27 +165,21 @@ _GLUE = (
 # classifies each answer and ReCoRD takes the likeliest candidate. Not as there: the words of WiC and the phrases of WSC
 # are marked in the text (Raffel et al., JMLR 21, 2020, do so for WSC), and [CLS] alone is classified.
 _SUPERGLUE = (
-    Task(
-        "boolq",
-        columns=("question", "passage"),
-        labels=("False", "True"),
-        official_rows={"train": 9_427, "validation": 3_270},
-        row_tokens=140,
-    ),
+    Task("boolq", ("question", "passage"), TRUTH, rows=(9_427, 3_270), row_tokens=140),
     Task(
         "cb",
-        columns=("premise", "hypothesis"),
-        labels=("entailment", "contradiction", "neutral"),
+        ("premise", "hypothesis"),
+        ("entailment", "contradiction", "neutral"),
+        rows=(250, 56),
         metrics=("accuracy", "macro_f1"),
-        official_rows={"train": 250, "validation": 56},
         row_tokens=85,
     ),
     Task(
         "copa",
-        columns=("premise", "choice1", "choice2", "question"),
-        labels=("choice1", "choice2"),
+        ("premise", "choice1", "choice2", "question"),
+        ("choice1", "choice2"),
+        rows=(400, 100),
         metrics=("chosen_right",),
-        official_rows={"train": 400, "validation": 100},
         head="choices",
         form="choices",
         row_tokens=22,
@@ -215,20 +187,20 @@ _SUPERGLUE = (
     ),
     Task(
         "multirc",
-        columns=("paragraph", "question", "answer"),
-        labels=("False", "True"),
+        ("paragraph", "question", "answer"),
+        TRUTH,
+        rows=(27_243, 4_848),
         metrics=("f1", "whole_groups"),
-        official_rows={"train": 27_243, "validation": 4_848},
         form="answers",
         index="paragraph question answer",
         row_tokens=250,
     ),
     Task(
         "record",
-        columns=("passage", "query"),
-        labels=("False", "True"),  # of a candidate
+        ("passage", "query"),
+        TRUTH,  # of a candidate
+        rows=(100_730, 10_000),
         metrics=("chosen_right", "chosen_credit"),
-        official_rows={"train": 100_730, "validation": 10_000},
         head="candidates",
         form="candidates",
         details={"entities": "texts", "answers": "texts"},
@@ -237,28 +209,21 @@ _SUPERGLUE = (
         row_tokens=250,
         rows_of_row=10,
     ),
-    Task(
-        "superglue_rte",
-        columns=("premise", "hypothesis"),
-        labels=("entailment", "not_entailment"),
-        official_rows={"train": 2_490, "validation": 277},
-        folder_at_hub="rte",
-        row_tokens=70,
-    ),
+    Task("superglue_rte", ("premise", "hypothesis"), ENTAILMENT, rows=(2_490, 277), folder="rte", row_tokens=70),
     Task(
         "wic",
-        columns=("word", "sentence1", "sentence2"),
-        labels=("False", "True"),
-        official_rows={"train": 5_428, "validation": 638},
+        ("word", "sentence1", "sentence2"),
+        TRUTH,
+        rows=(5_428, 638),
         form="marked_words",
         details=dict.fromkeys(("start1", "start2", "end1", "end2"), "int32"),
         row_tokens=30,
     ),
     Task(
         "wsc",
-        columns=("text", "span1_text", "span2_text"),
-        labels=("False", "True"),
-        official_rows={"train": 554, "validation": 104},
+        ("text", "span1_text", "span2_text"),
+        TRUTH,
+        rows=(554, 104),
         form="marked_phrases",
         details={"span1_index": "int32", "span2_index": "int32"},
         row_tokens=40,
@@ -267,16 +232,16 @@ _SUPERGLUE = (
 
 
 # Of 130,319 training questions 86,821 have an answer, of 11,873 for evaluation 5,928 (Rajpurkar, Jia and Liang, "Know
-# What You Don't Know", ACL 2018, table 2). `symbert.glue.squad` has how they are read.
+# What You Don't Know", ACL 2018, table 2). `symbert.glue.squad` has how they are read and scored.
 _SQUAD2 = (
     Task(
         "squad2",
-        columns=("id", "title", "context", "question"),
-        labels=("first", "last"),  # outputs of each token
-        metrics=("f1",),  # of answers: see symbert.glue.squad
-        official_rows={"train": 130_319, "validation": 11_873},
-        folder_at_hub="squad_v2",
+        ("id", "title", "context", "question"),
+        ("first", "last"),  # outputs of each token
+        rows=(130_319, 11_873),
+        metrics=("f1",),
         head="spans",
+        folder="squad_v2",
         details={"answers": "text answer_start"},
         index="",
         has_label=False,
@@ -330,8 +295,9 @@ def suite_of(task: Task) -> Suite:
 
 def published_split(task: Task, split: str) -> PublishedFile:
     """The hub's file of a split."""
-    folder = task.folder_at_hub or task.name
-    return PublishedFile("dataset", suite_of(task).repository, f"{folder}/{split}-00000-of-00001.parquet")
+    suite = suite_of(task)
+    folder = task.name if suite.name == "glue" else task.folder or task.name
+    return PublishedFile("dataset", suite.repository, f"{folder}/{split}-00000-of-00001.parquet")
 
 
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
@@ -350,9 +316,7 @@ def task_named(name: str) -> Task:
     known = {**PUBLISHED, **OWN}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    remedy = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known)}"
-    raise UsageError(f"unknown task '{name}'; {remedy}")
+    raise UsageError(f"unknown task '{name}'{suggestion(name, known)}")
 
 
 def suite_named(task: str) -> Suite:
@@ -392,8 +356,12 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     """
     key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
     metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
-    columns = (column for suite in SUITES.values() for column in suite.columns)
-    taken = {*SUITES, *PUBLISHED, *columns, *COLUMNS_OF_TABLES}
+    taken = {
+        *SUITES,
+        *PUBLISHED,
+        *COLUMNS_OF_TABLES,
+        *(column for suite in SUITES.values() for column in suite.columns),
+    }
     if name in taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise ConfigError(
             f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "
@@ -406,7 +374,7 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     fitting = METRICS_OF_CLASSES if labels else METRICS_OF_GRADES
     for metric in metrics:
         if metric not in fitting or (metric == "f1" and len(labels) != 2):
-            raise ConfigError(f"{key}: 'metric' is {metric}, which needs {_needed_by(metric)}; choose another")
+            raise ConfigError(f"{key}: 'metric' is {metric}, which does not fit {len(labels)} labels; choose another")
     OWN[name] = Task(
         name,
         columns=("sentence",) if len(definition["columns"]) == 1 else ("sentence1", "sentence2"),
@@ -422,9 +390,3 @@ def define(name: str, definition: dict[str, Any]) -> Task:
 def _label_name(label: str | int | bool) -> str:
     """YAML reads the words no and yes as truth values."""
     return ("no", "yes")[label] if isinstance(label, bool) else str(label)
-
-
-def _needed_by(metric: str) -> str:
-    if metric in METRICS_OF_GRADES:
-        return "kind: regression"
-    return "two labels" if metric == "f1" else "labels"

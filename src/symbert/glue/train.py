@@ -45,10 +45,6 @@ class Head(NamedTuple):
     of_rows: Callable[[Tensor], Tensor] | None = None  # spans: `symbert.glue.squad.answers_of` makes answers of them
 
 
-def _squared_error(logits: Tensor, grades: Tensor) -> Tensor:
-    return F.mse_loss(logits[:, 0], grades.to(logits.dtype))
-
-
 def _loss_of_choices(logits: Tensor, labels: Tensor) -> Tensor:
     """The cross-entropy between the rows of an example, of which one has the label 1."""
     return F.cross_entropy(logits.view(-1, CHOICES), labels.view(-1, CHOICES).argmax(dim=1))
@@ -60,14 +56,14 @@ def _loss_of_spans(logits: Tensor, places: Tensor) -> Tensor:
     return F.cross_entropy(logits, places, reduction="none").mean(dim=1).mean()
 
 
-def _only_output(logits: Tensor) -> Tensor:
-    return logits[:, 0]
+def _squared_error(logits: Tensor, grades: Tensor) -> Tensor:
+    return F.mse_loss(logits[:, 0], grades.to(logits.dtype))
 
 
 HEADS: dict[str, Head] = {
     "classes": Head(Classifier, np.int64, np.int64, F.cross_entropy, lambda logits: logits.argmax(dim=1)),
-    "grades": Head(Classifier, np.float32, np.float64, _squared_error, _only_output),
-    "choices": Head(Classifier, np.int64, np.float64, _loss_of_choices, _only_output),
+    "grades": Head(Classifier, np.float32, np.float64, _squared_error, lambda logits: logits[:, 0]),
+    "choices": Head(Classifier, np.int64, np.float64, _loss_of_choices, lambda logits: logits[:, 0]),
     # Predicts the log odds, by which the rows of a group are ranked.
     "candidates": Head(Classifier, np.int64, np.float64, F.cross_entropy, lambda logits: logits[:, 1] - logits[:, 0]),
     "spans": Head(SpanModel, np.int64, np.int64, _loss_of_spans),
@@ -120,12 +116,10 @@ class TaskRows:
     def truth(self) -> np.ndarray:
         """The truth of predictions: labels or, of rows in groups, records of `label`, `group`, `credit`; of
         contexts, questions."""
-        if self.contexts is not None:
-            return self.contexts.questions
         labels = self.labels.cpu().numpy()
-        if self.groups is None:
-            return labels
-        return np.rec.fromarrays([labels, self.groups, self.credits], names="label, group, credit")
+        if self.groups is not None:
+            return np.rec.fromarrays([labels, self.groups, self.credits], names="label, group, credit")
+        return labels if self.contexts is None else self.contexts.questions
 
     def batch(self, index: np.ndarray) -> TaskBatch:
         """The rows of `index`, in that order."""
@@ -148,27 +142,24 @@ def _rows_of_part(table: pa.Table, task: Task, device: torch.device) -> TaskRows
     ids, types = (table[name].combine_chunks() for name in ("input_ids", "token_type_ids"))
     lengths = ids.value_lengths().to_numpy().astype(np.int64)
     labels = table["label"].combine_chunks()
-    if task.has_contexts:
-        labels = labels.flatten().to_numpy().reshape(-1, 2)
+    is_spans = task.head == "spans"
     arrays = (
         ids.flatten().to_numpy().astype(np.int32),
         types.flatten().to_numpy().astype(np.int8),
-        np.asarray(labels).astype(HEADS[task.head].label),
+        np.asarray(labels.flatten().to_numpy().reshape(-1, 2) if is_spans else labels).astype(HEADS[task.head].label),
     )
     tokens, kinds, answers = (torch.from_numpy(array).to(device) for array in arrays)
     groups, credits = (table[name].to_numpy() if name in table.column_names else None for name in ("group", "credit"))
-    rows = TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, task, groups, credits)
-    is_scored = "context" in table.column_names and not table["context"].null_count
-    return replace(rows, contexts=_contexts(table)) if is_scored else rows
+    contexts = _contexts(table) if is_spans and not table["context"].null_count else None
+    return TaskRows(tokens, kinds, np.cumsum(lengths) - lengths, lengths, answers, task, groups, credits, contexts)
 
 
 def _contexts(table: pa.Table) -> Contexts:
-    """What the windows of questions are scored by."""
+    """The contexts of windows and the questions, by which windows are scored."""
     names = ("starts", "ends", "begins_here")
     columns = (table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False) for name in names)
     groups = table["question"].to_numpy()
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    asked = table.select(["context", "answers"]).take(first).to_pylist()
+    asked = table.select(["context", "answers"]).take(np.flatnonzero(np.diff(groups, prepend=-1))).to_pylist()
     questions = np.empty(len(asked), dtype=object)
     questions[:] = [Question(row["context"], tuple(row["answers"])) for row in asked]
     return Contexts(*columns, groups, questions)
@@ -207,7 +198,7 @@ def load_classifier(
 
 @torch.no_grad()
 def reset_head(model: nn.Module, seed: int) -> None:
-    """Draw the new layers anew from BERT's N(0, 0.02), as a function of the seed alone."""
+    """Draw the new layers from BERT's N(0, 0.02), as a function of the seed alone."""
     generator = torch.Generator().manual_seed(seed)
     for layer in model.new_layers:
         drawn = torch.randn(layer.weight.shape, generator=generator) * model.config.initializer_range
