@@ -37,7 +37,6 @@ from symbert.model.from_transformers import (
 )
 from symbert.model.start import set_width
 from symbert.operators import operator_named, operator_of
-from symbert.syntax import is_local
 
 # The forward passes that attend as query, key and value say, of one sequence and of two: in another sequence no token
 # is one's own.
@@ -54,33 +53,30 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
     operator = operator_of(vars(config))
     module, name = operator.path.split(":")
     try:
-        made = getattr(importlib.import_module(module), name)
-        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
+        kind = getattr(importlib.import_module(module), name)
+        if not issubclass(kind, SelfAttention) or inspect.isabstract(kind):
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        site = made(config, **operator.arguments)
+        site = kind(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
-        if operator.is_built_in:
-            raise
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_local(Path(frame.filename))]
-        place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
+        place = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
-            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} ({place}"
-            f"{type(error).__name__}: {' '.join(str(error).split())}); correct the class or its arguments"
+            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} "
+            f"({Path(place.filename).name}, line {place.lineno}: {type(error).__name__}: {' '.join(str(error).split())})"
+            "; correct the class or its arguments"
         ) from error
     site.is_causal = config.is_decoder and not is_across
     site.has_rotary_positions = has_rotary_positions(config) and not is_across  # of two sequences there are none
+    refusal = ""
     if config.is_decoder and not keeps_tokens_apart(site):
-        raise ConfigError(
-            f"attention '{operator.name}': does not say that no token depends on one that a mask hides, so no decoder "
-            "has it; hand `attention_mask` on, compute query, key and value of each token by itself, and write "
-            f"keeps_tokens_apart = True into {operator.path}, or leave it out of this host"
+        refusal = (
+            "does not say that no token depends on one that a mask hides; hand `attention_mask` on, compute query, key "
+            f"and value of each token by itself, and write keeps_tokens_apart = True into {operator.path}"
         )
-    if (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
+    elif (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
         lacks = "knows no second sequence" if is_across else "may not turn queries and keys by their places"
-        raise ConfigError(
-            f"attention '{operator.name}': has a forward of its own, which {lacks}; write what it does into "
-            "query_key_value, or leave it out of this model"
-        )
+        refusal = f"has a forward of its own, which {lacks}; write what it does into query_key_value"
+    if refusal:
+        raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
     return site
 
 
@@ -228,32 +224,24 @@ class Layer(nn.Module):
         return self.feed_forward_chunk(hidden)
 
 
-class Layers(nn.ModuleList):
-    """Layers, one after the other. With `recomputes`, only what each begins with is kept for the gradients; the rest is
-    computed again, with the same dropout."""
+class Encoder(nn.Module):
+    """The layers of a BERT, one after the other. With `recomputes`, only the input of each layer is kept for the
+    gradients; the rest is computed again, with the same dropout."""
 
     recomputes = False
 
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+
     def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
-        """`batch token hidden`; `attended` is what a layer takes beside."""
-        for layer in self:
+        """`batch token hidden`; `attended` are the further inputs of a layer."""
+        for layer in self.layer:
             if self.recomputes:
                 hidden = checkpoint(layer, hidden, *attended, use_reentrant=False)
             else:
                 hidden = layer(hidden, *attended)
         return hidden
-
-
-class Encoder(nn.Module):
-    """The layers of a BERT."""
-
-    def __init__(self, config: Configuration) -> None:
-        super().__init__()
-        self.layer = Layers(Layer(config) for _ in range(config.num_hidden_layers))
-
-    def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
-        """`batch token hidden`."""
-        return self.layer(hidden, *attended)
 
 
 class Pooler(nn.Module):
@@ -321,7 +309,7 @@ class HostModel(nn.Module):
     def recompute_activations(self) -> None:
         """Train with less memory, and a third more operations: nothing within a layer is kept for the gradients."""
         for module in self.modules():
-            if isinstance(module, Layers):
+            if isinstance(module, Encoder):
                 module.recomputes = True
 
     @torch.no_grad()
@@ -356,14 +344,23 @@ class Model(HostModel):
         self.bert = Bert(config, has_pooler)
 
 
-class MaskedModel(Model):
-    """The encoder with BERT's masked-token head."""
+class PredictingModel(HostModel):
+    """Layers with BERT's head, which predicts tokens."""
 
     _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
     def __init__(self, config: Configuration) -> None:
-        super().__init__(config, has_pooler=False)
+        super().__init__(config)
+        self.bert = Bert(config, has_pooler=False)
         self.cls = nn.ModuleDict({"predictions": Predictions(config, self.bert.embeddings.word_embeddings)})
+
+
+class MaskedModel(PredictingModel):
+    """The encoder with BERT's masked-token head."""
+
+    def __init__(self, config: Configuration) -> None:
+        refuse_decoder(config)
+        super().__init__(config)
 
     def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
@@ -425,21 +422,17 @@ def initialize(model: nn.Module, seed: int) -> None:
                 set_width(module, operator)
 
 
-class DecoderModel(HostModel):
+class DecoderModel(PredictingModel):
     """The decoder with BERT's head; with `attends_to_source`, each layer also attends to another sequence.
 
     ConfigError for an operator that may look at later tokens.
     """
-
-    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
     def __init__(self, config: Configuration, attends_to_source: bool = False) -> None:
         own = copy.copy(config)
         own.is_decoder, own.add_cross_attention = True, attends_to_source
         own.architectures = ["DecoderModel"]
         super().__init__(own)
-        self.bert = Bert(own, has_pooler=False)
-        self.cls = nn.ModuleDict({"predictions": Predictions(own, self.bert.embeddings.word_embeddings)})
 
     def forward(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
         """Logits `batch token vocab` of the token after each of `ids` (batch token): what follows changes none of them.

@@ -82,15 +82,11 @@ def eager_attention_forward(
 
 
 class AttentionFunctions:
-    """Attention by the name of its kernel: PyTorch's here, all others where transformers has them."""
+    """Attention by the name of its kernel."""
 
     def get_interface(self, name: str, default: Attention) -> Attention:
         """The function of that name; the default for `eager`."""
-        if name in ("eager", "sdpa"):
-            return sdpa_attention_forward if name == "sdpa" else default
-        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as others
-
-        return others.get_interface(name, default)
+        return {"sdpa": sdpa_attention_forward, "eager": default}[name]
 
 
 ALL_ATTENTION_FUNCTIONS = AttentionFunctions()

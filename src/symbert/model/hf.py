@@ -53,6 +53,12 @@ STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
     SpanModel: BertForQuestionAnswering,
     DecoderModel: BertLMHeadModel,
 }
+AUTO = {
+    "AutoModel": BertModel,
+    "AutoModelForMaskedLM": BertForMaskedLM,
+    "AutoModelForSequenceClassification": BertForSequenceClassification,
+    "AutoModelForQuestionAnswering": BertForQuestionAnswering,
+}
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
@@ -67,7 +73,7 @@ def fold(model: HostModel) -> PreTrainedModel:
     IntegrityError a weight that is not finite.
     """
     _refuse_rotary(model.config)
-    refuse_non_finite(model, "the model")
+    _refuse_non_finite(model, model.config._name_or_path or "the model")
     sites = {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
     own = tuple(f"{name}." for name in sites)
     state = {name: values for name, values in model.state_dict().items() if not name.startswith(own)}
@@ -80,7 +86,7 @@ def fold(model: HostModel) -> PreTrainedModel:
         poolers = {name: values for name, values in folded.state_dict().items() if "encoder.pooler." in name}
         state |= {name: torch.zeros_like(values) for name, values in poolers.items()}
     folded.load_state_dict(state)
-    refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
+    _refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
 
 
@@ -92,14 +98,24 @@ def _refuse_rotary(config: BertConfig | Configuration) -> None:
         )
 
 
+def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
+    """IntegrityError for a NaN or an infinity: comparing outputs would not find it, because scaled dot-product attention
+    may return zeros for logits that are NaN."""
+    for name, values in model.state_dict().items():
+        if not values.isfinite().all():
+            raise IntegrityError(
+                f"{owner}: '{name}' is not finite, expected numbers; give an earlier step or a wider dtype"
+            )
+
+
 def _stock_model(model: HostModel) -> PreTrainedModel:
-    """Hugging Face's model of the same shape."""
+    """Hugging Face's model of the same shape; our operator's name is kept among the facts of the run only."""
     if isinstance(model, EncoderDecoderModel):
         encoder = BertModel(_stock_config(model.encoder.config))
         stock = StockEncoderDecoderModel(encoder=encoder, decoder=_stock_model(model.decoder))
         stock.config.decoder_start_token_id = model.config.bos_token_id
         stock.config.pad_token_id = model.config.pad_token_id
-        stock.config.pretraining = _facts(model.config)
+        stock.config.pretraining = _stock_config(model.config).pretraining
         return stock
     config = _stock_config(model.config)
     if isinstance(model, Classifier) and config.num_labels != model.classifier.out_features:
@@ -108,27 +124,9 @@ def _stock_model(model: HostModel) -> PreTrainedModel:
 
 
 def _stock_config(config: Configuration) -> BertConfig:
-    """BERT's configuration of the same shape; our operator's name is kept among the facts of the run only."""
-    berts = {key: value for key, value in config.to_dict().items() if key not in NOT_BERTS}
-    return BertConfig(**{**berts, "pretraining": _facts(config)})
-
-
-def _facts(config: Configuration) -> dict[str, Any]:
-    """The operator and the facts of its run."""
     values = config.to_dict()
-    return {**{key: values[key] for key in OURS if key in values}, **(config.pretraining or {})}
-
-
-def refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
-    """IntegrityError that names the first weight of `owner` with a NaN or an infinity.
-
-    Comparing outputs would not find them: scaled dot-product attention may return zeros for logits that are NaN.
-    """
-    for name, values in model.state_dict().items():
-        if not values.isfinite().all():
-            raise IntegrityError(
-                f"{owner}: '{name}' is not finite, expected numbers; give an earlier step or a wider dtype"
-            )
+    facts = {**{key: values[key] for key in OURS if key in values}, **(config.pretraining or {})}
+    return BertConfig(**{key: value for key, value in values.items() if key not in NOT_BERTS} | {"pretraining": facts})
 
 
 def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, Tensor]:
@@ -184,23 +182,16 @@ def export(checkpoint: Path, output: Path) -> None:
     files are copied and a model card is written; config.json comes last, so that a directory that has one is complete.
     `output` must be new or empty: an earlier export's files would be taken for a part of this one.
     """
-    refuse_used(output, checkpoint)
-    model = load_model(checkpoint)
-    refuse_non_finite(model, str(checkpoint / "model.safetensors"))
-    folded = fold(model)
+    refuse_used(output)
+    folded = fold(load_model(checkpoint))
     copy_tokenizer(checkpoint, output)
     write_model(folded, output)
 
 
-def refuse_used(output: Path, checkpoint: Path) -> None:
+def refuse_used(output: Path) -> None:
     """UsageError for an output that is no new or empty directory."""
-    if checkpoint.resolve() == output.resolve():
-        raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
-    for place in (output, *output.parents):
-        if (place.is_symlink() or place.exists()) and not place.is_dir():
-            raise UsageError(f"--output is {output}: {place} is no directory; name another")
-    if output.is_dir() and (files := sorted(path.name for path in output.iterdir())):
-        raise UsageError(f"--output is {output}, which has {files[0]} already; name another directory or empty it")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"--output is {output}, which exists already; name a new or an empty directory")
 
 
 def copy_tokenizer(checkpoint: Path, output: Path) -> None:
@@ -220,7 +211,10 @@ def write_model(model: PreTrainedModel | HostModel, output: Path) -> None:
         values = json.loads(config.to_json_string())
     else:
         host = host_named_in(config.architectures)
-        values = {**config.to_dict(), "architectures": config.architectures if host else [_name_of(STOCK[type(model)])]}
+        values = {
+            **config.to_dict(),
+            "architectures": config.architectures if host else [f"Sym{STOCK[type(model)].__name__}"],
+        }
     write_weights(model, output / "model.safetensors")
     write_text(output / "README.md", model_card(values))
     write_json(output / "config.json", values)
@@ -235,12 +229,8 @@ class SymBertConfig(BertConfig):
     pretraining: dict | None = None
 
 
-def _name_of(stock: type[PreTrainedModel]) -> str:
-    return f"Sym{stock.__name__}"
-
-
-def _load_by(auto: str, stock: type[PreTrainedModel]) -> None:
-    """Have an Auto class load our encoders as `stock` whose layers attend with the configured operator."""
+def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
+    """A stock class whose layers attend with the configured operator."""
 
     def build(self: PreTrainedModel, config: SymBertConfig, **options: bool) -> None:
         refuse_decoder(config)
@@ -252,12 +242,9 @@ def _load_by(auto: str, stock: type[PreTrainedModel]) -> None:
 
     records = {"hidden_states": BertLayer, "attentions": SelfAttention}
     own = {"config_class": SymBertConfig, "__init__": build, "_init_weights": HostModel._init_weights}
-    ours = type(_name_of(stock), (stock,), {**own, "_can_record_outputs": records, "__module__": __name__})
-    getattr(transformers, auto).register(SymBertConfig, ours, exist_ok=True)
+    return type(f"Sym{stock.__name__}", (stock,), {**own, "_can_record_outputs": records, "__module__": __name__})
 
 
 transformers.AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
-_load_by("AutoModel", BertModel)
-_load_by("AutoModelForMaskedLM", BertForMaskedLM)
-_load_by("AutoModelForSequenceClassification", BertForSequenceClassification)
-_load_by("AutoModelForQuestionAnswering", BertForQuestionAnswering)
+for auto, stock in AUTO.items():
+    getattr(transformers, auto).register(SymBertConfig, _with_operators(stock), exist_ok=True)

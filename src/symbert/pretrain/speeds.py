@@ -14,13 +14,12 @@ from symbert.configuration import PretrainSettings, settings_from
 from symbert.errors import MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.paths import Run
-from symbert.pretrain.compute import compiler_explained, facts_of_machine, memory_explained
+from symbert.pretrain.compute import explained, facts_of_machine
 from symbert.pretrain.pace import known_peak
 from symbert.pretrain.run import define_model
 from symbert.pretrain.train import Trainer
 
 ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
-SEED = 1
 SETTINGS = {
     "size": str,
     "models": {str: {"operator_code": str}},
@@ -46,13 +45,12 @@ def measure_speeds(output: Path, /, threads: int) -> None:
     size, manifest = settings["size"], Path(settings["manifest"])
     for name, model in settings["models"].items():
         define_model(size, name, model, file)
-    chosen = settings_from(settings["training"], PretrainSettings, str(file))
+    chosen, runs = settings_from(settings["training"], PretrainSettings, str(file)), settings["models"]
     try:
         # The compiler keeps a graph for each operator: by itself at most eight.
-        with memory_explained("measure-speeds"), compiler_explained(), compiler.patch(recompile_limit=64):
-            sequences = settings["micro_batch_size"]
-            runs = [Run(size, name, SEED) for name in settings["models"]]
-            trainers = [Trainer(run, chosen, manifest, micro_batch_size=sequences) for run in runs]
+        with explained(size), compiler.patch(recompile_limit=64):
+            limit = settings["micro_batch_size"]
+            trainers = [Trainer(Run(size, name, 1), chosen, manifest, micro_batch_size=limit) for name in runs]
             rounds = _rounds(trainers)
     except MemoryExhaustedError:
         words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
@@ -91,7 +89,7 @@ def _rounds(trainers: list[Trainer]) -> list[list[float]]:
 
 def _seconds(trainers: list[Trainer], number: int) -> list[float]:
     """The seconds of one step of each trainer; every round begins with another one."""
-    seconds = dict.fromkeys(range(len(trainers)), 0.0)
+    seconds = [0.0] * len(trainers)
     for turn in range(len(trainers)):
         at = (number + turn) % len(trainers)
         begun = time.perf_counter()
@@ -99,4 +97,4 @@ def _seconds(trainers: list[Trainer], number: int) -> list[float]:
         if trainers[at].device.type == "cuda":
             torch.cuda.synchronize(trainers[at].device)  # the last update of weights is not waited for
         seconds[at] = time.perf_counter() - begun
-    return list(seconds.values())
+    return seconds

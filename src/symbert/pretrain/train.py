@@ -16,16 +16,23 @@ from torch import Tensor
 from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.draws import mix
-from symbert.errors import ConfigError, DivergedError, IntegrityError, PreemptedError, TimeLimitError
+from symbert.errors import (
+    ConfigError,
+    DivergedError,
+    IntegrityError,
+    MemoryExhaustedError,
+    PreemptedError,
+    TimeLimitError,
+)
 from symbert.files import single_writer, write_json
 from symbert.hosts import HOSTS, refuse_sharding
 from symbert.model.anatomy import describe_attention
 from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
-from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world, peers_explained
+from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
-from symbert.pretrain.run import METRICS, Records, StopRequest, read_run, refuse_full, storage_of
+from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
 from symbert.pretrain.tasks import Batch, Loss, verify_manifest, verify_shards
 from symbert.provenance import PROJECT, commit_of
 
@@ -48,14 +55,9 @@ def train(
     """
     torch.set_num_threads(threads)
     run, settings, manifest = read_run(folder)
-    with join_world() as world, single_writer(folder) if world.leads else nullcontext():
+    with compute.explained(run), join_world() as world, single_writer(folder) if world.leads else nullcontext():
         records = Records(folder / "state", world.leads)
-        with (
-            records.status_written(),
-            compute.memory_explained(run),
-            compute.compiler_explained(),
-            peers_explained(world.rank),
-        ):
+        with records.status_written(), compute.explained(run):
             decided = {
                 "precision": compute.resolve_precision(settings.precision, world.device),
                 **compute.recorded_dropout(compute.RECIPES[settings.recipe], settings.dropout, world.device),
@@ -182,9 +184,10 @@ class Trainer:
         """
         while True:
             try:
-                return work()
-            except (RuntimeError, MemoryError) as error:
-                if not compute.is_out_of_memory(error) or self.micro_batch_size == 1 or self.world.size > 1:
+                with compute.explained(self.run):
+                    return work()
+            except MemoryExhaustedError:
+                if self.micro_batch_size == 1 or self.world.size > 1:
                     raise
             self.micro_batch_size = math.ceil(self.micro_batch_size / 2)
             self.optimizer.zero_grad(set_to_none=True)
@@ -264,9 +267,8 @@ class Session:
         }
 
     def open(self, threads: int) -> None:
-        """Refuse a disk that is too small, and record what the session runs on."""
+        """Record what the session runs on."""
         trainer = self.trainer
-        refuse_full(storage_of(trainer.parameters, self.settings), self.state)
         write_json(self.state / "config.json", trainer.model.config.to_dict())
         facts = {
             **compute.facts_of_machine(trainer.device),
@@ -288,8 +290,8 @@ class Session:
             trainer.updater.scaler.load_state_dict(position.scaler)
         if self.world.total(position.step) != [position.step * self.world.size]:
             raise IntegrityError(
-                f"{self.checkpoints.resume}: process {self.world.rank} could load step {position.step}, others another "
-                "one; a file there is damaged or not yet seen everywhere: run again"
+                f"{self.checkpoints.resume}: processes loaded different steps; a file there is damaged, or not yet seen "
+                "everywhere: run again"
             )
         self.records.step = position.step
         if self.world.leads:
@@ -331,11 +333,10 @@ class Session:
         if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(trainer.model, step)
         if is_due or asked:
-            position = Position(step)
+            logged = self.metrics.flush() if self.metrics else 0  # in the leading process
             if self.world.leads:
-                logged, scaler = self.metrics.flush(), trainer.updater.scaler.state_dict()
                 self._record()
-                position = Position(step, logged, scaler, self.metrics.sha256)
+            position = Position(step, logged, trainer.updater.scaler.state_dict())
             self.checkpoints.save(trainer.model, trainer.optimizer, position)
             self.pace.restart()
         if asked and not is_last:
