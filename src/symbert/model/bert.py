@@ -58,11 +58,11 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
         site = kind(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        frame, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
         raise ConfigError(
             f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} "
-            f"({Path(place.filename).name}, line {place.lineno}: {type(error).__name__}: {' '.join(str(error).split())})"
-            "; correct the class or its arguments"
+            f"({Path(frame.filename).name}, line {frame.lineno}: {type(error).__name__}: {said}); correct the class or "
+            "its arguments"
         ) from error
     site.is_causal = config.is_decoder and not is_across
     site.has_rotary_positions = has_rotary_positions(config) and not is_across  # of two sequences there are none

@@ -8,7 +8,6 @@ it makes of zero and of the unit vectors: bias = f(0), weight = f(I) − f(0). S
 import copy
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
@@ -99,8 +98,8 @@ def _refuse_rotary(config: BertConfig | Configuration) -> None:
 
 
 def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
-    """IntegrityError for a NaN or an infinity: comparing outputs would not find it, because scaled dot-product attention
-    may return zeros for logits that are NaN."""
+    """IntegrityError for a NaN or an infinity. Comparing outputs would not find it: scaled dot-product attention may
+    return zeros for logits that are NaN."""
     for name, values in model.state_dict().items():
         if not values.isfinite().all():
             raise IntegrityError(

@@ -72,7 +72,7 @@ class MetricsLog:
         with writing(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())
-        return os.stat(self.file.fileno()).st_size
+        return self.path.stat().st_size
 
     def last_validation(self) -> dict[str, float]:
         """The measures of the last validation."""

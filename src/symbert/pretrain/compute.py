@@ -34,14 +34,14 @@ EXPLAINED = (
     (
         "out of memory|can't allocate memory",
         MemoryExhaustedError,
-        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: true' "
-        "(the batch stays the same); the last checkpoint is kept",
+        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: "
+        "true' (the batch stays the same); the last checkpoint is kept",
     ),
     (
         r"No working C\+\+ compiler|C\+\+ compile error|Failed to find C compiler",
         ConfigError,
-        "'recipe' is fast, which compiles the model, but no compiler works on this machine; install a C and C++ compiler "
-        "(g++), or set 'recipe: faithful'",
+        "'recipe' is fast, which compiles the model, but no compiler works on this machine; install a C and C++ "
+        "compiler (g++), or set 'recipe: faithful'",
     ),
     (  # how Gloo, NCCL and torch's store say that another process ended, or never joined
         "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"

@@ -145,8 +145,9 @@ def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 class Records:
-    """provenance.json, on what each session was computed; status.json, how the run stands, because `torchrun` hides exit
-    codes. Neither is an input of any rule."""
+    """provenance.json, the machine of each session; status.json, how the run stands, as `torchrun` hides exit codes.
+
+    Neither is an input of any rule."""
 
     def __init__(self, state: Path, leads: bool) -> None:
         self.state, self.leads = state, leads

@@ -215,7 +215,7 @@ class Trainer:
         """
         self.model.eval()
         loss, count, *tally = self.world.total(*self._fitting(self._sums_of_validation))
-        measured = {"loss": loss / count, **self.task.measures(loss / count), **self.task.scores(tally)}
+        measured = {"loss": loss / count, **self.task.measures(loss / count, tally)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
             raise DivergedError(f"{self.run}: validation {numbers}; {DIVERGED}")
@@ -290,8 +290,8 @@ class Session:
             trainer.updater.scaler.load_state_dict(position.scaler)
         if self.world.total(position.step) != [position.step * self.world.size]:
             raise IntegrityError(
-                f"{self.checkpoints.resume}: processes loaded different steps; a file there is damaged, or not yet seen "
-                "everywhere: run again"
+                f"{self.checkpoints.resume}: processes loaded different steps; a file there is damaged or not yet "
+                "seen everywhere: run again"
             )
         self.records.step = position.step
         if self.world.leads:
