@@ -13,50 +13,30 @@ import torch
 import transformers
 from huggingface_hub.dataclasses import strict
 from torch import Tensor
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertLMHeadModel,
-    BertModel,
-    PreTrainedModel,
-)
-from transformers import EncoderDecoderModel as StockEncoderDecoderModel
-from transformers.models.bert.modeling_bert import BertCrossAttention, BertLayer, BertSelfAttention
+from transformers import BertConfig, BertModel, PreTrainedModel
+from transformers.models.bert.modeling_bert import BertLayer, BertSelfAttention
 
 from symbert.errors import ConfigError, IntegrityError, UsageError
 from symbert.files import copy_file, write_json, write_text
 from symbert.hosts import host_named_in
+from symbert.model import bert
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import (
-    PLAIN,
-    PLAIN_ACROSS,
-    Classifier,
-    DecoderModel,
-    EncoderDecoderModel,
-    HostModel,
-    MaskedModel,
-    SpanModel,
-    attend,
-    attention_of,
-    query_key_value,
-)
+from symbert.model.bert import HostModel, attention_of
 from symbert.model.card import model_card
 from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
 from symbert.model.loading import load_model, write_weights
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
-    MaskedModel: BertForMaskedLM,
-    Classifier: BertForSequenceClassification,
-    SpanModel: BertForQuestionAnswering,
-    DecoderModel: BertLMHeadModel,
+    bert.MaskedModel: transformers.BertForMaskedLM,
+    bert.Classifier: transformers.BertForSequenceClassification,
+    bert.SpanModel: transformers.BertForQuestionAnswering,
+    bert.DecoderModel: transformers.BertLMHeadModel,
 }
 AUTO = {
-    "AutoModel": BertModel,
-    "AutoModelForMaskedLM": BertForMaskedLM,
-    "AutoModelForSequenceClassification": BertForSequenceClassification,
-    "AutoModelForQuestionAnswering": BertForQuestionAnswering,
+    transformers.AutoModel: BertModel,
+    transformers.AutoModelForMaskedLM: transformers.BertForMaskedLM,
+    transformers.AutoModelForSequenceClassification: transformers.BertForSequenceClassification,
+    transformers.AutoModelForQuestionAnswering: transformers.BertForQuestionAnswering,
 }
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
@@ -77,11 +57,11 @@ def fold(model: HostModel) -> PreTrainedModel:
     own = tuple(f"{name}." for name in sites)
     state = {name: values for name, values in model.state_dict().items() if not name.startswith(own)}
     for name, module in sites.items():
-        for key, values in projections_of(module, is_across=name.endswith(".crossattention.self")).items():
+        for key, values in projections_of(module).items():
             state[f"{name}.{key}"] = values
     first = next(model.parameters())
     folded = _stock_model(model).to(first.device, first.dtype)
-    if isinstance(model, EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
+    if isinstance(model, bert.EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
         poolers = {name: values for name, values in folded.state_dict().items() if "encoder.pooler." in name}
         state |= {name: torch.zeros_like(values) for name, values in poolers.items()}
     folded.load_state_dict(state)
@@ -109,15 +89,15 @@ def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
 
 def _stock_model(model: HostModel) -> PreTrainedModel:
     """Hugging Face's model of the same shape; our operator's name is kept among the facts of the run only."""
-    if isinstance(model, EncoderDecoderModel):
+    if isinstance(model, bert.EncoderDecoderModel):
         encoder = BertModel(_stock_config(model.encoder.config))
-        stock = StockEncoderDecoderModel(encoder=encoder, decoder=_stock_model(model.decoder))
+        stock = transformers.EncoderDecoderModel(encoder=encoder, decoder=_stock_model(model.decoder))
         stock.config.decoder_start_token_id = model.config.bos_token_id
         stock.config.pad_token_id = model.config.pad_token_id
         stock.config.pretraining = _stock_config(model.config).pretraining
         return stock
     config = _stock_config(model.config)
-    if isinstance(model, Classifier) and config.num_labels != model.classifier.out_features:
+    if isinstance(model, bert.Classifier) and config.num_labels != model.classifier.out_features:
         config.num_labels = model.classifier.out_features
     return STOCK[type(model)](config)
 
@@ -128,13 +108,12 @@ def _stock_config(config: Configuration) -> BertConfig:
     return BertConfig(**{key: value for key, value in values.items() if key not in NOT_BERTS} | {"pretraining": facts})
 
 
-def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, Tensor]:
-    """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states, of two
-    sequences where the site is one of cross-attention.
+def projections_of(module: SelfAttention) -> dict[str, Tensor]:
+    """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states.
 
     ConfigError for an operator with a `forward` of its own: no number of tokens shows that it attends as BERT.
     """
-    if type(module).forward not in (PLAIN_ACROSS if is_across else PLAIN):
+    if type(module).forward is not SelfAttention.forward:
         raise _no_equal(module, "as it has a forward of its own")
     module = copy.deepcopy(module).double().eval()
     module.is_causal = False  # so that the check compares what each token makes of all others
@@ -148,24 +127,17 @@ def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, 
     for name, bias, rows in zip(("query", "key", "value"), biases, weights, strict=True):
         projections[f"{name}.weight"] = (rows - bias).T.contiguous()
         projections[f"{name}.bias"] = bias[0]
-    _check(module, projections, is_across)
-    return projections
-
-
-def _check(module: SelfAttention, projections: dict[str, Tensor], is_across: bool) -> None:
-    device = projections["query.bias"].device
-    bert = (BertCrossAttention if is_across else BertSelfAttention)(module.config).to(device, torch.float64).eval()
-    if any(projections[name].shape != value.shape for name, value in bert.state_dict().items()):
+    stock = BertSelfAttention(module.config).to(device, torch.float64).eval()
+    if any(projections[name].shape != value.shape for name, value in stock.state_dict().items()):
         raise _no_equal(module, "as BERT has one key and one value for each head")
-    bert.load_state_dict(projections)
-    generator, width = torch.Generator().manual_seed(0), module.config.hidden_size
+    stock.load_state_dict(projections)
+    generator = torch.Generator().manual_seed(0)
     for shape in ((2, 7, width), (1, module.config.max_position_embeddings, width)):
-        hidden, context = (torch.randn(shape, dtype=torch.float64, generator=generator).to(device) for _ in range(2))
-        sides = query_key_value(module, hidden, context) if is_across else module.query_key_value(hidden)
-        expected = attend(module, *sides, None)
-        difference = expected - (bert(hidden, context) if is_across else bert(hidden))[0]
-        if not difference.abs().max() <= TOLERANCE * expected.abs().max():
+        hidden = torch.randn(shape, dtype=torch.float64, generator=generator).to(device)
+        expected = module(hidden)[0]
+        if not (expected - stock(hidden)[0]).abs().max() <= TOLERANCE * expected.abs().max():
             raise _no_equal(module, "expected query, key and value that are affine in each hidden state")
+    return projections
 
 
 def _no_equal(module: SelfAttention, reason: str) -> ConfigError:
@@ -177,9 +149,9 @@ def _no_equal(module: SelfAttention, reason: str) -> ConfigError:
 def export(checkpoint: Path, output: Path) -> None:
     """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
 
-    Of a decoder it is a `BertLMHeadModel`, and of an encoder-decoder an `EncoderDecoderModel` of two BERTs. Tokenizer
-    files are copied and a model card is written; config.json comes last, so that a directory that has one is complete.
-    `output` must be new or empty: an earlier export's files would be taken for a part of this one.
+    A decoder becomes a `BertLMHeadModel`, an encoder-decoder an `EncoderDecoderModel` of two BERTs. Tokenizer files are
+    copied and a model card is written; config.json comes last, so that a directory that has one is complete. `output`
+    must be new or empty: an earlier export's files would be taken for a part of this one.
     """
     refuse_used(output)
     folded = fold(load_model(checkpoint))
@@ -246,4 +218,4 @@ def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
 
 transformers.AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
 for auto, stock in AUTO.items():
-    getattr(transformers, auto).register(SymBertConfig, _with_operators(stock), exist_ok=True)
+    auto.register(SymBertConfig, _with_operators(stock), exist_ok=True)
