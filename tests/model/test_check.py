@@ -18,8 +18,6 @@ from symbert.model import check
 from symbert.operators import OPERATORS, Operator
 from symbert.syntax import file_of
 
-QUICK = [name for name in check.CHECKS if name != "speed"]
-
 
 @pytest.fixture
 def outcome_of(monkeypatch):
@@ -36,8 +34,8 @@ def outcome_of(monkeypatch):
 def test_operators_of_this_project_pass():
     for name in ("original", "pairwise", "shared"):
         model = check._model(name)
-        for checked in QUICK:
-            assert check.CHECKS[checked](OPERATORS[name], model)
+        for checked in check.CHECKS.values():
+            assert checked(OPERATORS[name], model)
 
 
 def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(outcome_of):
@@ -51,7 +49,7 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
     [
         (Unfilled, "start", "shift is never filled; fill it in `initialize`"),
         (Unseeded, "start", "shift starts differently under one seed"),
-        (Detached, "gradients", r"no gradient reaches query\.weight"),
+        (Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
         (Halved, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
         (AcrossRows, "tokens", "other outputs beside other rows or padding"),
         (Unmasked, "tokens", "other outputs beside other rows or padding"),

@@ -68,7 +68,7 @@ def test_logits_loss_and_gradients_of_original_are_those_of_stock_transformers()
 def test_no_layer_sees_padding_and_the_last_one_finishes_first_tokens_alone():
     model, seen = started("tiny", "symmetric", "classification", layers=3), []
     for layer in model.bert.encoder.layer:
-        layer.intermediate.register_forward_pre_hook(lambda _, inputs: seen.append(tuple(inputs[0].shape)))
+        layer.intermediate["dense"].register_forward_pre_hook(lambda _, inputs: seen.append(tuple(inputs[0].shape)))
     packed_logits(model, *rows_of(LENGTHS), LENGTHS)
     assert seen == [(1, LENGTHS.sum(), 64)] * 2 + [(1, len(LENGTHS), 64)]
 

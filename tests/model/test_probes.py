@@ -15,8 +15,8 @@ from symbert.model.probes import (
     SYMBOLS,
     TOKENS,
     layer_of,
+    learn,
     look_up,
-    relations_of,
     rows_of,
     targets_of,
 )
@@ -26,7 +26,8 @@ FREE = ("original", "pairwise")
 
 
 def shares_of(operator):
-    return {(row["relation"], row["own_position"]): row["share"] for row in relations_of(operator)}
+    rows = [learn(operator, relation, own_position) for relation in RELATIONS for own_position in (True, False)]
+    return {(row["relation"], row["own_position"]): row["share"] for row in rows}
 
 
 def test_relations_are_a_cycle_of_all_a_chain_and_partners():

@@ -109,8 +109,8 @@ def symmetry_of(matrix: Tensor) -> float:
 
 
 def directionality_of(matrix: Tensor) -> float:
-    """(c − r) / (c + r), where c sums the excess of norms of columns over their mean plus two deviations, and r of rows:
-    1 where only columns stand out, −1 where only rows do, 0 where none does."""
+    """(c − r) / (c + r), where c sums the excess of norms of columns over their mean plus two deviations, r of rows: 1
+    where only columns stand out, −1 where only rows do, 0 where none does."""
     columns, rows = (_excess(torch.linalg.vector_norm(matrix, dim=side)) for side in (0, 1))
     difference, total = columns - rows, columns + rows
     return difference / total if abs(difference) > ROUNDING * total else 0.0
