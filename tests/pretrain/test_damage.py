@@ -65,7 +65,7 @@ def test_a_log_that_is_damaged_since_the_checkpoint_before_is_written_again_from
     spoil(log, -1, damage)
     assert sha256_of(log) != sha256_of(finished / "metrics.jsonl")
     assert main(words) == 0
-    assert f"warning: {log}: sha256 of its first {log.stat().st_size} bytes" in capsys.readouterr().err
+    assert f"warning: {log}: its first {log.stat().st_size} bytes are others" in capsys.readouterr().err
     assert_finished_as(run, finished)
 
 
@@ -74,7 +74,7 @@ def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(run, 
     spoil(log, 0, lambda line: b"#" + line[1:])
     assert main(words) == 65
     said = capsys.readouterr().err.splitlines()[-1]
-    assert "no intact checkpoint" in said and f"{log}: sha256" in said and f"delete {run / 'state'}" in said
+    assert "no intact checkpoint" in said and f"{log}: its first" in said and f"delete {run / 'state'}" in said
 
 
 def test_what_an_extraction_reads_is_named_when_it_is_something_else(run, words, manifest, capsys):
