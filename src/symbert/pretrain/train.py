@@ -13,17 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from symbert import errors
 from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.draws import mix
-from symbert.errors import (
-    ConfigError,
-    DivergedError,
-    IntegrityError,
-    MemoryExhaustedError,
-    PreemptedError,
-    TimeLimitError,
-)
+from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
 from symbert.hosts import HOSTS, refuse_sharding
 from symbert.model.anatomy import describe_attention
@@ -71,9 +65,7 @@ def train(
             if recompute_activations:
                 trainer.model.recompute_activations()
             session = Session(trainer, records, stop)
-            if world.leads:
-                session.open(threads)
-            session.resume()
+            session.open(threads)
             session.run()
             if world.leads:
                 records.publish(run, identity, manifest, session.measured)
@@ -186,7 +178,7 @@ class Trainer:
             try:
                 with compute.explained(self.run):
                     return work()
-            except MemoryExhaustedError:
+            except errors.MemoryExhaustedError:
                 if self.micro_batch_size == 1 or self.world.size > 1:
                     raise
             self.micro_batch_size = math.ceil(self.micro_batch_size / 2)
@@ -252,8 +244,9 @@ class Session:
         self.settings, self.world, self.state = trainer.settings, trainer.world, records.state
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process
+        self.machine = compute.facts_of_machine(trainer.device)
         tokens, flops = self.settings.batch_size * trainer.task.tokens, trainer.task.flops(trainer.model)
-        peak = known_peak(compute.facts_of_machine(trainer.device)["device"], trainer.precision)
+        peak = known_peak(self.machine["device"], trainer.precision)
         self.pace = Pace(tokens, flops, peak and peak * self.world.size, trainer.device)
 
     @property
@@ -267,24 +260,21 @@ class Session:
         }
 
     def open(self, threads: int) -> None:
-        """Record what the session runs on."""
+        """Record the machine, load the newest checkpoint, if there is one, and cut the log back to it."""
         trainer = self.trainer
-        write_json(self.state / "config.json", trainer.model.config.to_dict())
-        facts = {
-            **compute.facts_of_machine(trainer.device),
-            "commit": commit_of(PROJECT),
-            "threads": threads,
-            "processes": self.world.size,
-            "micro_batch_size": trainer.micro_batch_size,
-            **({"shard_parameters": True} if trainer.is_sharded else {}),
-            "precision": trainer.precision,
-            "recipe": self.settings.recipe,
-        }
-        self.records.open(facts)
-
-    def resume(self) -> None:
-        """Load the newest checkpoint, if there is one, and cut the log back to it."""
-        trainer = self.trainer
+        if self.world.leads:
+            write_json(self.state / "config.json", trainer.model.config.to_dict())
+            facts = {
+                **self.machine,
+                "commit": commit_of(PROJECT),
+                "threads": threads,
+                "processes": self.world.size,
+                "micro_batch_size": trainer.micro_batch_size,
+                **({"shard_parameters": True} if trainer.is_sharded else {}),
+                "precision": trainer.precision,
+                "recipe": self.settings.recipe,
+            }
+            self.records.open(facts)
         position = self.checkpoints.load_newest(trainer.model, trainer.optimizer) or Position(0)
         if position.scaler:
             trainer.updater.scaler.load_state_dict(position.scaler)
@@ -333,8 +323,9 @@ class Session:
         if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(trainer.model, step)
         if is_due or asked:
-            logged = self.metrics.flush() if self.metrics else 0  # in the leading process
-            if self.world.leads:
+            logged = 0
+            if self.metrics:
+                logged = self.metrics.flush()
                 self._record()
             position = Position(step, logged, trainer.updater.scaler.state_dict())
             self.checkpoints.save(trainer.model, trainer.optimizer, position)
@@ -342,7 +333,7 @@ class Session:
         if asked and not is_last:
             self.world.wait()
             why = self.stop.signal or "another process was asked to stop"
-            kind = TimeLimitError if near_limit == asked else PreemptedError
+            kind = errors.TimeLimitError if near_limit == asked else errors.PreemptedError
             raise kind(f"{trainer.run}: {why}: saved at step {step}; run the same command to go on")
 
     def _record(self) -> None:
