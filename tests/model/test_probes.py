@@ -52,12 +52,6 @@ def test_a_symmetric_score_points_along_no_cycle(operator):
     assert shares["cycle", "no"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_symmetric_others_points_as_symmetric_does_with_the_own_position_masked():
-    shares = shares_of("symmetric-others")
-    assert shares["partner", "yes"] == shares["chain", "yes"] == 1
-    assert shares["cycle", "yes"] == pytest.approx(0.5, abs=0.1)
-
-
 @pytest.fixture
 def short(monkeypatch):
     """Probes of two steps."""

@@ -19,14 +19,8 @@ from symbert.pretrain.pace import known_peak
 from symbert.pretrain.run import define_model
 from symbert.pretrain.train import Trainer
 
-ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
-SETTINGS = {
-    "size": str,
-    "models": {str: {"operator_code": str}},
-    "training": dict,
-    "manifest": str,
-    "micro_batch_size": (int, type(None)),
-}
+ROUNDS, UNTIMED = 40, 2  # the first ones compile, fill caches, and find the micro-batch that fits the memory
+SETTINGS = {"size": str, "models": {str: {"operator_code": str}}, "training": dict, "manifest": str}
 
 
 def measure_speeds(output: Path, /, threads: int) -> None:
@@ -49,9 +43,15 @@ def measure_speeds(output: Path, /, threads: int) -> None:
     try:
         # The compiler keeps a graph for each operator: by itself at most eight.
         with explained(size), compiler.patch(recompile_limit=64):
-            limit = settings["micro_batch_size"]
+            limit = settings.get("micro_batch_size")
             trainers = [Trainer(Run(size, name, 1), chosen, manifest, micro_batch_size=limit) for name in runs]
-            rounds = _rounds(trainers)
+            rounds = []
+            for number in range(UNTIMED + ROUNDS):
+                if number == UNTIMED:
+                    least = min(trainer.micro_batch_size for trainer in trainers)
+                    for trainer in trainers:
+                        trainer.micro_batch_size = least
+                rounds.append(_seconds(trainers, number))
     except MemoryExhaustedError:
         words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
         print(f"warning: {size}: {words}", file=sys.stderr)
@@ -70,21 +70,10 @@ def measure_speeds(output: Path, /, threads: int) -> None:
         "tokens_per_step": chosen.batch_size * first.task.tokens,
         "operators": {
             trainer.run.attention: {"step_seconds": list(seconds), "flops_per_step": trainer.task.flops(trainer.model)}
-            for trainer, seconds in zip(trainers, zip(*rounds, strict=True), strict=True)
+            for trainer, seconds in zip(trainers, zip(*rounds[UNTIMED:], strict=True), strict=True)
         },
     }
     write_json(output, measured)
-
-
-def _rounds(trainers: list[Trainer]) -> list[list[float]]:
-    """The seconds of a step of each trainer in each round, with micro-batches that fit for all."""
-    while True:
-        least = min(trainer.micro_batch_size for trainer in trainers)
-        for trainer in trainers:
-            trainer.micro_batch_size = least
-        rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)]
-        if all(trainer.micro_batch_size == least for trainer in trainers):
-            return rounds[UNTIMED:]
 
 
 def _seconds(trainers: list[Trainer], number: int) -> list[float]:
