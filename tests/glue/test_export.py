@@ -89,7 +89,7 @@ def test_what_does_not_belong_together_or_is_damaged_is_refused_by_name(finetune
     for error, named, arguments in (
         (IntegrityError, r"model\.safetensors", (weights, checkpoint("pairwise", 2), out)),
         (MissingInputError, "glue.keep_finetuned", (weights.with_name("seed-2.safetensors"), start, out)),
-        (UsageError, "the checkpoint itself", (weights, start, start)),
+        (UsageError, "exists already", (weights, start, start)),
     ):
         with pytest.raises(error, match=named):
             export_classifier(*arguments)

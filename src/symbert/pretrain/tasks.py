@@ -76,8 +76,11 @@ def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
 
 
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
-    with reading(path, REMEDY):
-        array = np.lib.format.open_memmap(path, mode="r")
+    try:
+        with reading(path, REMEDY):
+            array = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise IntegrityError(f"{path}: not an array ({error}); {REMEDY}") from None
     if len(array) != rows:
         raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
     return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
