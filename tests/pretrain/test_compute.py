@@ -15,7 +15,6 @@ from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
 from symbert.pretrain.compute import (
     RECIPES,
-    Updater,
     attention_dropout,
     attention_kernels,
     build_optimizer,
@@ -204,14 +203,3 @@ def test_an_optimizer_that_is_not_there_is_named_with_the_key():
     for path, said in (("nowhere:f", "No module named 'nowhere'"), ("json:f", "has no attribute 'f'")):
         with pytest.raises(ConfigError, match=f"'pretrain.optimizer' is {path}: .*{said}.*; write adamw, or correct"):
             build_optimizer(torch.nn.Linear(3, 2), SETTINGS, path)
-
-
-def test_an_updater_adds_gradients_up_clips_them_and_clears_them():
-    model = torch.nn.Linear(2, 1, bias=False)
-    model.weight.data.fill_(0.0)
-    updater = Updater(model, torch.optim.SGD(model.parameters(), lr=9.0), 1.0, "fp32", torch.device("cpu"))
-    for _ in range(2):
-        updater.backward(model(torch.tensor([[3.0, 4.0]])).sum())
-    assert updater.clip().item() == pytest.approx(10.0)
-    updater.update(learning_rate=0.5)
-    assert model.weight.detach()[0].tolist() == pytest.approx([-0.3, -0.4]) and model.weight.grad is None

@@ -28,22 +28,6 @@ def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
         MetricsLog(tmp_path / "metrics.jsonl", 0).write("train", 10, loss=float("nan"))
 
 
-def test_a_full_disk_is_named_and_what_was_flushed_before_stays(tmp_path, monkeypatch):
-    log = MetricsLog(tmp_path / "metrics.jsonl", 0)
-    log.write(split="validation", step=10, loss=5.0)
-    length = log.flush()
-    log.write(split="validation", step=20, loss=4.0)
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
-        with pytest.raises(OSError, match="No space left.*metrics.jsonl"):
-            log.flush()
-    assert MetricsLog(tmp_path / "metrics.jsonl", length).last_validation()["loss"] == 5.0
-
-
 def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path, root, manifest, monkeypatch, brief):
     from tensorboardX.proto.event_pb2 import Event
 

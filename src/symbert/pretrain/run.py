@@ -131,11 +131,7 @@ class Records:
         self.state, self.leads = state, leads
         self.provenance, self.status = state / "provenance.json", state / "status.json"
         self.step = 0  # completed ones
-
-    @property
-    def sessions(self) -> list[dict[str, Any]]:
-        """The sessions so far, the first one first."""
-        return read_json(self.provenance, {"sessions": [dict]})["sessions"]
+        self.sessions: list[dict[str, Any]] = []
 
     def claim(self, run: Run, settings: PretrainSettings, decided: dict[str, Any]) -> dict[str, Any]:
         """Note the facts that determine the run, with the precision, dropout and rows that were decided at its start;
@@ -155,9 +151,9 @@ class Records:
 
     def open(self, facts: dict[str, Any]) -> None:
         """Add a session; a line on stderr for each soft fact that differs from the session before."""
-        is_resumed = self.provenance.is_file() and any(self.state.glob("resume/step-*"))
-        sessions = self.sessions if is_resumed else []  # an earlier training has no part in this one
-        before = sessions[-1] if sessions else facts
+        if self.provenance.is_file() and any(self.state.glob("resume/step-*")):  # not an earlier training's
+            self.sessions = read_json(self.provenance, {"sessions": [dict]})["sessions"]
+        before = self.sessions[-1] if self.sessions else facts
         soft = ({key: values.get(key) for key in SOFT} for values in (before, facts))
         if changes := difference(*soft):
             print(
@@ -165,13 +161,13 @@ class Records:
                 "from an uninterrupted run",
                 file=sys.stderr,
             )
-        write_json(self.provenance, {"sessions": [*sessions, {**facts, "started": _now()}]})
+        self.sessions.append({**facts, "started": _now()})
+        write_json(self.provenance, {"sessions": self.sessions})
 
     def update(self, **measured: Any) -> None:
         """Add the measurements so far to the newest session, and say that the run goes on."""
-        *before, newest = self.sessions
-        newest = {**newest, "step": self.step, **measured, "until": _now()}
-        write_json(self.provenance, {"sessions": [*before, newest]})
+        self.sessions[-1] |= {"step": self.step, **measured, "until": _now()}
+        write_json(self.provenance, {"sessions": self.sessions})
         self._write("running")
 
     def publish(self, run: Run, identity: dict[str, Any], manifest: Path, measured: dict[str, Any]) -> None:
@@ -187,11 +183,11 @@ class Records:
             "settings_hash": hash_of(identity),
             "settings": {name: value for name, value in identity.items() if name not in others or name in run.model},
         }
-        folder, sessions = self.state.parent, self.sessions
+        folder = self.state.parent
         copy_file(self.state / METRICS, folder / METRICS)
-        longest = max(sessions, key=lambda session: session.get("steps_timed", 0))
-        commits = list(dict.fromkeys(session["commit"] for session in sessions))
-        write_json(folder / "timing.json", {**run.facts, **longest, "sessions": len(sessions), "commits": commits})
+        longest = max(self.sessions, key=lambda session: session.get("steps_timed", 0))
+        commits = list(dict.fromkeys(session["commit"] for session in self.sessions))
+        write_json(folder / "timing.json", {**run.facts, **longest, "sessions": len(self.sessions), "commits": commits})
         write_json(folder / "done.json", {**done, "metrics_sha256": sha256_of(folder / METRICS)})
 
     @contextmanager

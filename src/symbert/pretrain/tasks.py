@@ -134,6 +134,8 @@ class Batch:
 class Task(ABC):
     """What the models of one run learn, from the rows of a manifest."""
 
+    training: Any  # packed rows: of a corpus, or of both sides of pairs
+    validation: Any
     training_count: int  # sequences of an epoch
     validation_count: int  # held-out sequences
     rows: Rows  # that it reads
@@ -160,16 +162,26 @@ class Task(ABC):
         return model
 
     def order(self, step: int) -> tuple[Ids, Ids]:
-        """Epoch and row of each sequence of step `step` (from 0)."""
-        return sequences_of(step, self.settings.batch_size, self.training_count, self.run.pretrain_seed)
+        """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
+        position = np.arange(step * self.settings.batch_size, (step + 1) * self.settings.batch_size)
+        epoch, place = position // self.training_count, position % self.training_count
+        sequence = np.empty_like(place)
+        for number in np.unique(epoch):
+            within = epoch == number
+            sequence[within] = permute(place[within], self.training_count, self.run.pretrain_seed, int(number))
+        return epoch, sequence
 
-    @abstractmethod
     def training_batch(self, step: int) -> Batch:
         """The batch of optimizer step `step` (from 0), of all processes together."""
+        return self._batch_of(self.training, self.run.pretrain_seed, *self.order(step))
 
-    @abstractmethod
     def validation_batch(self, rows: Ids) -> Batch:
         """Some held-out sequences: the same for every run."""
+        return self._batch_of(self.validation, VALIDATION_SEED, np.zeros_like(rows), rows)
+
+    @abstractmethod
+    def _batch_of(self, split: Any, seed: int, epoch: Ids, rows: Ids) -> Batch:
+        """The batch of these rows of a split, a function of the arguments."""
 
     @abstractmethod
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
@@ -210,17 +222,6 @@ class Loss(nn.Module):
         return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
 
 
-def sequences_of(step: int, batch_size: int, rows_count: int, seed: int) -> tuple[Ids, Ids]:
-    """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
-    position = np.arange(step * batch_size, (step + 1) * batch_size)
-    epoch, place = position // rows_count, position % rows_count
-    sequence = np.empty_like(place)
-    for number in np.unique(epoch):
-        within = epoch == number
-        sequence[within] = permute(place[within], rows_count, seed, int(number))
-    return epoch, sequence
-
-
 # --- masked tokens ----------------------------------------------------------------------------------------------------
 
 
@@ -257,19 +258,11 @@ class MaskedTokens(CorpusTask):
 
     layer_inputs = ("input_ids",)
 
-    def training_batch(self, step: int) -> MaskedBatch:
-        """The rows of step `step` (from 0), each with the mask of its epoch."""
-        return self._masked(self.training, self.run.pretrain_seed, *self.order(step))
-
-    def validation_batch(self, rows: Ids) -> MaskedBatch:
-        """Validation rows, each with its own fixed mask."""
-        return self._masked(self.validation, VALIDATION_SEED, np.zeros_like(rows), rows)
-
-    def _masked(self, split: PackedRows, seed: int, epoch: Ids, sequence: Ids) -> MaskedBatch:
-        ids, special = split[sequence], self.corpus["special_tokens"]
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> MaskedBatch:
+        ids, special = split[rows], self.corpus["special_tokens"]
         probability, pieces = self.settings.mask_probability, self.corpus["vocabulary_size"]
         masker = Masker(seed, probability, pieces, special["mask"], tuple(special.values()))
-        corrupted, positions = masker.corrupt(ids, epoch, sequence)
+        corrupted, positions = masker.corrupt(ids, epoch, rows)
         return MaskedBatch(*map(torch.from_numpy, (corrupted, positions, ids.take(positions))))
 
     def logits(self, model: nn.Module, input_ids: Tensor, positions: Tensor) -> Tensor:
@@ -310,15 +303,7 @@ class NextToken(CorpusTask):
 
     layer_inputs = ("ids",)
 
-    def training_batch(self, step: int) -> TokenBatch:
-        """The rows of step `step` (from 0), the same as an encoder reads with this seed."""
-        return self._batch_of(self.training, self.order(step)[1])
-
-    def validation_batch(self, rows: Ids) -> TokenBatch:
-        """Validation rows."""
-        return self._batch_of(self.validation, rows)
-
-    def _batch_of(self, split: PackedRows, rows: Ids) -> TokenBatch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> TokenBatch:
         ids = torch.from_numpy(split[rows])
         return TokenBatch(ids[:, :-1], ids[:, 1:])
 
@@ -371,15 +356,7 @@ class ParallelText(Task):
         self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 
-    def training_batch(self, step: int) -> PairBatch:
-        """The pairs of step `step` (from 0)."""
-        return self._batch_of(self.training, self.order(step)[1])
-
-    def validation_batch(self, rows: Ids) -> PairBatch:
-        """Held-out pairs."""
-        return self._batch_of(self.validation, rows)
-
-    def _batch_of(self, split: list[PackedRows], rows: Ids) -> PairBatch:
+    def _batch_of(self, split: list[PackedRows], seed: int, epoch: Ids, rows: Ids) -> PairBatch:
         """Pairs without the columns in which no row has a token."""
         pairs = (side[rows] for side in split)
         source, target = (torch.from_numpy(ids[:, : (ids != PADDING).sum(1).max()]) for ids in pairs)
