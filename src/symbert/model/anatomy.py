@@ -67,7 +67,7 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
             pairs, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden))
         numbers.append((pairs.std(correction=0).item(), entropies.mean().item()))
 
-    _visit(model.base_model, inputs, describe)
+    _visit(getattr(model, "bert", model), inputs, describe)  # the part below the head
     for layer, pair in enumerate(numbers, 1):
         if not all(map(math.isfinite, pair)):
             raise DivergedError(

@@ -282,11 +282,6 @@ class HostModel(nn.Module):
         super().__init__()
         self.config = config
 
-    @property
-    def base_model(self) -> nn.Module:
-        """The part below the head (Hugging Face's word); of an encoder-decoder the whole."""
-        return getattr(self, "bert", self)
-
     def recompute_activations(self) -> None:
         """Train with less memory, and a third more operations, by gradient checkpointing."""
         for module in self.modules():
