@@ -72,22 +72,6 @@ def test_two_processes_learn_what_one_does(tmp_path, manifest, brief, by_two):
 
 
 @pytest.mark.campaign
-def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, brief, by_two):
-    run = tmp_path / "stopped"
-    arguments = options(manifest, brief(dropout=0.0), run)
-    process = torchrun(arguments)
-    wait_for(run / "state/weights/step-00000010.json", process)
-    process.send_signal(signal.SIGUSR1)
-    process.communicate(timeout=120)
-    assert process.returncode != 0
-    status = read_json(run / "state/status.json")
-    assert (status["state"], status["exit_code"]) == ("preempted", 75) and 10 <= status["step"] < 30
-    finish(arguments)
-    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000030.safetensors"):
-        assert sha256_of(run / name) == sha256_of(by_two / name), name
-
-
-@pytest.mark.campaign
 def test_three_processes_go_on_to_the_same_bits_after_they_lost_their_launcher(tmp_path, manifest, brief):
     """Three, because gradients of two add up to the same bits in any order. A killed torchrun leaves them alone."""
     runs = {name: options(manifest, brief(dropout=0.0, steps=200, save_every=10), tmp_path / name) for name in "ab"}

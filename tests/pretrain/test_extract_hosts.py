@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForCausalLM,
-    AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     BertLMHeadModel,
@@ -81,15 +80,6 @@ def test_a_checkpoint_is_the_model_that_was_trained_and_without_an_equal_bert_is
     assert not (tmp_path / "stock").exists()
 
 
-@pytest.mark.parametrize("host", OTHERS)
-def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit(extracted, host):
-    trainer, folder = extracted(host, step=0)
-    expected = trainer.model.state_dict()
-    loaded = load_model(folder).state_dict()
-    assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
-    assert "Not pre-trained" in (folder / "README.md").read_text()
-
-
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 @pytest.mark.parametrize("host", OTHERS)
 def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logits(
@@ -146,14 +136,6 @@ def test_a_decoder_has_a_tokenizer_and_is_refused_where_its_corpus_names_no_voca
     (tmp_path / "shards/settings.json").unlink()
     with pytest.raises(MissingInputError, match=r"shards/settings\.json: file not found"):
         extract(tmp_path / "run", 20)
-
-
-def test_the_auto_classes_do_not_take_a_model_of_another_host_for_an_encoder(extracted):
-    """AutoModelForMaskedLM drew all weights of an encoder at random beside the model's."""
-    for host in OTHERS:
-        _, folder = extracted(host)
-        with pytest.raises(ConfigError, match="is_decoder|is_encoder_decoder"):
-            AutoModelForMaskedLM.from_pretrained(folder)
 
 
 def test_weights_that_the_configuration_does_not_describe_are_refused(extracted):

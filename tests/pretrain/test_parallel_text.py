@@ -35,7 +35,7 @@ def packed(manifest) -> dict:
 
 def lines_of(manifest, split: str) -> list[list[str]]:
     """What rows say, by side: special tokens are where they must be."""
-    pieces, sides = TextPieces.read(manifest.parent / "vocabulary.json"), []
+    pieces, sides = TextPieces(json.loads((manifest.parent / "vocabulary.json").read_text())), []
     for side in SIDES:
         rows = np.load(manifest.parent / f"{split}-{side}.npy").tolist()
         for row in rows:

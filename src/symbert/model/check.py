@@ -1,4 +1,4 @@
-"""Whether an operator does what every stage takes for granted, without knowing its formula: a check is a function.
+"""Checks of the assumptions that every stage makes about an operator, without knowing its formula.
 
 All run on the CPU, on two layers as wide as the size tiny, in float64 unless they say otherwise, on rows as long as the
 model's, in training and in evaluation mode.
@@ -21,8 +21,8 @@ from symbert.model.hf import fold
 from symbert.model.packed import Packing, encode, encoder_for
 from symbert.operators import Operator, define, name_of, operator_named
 
-MOVED = 0.1  # standard deviation of what is added to all weights: five times that of a start
-CLOSE = 1e-9  # largest difference between what is equal, relative to the largest value
+MOVED = 0.1  # standard deviation of the noise on all weights: five times that of a start
+CLOSE = 1e-9  # largest difference between equal results, relative to the largest value
 STEP = 1e-6  # of a finite difference
 MODES = True, False  # training and evaluation; no dropout but an operator's own
 
@@ -66,7 +66,7 @@ def _model(name: str) -> Classifier:
 
 
 def _moved(model: Classifier) -> Classifier:
-    """A copy in float64, whose every weight is moved at random, so that what starts at zero shows, too."""
+    """A copy in float64 with noise on every weight, so that weights that start at zero show, too."""
     moved, generator = copy.deepcopy(model).double(), torch.Generator().manual_seed(0)
     for parameter in moved.parameters():
         parameter.data += MOVED * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
@@ -130,7 +130,7 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
             difference, along = (totals[0] - totals[1]) / (2 * STEP), (gradient * direction).sum().item()
             if not abs(difference - along) <= 1e-5 * max(1, abs(difference)):
                 raise FailedCheckError(f"{name}: {along:.6g} along a direction, but outputs differ by {difference:.6g}")
-    return f"those of {len(inputs) - 1} parameters and of the hidden states are finite differences"
+    return f"of {len(inputs) - 1} parameters and the hidden states they are finite differences"
 
 
 def check_tokens(operator: Operator, model: Classifier) -> str:
@@ -151,7 +151,7 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
             )
     how = "end to end" if encoder is encode else "one length at a time"
     advice = "" if is_said else "; if padding changes none, keeps_tokens_apart = True is faster and admits decoders"
-    return f"rows are what each is alone, computed {how}{advice}"
+    return f"each row is as if alone, computed {how}{advice}"
 
 
 @torch.no_grad()
@@ -173,7 +173,7 @@ def check_fold(operator: Operator, model: Classifier) -> str:
 
 
 def check_parameters(operator: Operator, model: Classifier) -> str:
-    """The formula of its parameters, where it states one, is what is counted."""
+    """The formula of its parameters, where it states one, gives the number that is counted."""
     counted, formula = sum(each.numel() for each in _attention(model).parameters()), operator.counted_as.parameters
     expected = operator.count(model.config.hidden_size, model.config.num_attention_heads)
     if expected not in (None, counted):

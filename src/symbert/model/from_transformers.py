@@ -15,7 +15,7 @@ Attention = Callable[..., tuple[Tensor, Tensor | None]]  # mixed values `batch t
 
 
 class BertConfig(Protocol):
-    """What an operator may read of a configuration, ours or Hugging Face's."""
+    """The keys of a configuration, ours or Hugging Face's, that an operator may read."""
 
     hidden_size: int
     num_attention_heads: int

@@ -1,7 +1,7 @@
 """Our models as Hugging Face's own: folded into stock classes, exported, and loaded by the Auto classes.
 
-Any operator whose query, key and value are affine in the hidden states is some BERT. An affine map f is known from what
-it makes of zero and of the unit vectors: bias = f(0), weight = f(I) − f(0). So no operator has to say how it folds; for
+Any operator whose query, key and value are affine in the hidden states is some BERT. An affine map f is known from its
+values at zero and at the unit vectors: bias = f(0), weight = f(I) − f(0). So no operator has to say how it folds; for
 `pairwise`, for example, BERT's query becomes `query · S` per head.
 """
 
@@ -46,7 +46,7 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "spec
 
 @torch.no_grad()
 def fold(model: HostModel) -> PreTrainedModel:
-    """Hugging Face's model that computes what `model` computes, in evaluation mode: of an encoder-decoder two BERTs.
+    """Hugging Face's model with the results of `model` in evaluation mode; an encoder-decoder becomes two BERTs.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
@@ -116,7 +116,7 @@ def projections_of(module: SelfAttention) -> dict[str, Tensor]:
     if type(module).forward is not SelfAttention.forward:
         raise _no_equal(module, "as it has a forward of its own")
     module = copy.deepcopy(module).double().eval()
-    module.is_causal = False  # so that the check compares what each token makes of all others
+    module.is_causal = False  # so that the check compares full attention
     width, device = module.config.hidden_size, next((each.device for each in module.parameters()), None)
     zero = torch.zeros(1, 1, width, dtype=torch.float64, device=device)
     units = torch.eye(width, dtype=torch.float64, device=device)[None]

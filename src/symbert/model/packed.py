@@ -14,7 +14,7 @@ from torch import Tensor
 
 from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, attend, keeps_tokens_apart
 
-Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # computes what `encode` does
+Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # as `encode`
 
 
 @dataclass(frozen=True)

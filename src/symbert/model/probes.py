@@ -8,7 +8,7 @@ others, so that heads are seeds. A score that is symmetric cannot point along a 
 Lookups are learned by a layer of four heads of 32, over 32 symbols. Recall: eight pairs of a key and a value, each pair
 one token, and then the keys again, of which the values are asked (after MQAR of Arora et al. 2023, arXiv 2312.04927).
 Fuzzy: the keys that ask have noise as large as themselves. Induction: each token has its symbol and the one before it,
-as a first layer can give it; the last symbol occurred before, and what followed it is asked.
+as a first layer can give it; the last symbol occurred before, and its successor there is asked.
 """
 
 import math

@@ -72,7 +72,7 @@ class MetricsLog:
         with writing(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())
-        return self.path.stat().st_size
+        return os.fstat(self.file.fileno()).st_size
 
     def last_validation(self) -> dict[str, float]:
         """The measures of the last validation."""

@@ -43,8 +43,8 @@ def pretrain(
 
 
 def launcher(processes: int, nodes: int) -> str:
-    """What comes before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
-    nodes. One log holds what all of them say, the launchers' own words among it."""
+    """The words before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
+    nodes. One log holds the standard error of all of them and of the launchers."""
     if processes == 1:
         return "python -m symbert --log {log:q}"
     start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
@@ -54,7 +54,7 @@ def launcher(processes: int, nodes: int) -> str:
 
 
 def threads_per_process(processes: int, nodes: int) -> str:
-    """The threads of one process: its share of what the job has on its node, and one at least."""
+    """The threads of one process: its share of the threads of the job on its node, and at least one."""
     share = processes // nodes
     return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
 

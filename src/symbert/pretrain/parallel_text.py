@@ -1,7 +1,7 @@
 """Text in two languages, line beside line, as rows of token ids. Imports no torch.
 
 Its word pieces keep case and spaces, so that text comes back from them: a word begins with SPACE, as SentencePiece
-writes it; what goes on within a word begins with ##.
+writes it; a piece within a word begins with ##.
 """
 
 import sys
@@ -52,15 +52,6 @@ class TextPieces:
         """The `size` pieces that cut these lines best; more where the letters alone are as many."""
         tokenizer = _cutting(models.WordPiece(unk_token=SPECIAL_TOKENS[UNKNOWN]))
         return cls(learn_pieces(tokenizer, lines, size, SPECIAL_TOKENS))
-
-    @classmethod
-    def read(cls, path: Path) -> "TextPieces":
-        """Those that were written to a file."""
-        return cls(read_json(path, [str], "run snakemake -R pack_pairs"))
-
-    def write(self, path: Path) -> None:
-        """The pieces by id, as a JSON list."""
-        write_json(path, self.pieces)
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line, without START and END."""
@@ -115,7 +106,7 @@ def pack_pairs(output: Path, /) -> None:
         "train": _pack("train", training, text.max_length, pieces, folder, set(_pairs(*held_out)), []),
         "validation": _pack("validation", held_out, text.max_length, pieces, folder, set(), references),
     }
-    pieces.write(folder / VOCABULARY)
+    write_json(folder / VOCABULARY, pieces.pieces)
     write_json(folder / REFERENCES, references)
     reference_text = {"file": REFERENCES, "split": "references", "rows": len(references)}
     shards = [shard for split in ("validation", "train") for shard in packed[split]["shards"]]

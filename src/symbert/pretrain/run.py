@@ -42,7 +42,7 @@ MOMENTS = 2  # numbers that AdamW keeps of each weight; of an optimizer of the u
 # The facts of a session that may change the last bits.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
 STATES = {PreemptedError: "preempted", DivergedError: "diverged"}  # other errors: failed
-LIMIT = "SIGUSR1"  # the time limit is near: what `sbatch --signal` sends in the profile
+LIMIT = "SIGUSR1"  # the time limit is near: the signal of `sbatch --signal` in the profile
 
 
 class StopRequest:

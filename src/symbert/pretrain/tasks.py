@@ -132,7 +132,7 @@ class Batch:
 
 
 class Task(ABC):
-    """What the models of one run learn, from the rows of a manifest."""
+    """The task that the model of a run learns, from the rows of a manifest."""
 
     training: Any  # packed rows: of a corpus, or of both sides of pairs
     validation: Any
@@ -352,7 +352,7 @@ class ParallelText(Task):
         )
         self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
         verify_sha256(manifest.parent / VOCABULARY, facts["vocabulary_sha256"], REMEDY)  # which is no shard
-        self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
+        self.pieces = TextPieces(read_json(manifest.parent / VOCABULARY, [str], REMEDY))
         self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 
