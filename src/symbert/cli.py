@@ -44,7 +44,7 @@ JOBS: dict[str, str] = {  # that rules run
     "pack": "symbert.corpus.shards:pack",
     "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
     "write-text": "symbert.corpus.texts:write_text",
-    "pretrain": "symbert.pretrain.command:pretrain",
+    "pretrain": "symbert.pretrain.launch:pretrain",
     "extract": "symbert.pretrain.extract:extract",
     "prepare-task": "symbert.glue.prepare:prepare_task",
     "score": "symbert.glue.score:score",

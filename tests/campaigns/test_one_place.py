@@ -123,7 +123,7 @@ HOST_TASK = '''\
 class TokenBefore(NextToken):
     """The token before each token: rows are read from their ends."""
 
-    def _batch_of(self, split: PackedRows, rows: Ids) -> TokenBatch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> TokenBatch:
         ids = torch.from_numpy(split[rows]).flip(1)
         return TokenBatch(ids[:, :-1], ids[:, 1:])
 

@@ -13,7 +13,7 @@ FACTS = {
 TRAINED = {**configuration_of("tiny", "pairwise").to_dict(), "architectures": ["SymBertForMaskedLM"]}
 
 
-def test_a_card_has_its_licence_and_the_terms_of_its_corpus_and_claims_no_other():
+def test_a_card_has_its_facts_its_licence_and_the_terms_of_its_corpus_and_claims_no_other():
     for source in SOURCES:
         card = model_card({**TRAINED, "pretraining": {**FACTS, "corpus_source": source}})
         front = yaml.safe_load(card.split("---\n")[1])
@@ -21,7 +21,8 @@ def test_a_card_has_its_licence_and_the_terms_of_its_corpus_and_claims_no_other(
         assert ("Common Crawl" in card) == (source in ("mirror", "hub")), source
         assert ("stands in for OSCAR" in card) == (source == "embedded")
         assert SOURCES[source].terms in card.split("## Licence")[1]
+        assert "* pretrain_seed: 7\n" in card and "Not pre-trained" not in card
     started = model_card({**TRAINED, "pretraining": {"size": "tiny", "pretrain_seed": 7, "step": 0}})
-    assert "Not pre-trained" in started and "Pre-trained on" not in started
+    assert "Not pre-trained" in started and "steps:" not in started
     rotary = model_card({**TRAINED, "pretraining": FACTS, "position_embedding_type": "rotary"})
     assert "load_model(Path(" in rotary and "AutoModel" not in rotary, "a class that would refuse it"

@@ -4,21 +4,16 @@ import pytest
 
 from model.models import MIXING
 from model.wrong_operators import (
-    AcrossRows,
     Detached,
-    Halved,
     Miscounted,
     Overflowing,
     Unfilled,
     Unmasked,
-    Unseeded,
 )
 from symbert import cli
 from symbert.model import check
 from symbert.operators import OPERATORS, Operator
 from symbert.syntax import file_of
-
-QUICK = [name for name in check.CHECKS if name != "speed"]
 
 
 @pytest.fixture
@@ -36,8 +31,8 @@ def outcome_of(monkeypatch):
 def test_operators_of_this_project_pass():
     for name in ("original", "pairwise", "shared"):
         model = check._model(name)
-        for checked in QUICK:
-            assert check.CHECKS[checked](OPERATORS[name], model)
+        for checked in check.CHECKS.values():
+            assert checked(OPERATORS[name], model)
 
 
 def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(outcome_of):
@@ -50,10 +45,7 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
     ("operator", "name", "reason"),
     [
         (Unfilled, "start", "shift is never filled; fill it in `initialize`"),
-        (Unseeded, "start", "shift starts differently under one seed"),
-        (Detached, "gradients", r"no gradient reaches query\.weight"),
-        (Halved, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
-        (AcrossRows, "tokens", "other outputs beside other rows or padding"),
+        (Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
         (Unmasked, "tokens", "other outputs beside other rows or padding"),
         (Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
         (Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),

@@ -1,8 +1,6 @@
 """docs/operators.md, and the operator of README.md, against the code that they point to."""
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,10 +8,8 @@ from transformers import BertConfig
 
 from documented import own_files
 from model.models import dense, trained
-from symbert import cli
-from symbert.files import read_json
 from symbert.model.bert import attention_of
-from symbert.model.hf import fold, write_model
+from symbert.model.hf import fold
 from symbert.operators import OPERATORS, Operator
 
 
@@ -64,11 +60,3 @@ def test_the_operator_of_readme_has_the_logits_of_its_formula(root, monkeypatch,
         for linear in (module.query, module.key)
     )
     torch.testing.assert_close(query @ key.mT, q @ k.mT, rtol=0, atol=1e-12)
-
-
-def test_the_printed_export_command_works(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = shlex.split(next(line for line in page.splitlines() if line.startswith("symbert export ")))
-    write_model(trained("pairwise"), Path(words[words.index("--checkpoint") + 1]))
-    assert cli.main(words[1:]) == 0
-    assert read_json(tmp_path / "bert/config.json")["model_type"] == "bert"

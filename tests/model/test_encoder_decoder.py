@@ -14,10 +14,9 @@ from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_quer
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
-from symbert.model.attention import OriginalAttention
-from symbert.model.bert import EncoderDecoderModel, attend, initialize, layer_weights, query_key_value
+from symbert.model.bert import EncoderDecoderModel, attend, layer_weights, query_key_value
 from symbert.model.hf import fold
-from symbert.operators import OPERATORS, Operator
+from symbert.operators import OPERATORS
 
 GENERATOR = torch.Generator().manual_seed(0)
 SOURCE, TARGET = torch.randint(1, 100, (2, 9), generator=GENERATOR), torch.randint(1, 100, (2, 6), generator=GENERATOR)
@@ -99,24 +98,6 @@ def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name
     assert ((model.logits(other, MASK, TARGET) - expected).abs().amax(-1) > 1e-6).all()
 
 
-class Asked(OriginalAttention):
-    """As `original`; says itself what it makes of two sequences."""
-
-    keeps_tokens_apart = True
-
-    def query_key_value(self, hidden, context=None):
-        context = hidden if context is None else context
-        sides = ((self.query, hidden), (self.key, context), (self.value, context))
-        return tuple(self.split_heads(project(side)) for project, side in sides)
-
-
-def test_an_operator_may_say_itself_what_it_makes_of_two_sequences(monkeypatch):
-    monkeypatch.setitem(OPERATORS, "asked", Operator("asked", f"{__name__}:Asked"))
-    model, original = moved(EncoderDecoderModel(small_config("asked"))), moved(EncoderDecoderModel(small_config()))
-    expected = original.logits(SOURCE, MASK, TARGET)
-    torch.testing.assert_close(model.logits(SOURCE, MASK, TARGET), expected, rtol=0, atol=1e-12)
-
-
 def test_an_operator_of_the_users_own_stands_there_or_is_refused(monkeypatch):
     define(monkeypatch, "own", Rectified)
     assert moved(EncoderDecoderModel(small_config("own"))).logits(SOURCE, MASK, TARGET).isfinite().all()
@@ -124,21 +105,6 @@ def test_an_operator_of_the_users_own_stands_there_or_is_refused(monkeypatch):
         define(monkeypatch, "own", kind)
         with pytest.raises(ConfigError, match=f"attention 'own'.* {reason}"):
             EncoderDecoderModel(small_config("own"))
-
-
-def test_encoder_and_decoder_of_one_seed_start_apart_and_the_same_for_all_operators():
-    models = [EncoderDecoderModel(small_config(name)) for name in ("original", "pairwise")]
-    for model in models:
-        initialize(model, 3)
-    one, other = (model.state_dict() for model in models)
-    shared = [name for name in one if name in other]
-    assert all(torch.equal(one[name], other[name]) for name in shared) and len(shared) > 60
-    layer, words = "decoder.bert.encoder.layer.0", "embeddings.word_embeddings.weight"
-    for pair in (
-        (f"encoder.{words}", f"decoder.bert.{words}"),
-        (f"{layer}.attention.self.query.weight", f"{layer}.crossattention.self.query.weight"),
-    ):
-        assert not torch.equal(*(one[name] for name in pair))
 
 
 def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped():
@@ -168,22 +134,6 @@ def test_a_folded_model_is_stock_and_has_equal_logits():
         assert type(folded) is StockModel
         found = folded(input_ids=SOURCE, attention_mask=MASK, decoder_input_ids=TARGET).logits
         torch.testing.assert_close(found, model.logits(SOURCE, MASK, TARGET), rtol=0, atol=1e-12)
-
-
-class Swapped(Asked):
-    """As `original` within a sequence; of two, its queries are of the context's mean."""
-
-    keeps_tokens_apart = True
-
-    def query_key_value(self, hidden, context=None):
-        other = hidden if context is None else hidden + context.mean(1, keepdim=True)
-        return super().query_key_value(other, context)
-
-
-def test_a_cross_attention_that_is_no_stock_one_is_refused_though_its_self_attention_is(monkeypatch):
-    monkeypatch.setitem(OPERATORS, "swapped", Operator("swapped", f"{__name__}:Swapped"))
-    with pytest.raises(ConfigError, match="attention 'swapped' has no equal BERT"):
-        fold(moved(EncoderDecoderModel(small_config("swapped"))))
 
 
 def test_cross_attention_is_described_after_the_layers_own_and_without_padding():

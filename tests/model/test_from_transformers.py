@@ -3,7 +3,6 @@
 import pytest
 import torch
 from torch import nn
-from transformers import initialization
 from transformers.integrations import sdpa_attention
 from transformers.models.bert import modeling_bert
 
@@ -27,16 +26,3 @@ def test_attention_mask_weights_and_dropout_are_theirs(kind, dropout):
         (mixed, weights), (its_mixed, its_weights) = found
         assert torch.equal(mixed, its_mixed) and mixed.is_contiguous()
         assert weights is its_weights if kind == "sdpa" else torch.equal(weights, its_weights)
-
-
-@pytest.mark.parametrize("loaded", [False, True])
-def test_weights_are_drawn_as_theirs_unless_they_were_loaded(loaded):
-    for name, arguments in (("normal_", (0.5, 2.0)), ("ones_", ()), ("zeros_", ())):
-        found = []
-        for module in (from_transformers, initialization):
-            weights = nn.Parameter(torch.full((3, 4), 7.0))
-            weights._is_hf_initialized = loaded
-            torch.manual_seed(1)
-            getattr(module, name)(weights, *arguments)
-            found.append(weights)
-        assert torch.equal(*found) and (found[0] == 7).all() == loaded

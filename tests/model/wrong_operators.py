@@ -1,6 +1,5 @@
 """Operators that are wrong, each in one way."""
 
-import numpy as np
 import torch
 
 from symbert.model.attention import SelfAttention, SymmetricAttention
@@ -15,24 +14,6 @@ class Detached(SymmetricAttention):
         return query.detach(), key.detach(), value
 
 
-class _HalfGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(context, values):
-        return values.clone()
-
-    @staticmethod
-    def backward(context, gradient):
-        return gradient / 2
-
-
-class Halved(SymmetricAttention):
-    """A value whose gradient is half of what it should be."""
-
-    def query_key_value(self, hidden):
-        query, key, value = super().query_key_value(hidden)
-        return query, key, _HalfGradient.apply(value)
-
-
 class Unfilled(SymmetricAttention):
     """A parameter that nobody fills."""
 
@@ -44,13 +25,6 @@ class Unfilled(SymmetricAttention):
         return super().query_key_value(hidden + self.shift)
 
 
-class Unseeded(Unfilled):
-    """A parameter that is drawn elsewhere than from the seed."""
-
-    def initialize(self):
-        self.shift.data = torch.from_numpy(np.random.default_rng().normal(size=len(self.shift))).to(self.shift)
-
-
 class Unmasked(SymmetricAttention):
     """A forward pass without the mask."""
 
@@ -58,15 +32,6 @@ class Unmasked(SymmetricAttention):
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         return super().forward(hidden, None, **kwargs)
-
-
-class AcrossRows(SymmetricAttention):
-    """Queries that know the other rows of their batch."""
-
-    keeps_tokens_apart = True
-
-    def query_key_value(self, hidden):
-        return super().query_key_value(hidden - hidden.mean(dim=0, keepdim=True))
 
 
 class Miscounted(SymmetricAttention):

@@ -1,26 +1,24 @@
 """Devices without any GPU, recipes, optimizers and the schedule."""
 
-import subprocess
-import sys
+import re
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.distributed as dist
 from msgspec.structs import replace
 
 from pretrain.corpora import brief
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
 from symbert.pretrain.compute import (
     RECIPES,
-    Updater,
     attention_dropout,
     attention_kernels,
     build_optimizer,
-    claim_gpu,
-    compiler_explained,
+    explained,
     given_gpu,
     linear_rate,
     pick_device,
@@ -29,68 +27,23 @@ from symbert.pretrain.compute import (
 )
 
 CPU, GPU, SETTINGS = torch.device("cpu"), torch.device("cuda", 0), brief()
-HOLD = "import sys\nfrom pathlib import Path\nfrom symbert.pretrain.compute import claim_gpu\n"
-HOLD += "print(claim_gpu(sys.argv[2:], folder=Path(sys.argv[1])), flush=True)\nsys.stdin.read()\n"
 
 
-def test_a_gpu_is_given_by_machine_scheduler_or_configuration_and_the_user_may_choose_none(tmp_path):
+def test_a_gpu_is_given_by_machine_scheduler_or_configuration_and_the_user_may_choose_none(tmp_path, monkeypatch):
     """A job of Slurm without a GPU has none, whatever its node shows."""
-    nowhere, driver, job = tmp_path / "none", tmp_path / "gpus", {"SLURM_JOB_ID": "4711"}
+    driver, job = tmp_path / "gpus", {"SLURM_JOB_ID": "4711"}
     (driver / "0000:07:00.0").mkdir(parents=True)
-    assert given_gpu({}, nowhere) is None and str(driver) in given_gpu({}, driver)
-    for name in ("SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS"):
-        assert f"{name}=2" in given_gpu({name: "2"}, nowhere) and f"{name}=2" in given_gpu({**job, name: "2"}, driver)
+    for given in ({"SLURM_JOB_GPUS": "0"}, {"SLURM_GPUS_ON_NODE": "2"}, {"SYMBERT_GPUS": "2"}):
+        ((name, value),) = given.items()
+        assert f"{name}={value}" in given_gpu(given) and f"{name}={value}" in given_gpu({**job, **given})
     for chosen in ("4", "0,-1,1", "GPU-8932f937,GPU-11"):
-        assert given_gpu({"CUDA_VISIBLE_DEVICES": chosen}, nowhere) == f"CUDA_VISIBLE_DEVICES is {chosen}"
+        assert given_gpu({"CUDA_VISIBLE_DEVICES": chosen}) == f"CUDA_VISIBLE_DEVICES is {chosen}"
+    monkeypatch.setattr("symbert.pretrain.compute.DRIVER", driver)
+    assert str(driver) in given_gpu({})
     for none in ("", "-1", "NoDevFiles"):
-        assert given_gpu({"CUDA_VISIBLE_DEVICES": none, "SLURM_JOB_GPUS": "0", "SYMBERT_GPUS": "1"}, driver) is None
+        assert given_gpu({"CUDA_VISIBLE_DEVICES": none, "SLURM_JOB_GPUS": "0", "SYMBERT_GPUS": "1"}) is None
     for none in ({}, {"SYMBERT_GPUS": "0"}, {"SLURM_GPUS_ON_NODE": "0", "SLURM_JOB_GPUS": ""}):
-        assert given_gpu(none, nowhere) is given_gpu({**job, **none}, driver) is None
-
-
-@pytest.fixture
-def hold(tmp_path):
-    """Starts a process that claims one of the GPUs and keeps it; gives it and the number that it got."""
-    processes = []
-
-    def start(*identities: str) -> tuple[subprocess.Popen, int]:
-        command = [sys.executable, "-c", HOLD, str(tmp_path / "locks"), *identities]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        processes.append(subprocess.Popen(command, text=True, **pipes))
-        return processes[-1], int(processes[-1].stdout.readline())
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
-def test_no_two_processes_have_one_gpu_and_a_killed_one_gives_its_own_back(hold):
-    first, number = hold("GPU-a", "GPU-b")
-    assert (number, hold("GPU-a", "GPU-b")[1]) == (0, 1)
-    assert hold("GPU-b", "GPU-c")[1] == 1, "the same GPU by its name, whatever its number where others are visible"
-    first.kill()
-    first.communicate()
-    assert hold("GPU-a", "GPU-b")[1] == 0
-
-
-def test_where_every_gpu_is_taken_one_is_shared_and_its_holder_named(hold, tmp_path, capsys):
-    holder, _ = hold("GPU-a")
-    assert claim_gpu(["GPU-a"], folder=tmp_path / "locks") == 0
-    said = capsys.readouterr().err
-    assert said.startswith("warning: GPU 0 is shared, for none is free: ") and said.count("\n") == 1
-    assert f"GPU-a: in use by process {holder.pid} on " in said
-    (tmp_path / "file").touch()  # no folder for locks ends no training
-    assert claim_gpu(["GPU-a"], folder=tmp_path / "file") == 0
-
-
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize(("taken", "free"), [("a", {1, 2}), ("ac", {1, 3})])
-def test_two_that_train_together_find_two_free_gpus_in_any_order(tmp_path, hold, capsys, taken, free, first):
-    for name in taken:
-        hold(name)
-    assert {claim_gpu("abcd", number, 2, tmp_path / "locks") for number in (first, 1 - first)} == free
-    assert capsys.readouterr().err == ""
+        assert given_gpu({**job, **none}) is None
 
 
 @pytest.fixture
@@ -101,19 +54,17 @@ def picking():
     pick_device.cache_clear()
 
 
-def test_a_process_keeps_its_gpu_as_the_current_one_and_of_several_has_that_of_its_number(
-    picking, monkeypatch, tmp_path
-):
+def test_a_process_has_the_gpu_of_its_local_rank_or_the_first_one(picking, monkeypatch):
     current = []
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(uuid=f"uuid-{gpu}"))
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
     assert pick_device() == pick_device() == GPU and current == [GPU]
-    assert pick_device(1, 2) == torch.device("cuda", 1)
-    with pytest.raises(ConfigError, match="3 processes train together, but GPUs visible here: 2; start fewer"):
-        pick_device(1, 3)
+    for rank, refused in (("1", False), ("2", True)):
+        pick_device.cache_clear()
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with pytest.raises(ConfigError, match="process 2 has no GPU, as 2 are visible") if refused else nullcontext():
+            assert pick_device() == torch.device("cuda", 1)
 
 
 def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu_unless_that_is_chosen(
@@ -122,9 +73,8 @@ def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu_unless_that_
     (tmp_path / "gpus/a").mkdir(parents=True)
     monkeypatch.setattr("symbert.pretrain.compute.DRIVER", tmp_path / "gpus")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.version, "cuda", None)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    with pytest.raises(ConfigError, match=r"has GPUs .*built without CUDA.*set CUDA_VISIBLE_DEVICES="):
+    with pytest.raises(ConfigError, match=r"has GPUs .*torch .* cannot use one.*set CUDA_VISIBLE_DEVICES="):
         pick_device()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert pick_device() == CPU
@@ -153,12 +103,43 @@ def test_the_fast_recipe_has_cudnns_attention_and_dropout_in_sixteenths_on_hoppe
         assert preferred == ["CUDNN_ATTENTION"] * hopper
 
 
-def test_want_of_a_compiler_is_known_by_what_torch_says():
-    for said in ("RuntimeError: Failed to find C compiler. Please specify", "C++ compile error"):
-        with pytest.raises(ConfigError, match="no compiler works .*recipe: faithful"), compiler_explained():
-            raise RuntimeError(f"backend='inductor' raised:\n{said}\n")
-    with pytest.raises(RuntimeError, match="shapes"), compiler_explained():
-        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+EXPLAINED = {
+    MemoryExhaustedError: (
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+    ),
+    ConfigError: (
+        RuntimeError("backend='inductor' raised:\nRuntimeError: Failed to find C compiler. Please specify"),
+        RuntimeError("backend='inductor' raised:\nC++ compile error"),
+    ),
+    InputOutputError: (
+        RuntimeError("[/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:24131\nmore lines"),
+        dist.DistBackendError("NCCL error in: ProcessGroupNCCL.cpp:3690, remote process exited or a network error"),
+        dist.DistBackendError("NCCL error in: a.cpp:77, system error\nLast error:\nrecv: Connection reset by peer"),
+        RuntimeError("[/gloo/transport/tcp/buffer.cc:1] Timed out waiting 1800000ms for recv operation"),
+        RuntimeError("wait timeout after 6000ms, keys: /device of 1"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EXPLAINED)
+def test_errors_of_torch_that_are_no_bugs_are_known_by_their_words(kind):
+    for error in EXPLAINED[kind]:
+        with pytest.raises(kind, match="^tiny-pairwise seed 1: "), explained("tiny-pairwise seed 1"):
+            raise error
+
+
+def test_a_fault_of_nccl_or_cuda_is_not_laid_on_another_process():
+    """Every message with "NCCL" in it was, and sent people to look for a process that had not ended."""
+    for fault in (
+        dist.DistBackendError("NCCL error in: NCCLUtils.cpp:93, invalid usage\nLast error:\nDuplicate GPU detected"),
+        dist.DistBackendError("NCCL error in: a.cpp:1, unhandled cuda error\nException raised from wait by peer"),
+        RuntimeError("CUDA error: the launch timed out and was terminated"),
+        RuntimeError("mat1 and mat2 shapes cannot be multiplied"),
+    ):
+        with pytest.raises(type(fault), match=re.escape(str(fault))), explained("tiny"):
+            raise fault
 
 
 @pytest.mark.parametrize(("warmup", "end"), [(10_000, 200_000), (0, 200_000), (100, 100)])
@@ -222,14 +203,3 @@ def test_an_optimizer_that_is_not_there_is_named_with_the_key():
     for path, said in (("nowhere:f", "No module named 'nowhere'"), ("json:f", "has no attribute 'f'")):
         with pytest.raises(ConfigError, match=f"'pretrain.optimizer' is {path}: .*{said}.*; write adamw, or correct"):
             build_optimizer(torch.nn.Linear(3, 2), SETTINGS, path)
-
-
-def test_an_updater_adds_gradients_up_clips_them_and_clears_them():
-    model = torch.nn.Linear(2, 1, bias=False)
-    model.weight.data.fill_(0.0)
-    updater = Updater(model, torch.optim.SGD(model.parameters(), lr=9.0), 1.0, "fp32", torch.device("cpu"))
-    for _ in range(2):
-        updater.backward(model(torch.tensor([[3.0, 4.0]])).sum())
-    assert updater.clip().item() == pytest.approx(10.0)
-    updater.update(learning_rate=0.5)
-    assert model.weight.detach()[0].tolist() == pytest.approx([-0.3, -0.4]) and model.weight.grad is None

@@ -1,7 +1,6 @@
 """Two processes started by torchrun, and the arithmetic of sharing."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -11,15 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pretrain.corpora import losses, options, wait_for
 from symbert.cli import main
-from symbert.errors import InputOutputError
 from symbert.files import read_json, sha256_of
-from symbert.pretrain.distributed import World, peers_explained
+from symbert.pretrain.distributed import World
 
 
 @given(st.integers(0, 1000), st.integers(1, 17))
@@ -75,22 +72,6 @@ def test_two_processes_learn_what_one_does(tmp_path, manifest, brief, by_two):
 
 
 @pytest.mark.campaign
-def test_both_stop_at_one_step_and_go_on_to_the_same_bits(tmp_path, manifest, brief, by_two):
-    run = tmp_path / "stopped"
-    arguments = options(manifest, brief(dropout=0.0), run)
-    process = torchrun(arguments)
-    wait_for(run / "state/weights/step-00000010.json", process)
-    process.send_signal(signal.SIGUSR1)
-    process.communicate(timeout=120)
-    assert process.returncode != 0
-    status = read_json(run / "state/status.json")
-    assert (status["state"], status["exit_code"]) == ("preempted", 75) and 10 <= status["step"] < 30
-    finish(arguments)
-    for name in ("metrics.jsonl", "done.json", "state/weights/step-00000030.safetensors"):
-        assert sha256_of(run / name) == sha256_of(by_two / name), name
-
-
-@pytest.mark.campaign
 def test_three_processes_go_on_to_the_same_bits_after_they_lost_their_launcher(tmp_path, manifest, brief):
     """Three, because gradients of two add up to the same bits in any order. A killed torchrun leaves them alone."""
     runs = {name: options(manifest, brief(dropout=0.0, steps=200, save_every=10), tmp_path / name) for name in "ab"}
@@ -106,27 +87,3 @@ def test_three_processes_go_on_to_the_same_bits_after_they_lost_their_launcher(t
     finish(runs["b"], 3)
     for name in ("metrics.jsonl", "done.json", "state/weights/step-00000200.safetensors"):
         assert sha256_of(tmp_path / "a" / name) == sha256_of(tmp_path / "b" / name), name
-
-
-def test_a_process_that_is_gone_is_known_by_what_torch_says_wherever_it_says_it():
-    for said in (
-        "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:24131",
-        "NCCL error in: ProcessGroupNCCL.cpp:3690, remote process exited or there was a network error",
-        "NCCL error in: ProcessGroupNCCL.cpp:77, unhandled system error\nLast error:\nrecv: Connection reset by peer",
-        "[/pytorch/third_party/gloo/gloo/transport/tcp/buffer.cc:1] Timed out waiting 1800000ms for recv operation",
-        "wait timeout after 6000ms, keys: /device of 1",
-    ):
-        for kind in (RuntimeError, dist.DistBackendError):
-            with pytest.raises(InputOutputError, match="process 0: another process of this run"), peers_explained(0):
-                raise kind(f"{said}\nmore lines")
-
-
-def test_a_fault_of_nccl_or_cuda_is_not_laid_on_another_process():
-    """Every message with "NCCL" in it was, and sent people to look for a process that had not ended."""
-    for fault in (
-        dist.DistBackendError("NCCL error in: NCCLUtils.cpp:93, invalid usage\nLast error:\nDuplicate GPU detected"),
-        dist.DistBackendError("NCCL error in: a.cpp:1, unhandled cuda error\nException raised from wait by peer"),
-        RuntimeError("CUDA error: the launch timed out and was terminated"),
-    ):
-        with pytest.raises(type(fault), match=re.escape(str(fault))), peers_explained(0):
-            raise fault

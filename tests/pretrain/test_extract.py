@@ -44,7 +44,7 @@ def test_an_extracted_checkpoint_has_the_weights_of_its_step_and_loads_through_t
     assert config["attention"] == "pairwise" and "auto_map" not in config
     assert config["pretraining"] == {**done, "step": 20, "corpus_source": "embedded"}
     card = (extracted / "README.md").read_text()
-    for fact in ("tiny-pairwise, step 20 of 30", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
+    for fact in ("# tiny-pairwise", "* step: 20\n", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
         assert fact in card
 
 
@@ -67,14 +67,9 @@ def test_a_vocabulary_that_the_run_did_not_learn_is_refused(run, manifest, step)
     """It was believed that the file beside the rows stays what they were made with: 301 pieces went with 300."""
     vocabulary = manifest.parent / "vocab.txt"
     words = vocabulary.read_text().splitlines()
-    others = {
-        "61 pieces, the model has 60": [*words, "w55"],
-        "59 pieces, the model has 60": words[:-1],
-        r"sha256 expected \w{64}, found \w{64}": [*words[:-2], words[-1], words[-2]],
-    }
-    for message, pieces in others.items():
+    for pieces in ([*words, "w55"], [*words[:-2], words[-1], words[-2]]):
         vocabulary.write_text("\n".join(pieces) + "\n")
-        with pytest.raises(IntegrityError, match=rf"vocab\.txt: {message}; restore the vocabulary"):
+        with pytest.raises(IntegrityError, match=r"vocab\.txt: sha256 expected .*; restore the vocabulary"):
             extract(run, step)
     assert not (run / f"step-{step}").exists()
 

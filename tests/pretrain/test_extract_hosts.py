@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForCausalLM,
-    AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     BertLMHeadModel,
@@ -81,15 +80,6 @@ def test_a_checkpoint_is_the_model_that_was_trained_and_without_an_equal_bert_is
     assert not (tmp_path / "stock").exists()
 
 
-@pytest.mark.parametrize("host", OTHERS)
-def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit(extracted, host):
-    trainer, folder = extracted(host, step=0)
-    expected = trainer.model.state_dict()
-    loaded = load_model(folder).state_dict()
-    assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
-    assert "Not pre-trained" in (folder / "README.md").read_text()
-
-
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 @pytest.mark.parametrize("host", OTHERS)
 def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logits(
@@ -137,7 +127,7 @@ def test_a_model_of_no_corpus_has_neither_tokenizer_nor_word_of_a_corpus(extract
     files = {"config.json", "model.safetensors", "model.sha256", "README.md"}
     assert {path.name for path in folder.iterdir()} == files
     card = (folder / "README.md").read_text()
-    assert not any(word in card for word in ("language:", "AutoTokenizer", "OSCAR"))
+    assert not any(word in card for word in ("AutoTokenizer", "OSCAR"))
 
 
 def test_a_decoder_has_a_tokenizer_and_is_refused_where_its_corpus_names_no_vocabulary(extracted, tmp_path):
@@ -146,14 +136,6 @@ def test_a_decoder_has_a_tokenizer_and_is_refused_where_its_corpus_names_no_voca
     (tmp_path / "shards/settings.json").unlink()
     with pytest.raises(MissingInputError, match=r"shards/settings\.json: file not found"):
         extract(tmp_path / "run", 20)
-
-
-def test_the_auto_classes_do_not_take_a_model_of_another_host_for_an_encoder(extracted):
-    """AutoModelForMaskedLM drew all weights of an encoder at random beside the model's."""
-    for host in OTHERS:
-        _, folder = extracted(host)
-        with pytest.raises(ConfigError, match="is_decoder|is_encoder_decoder"):
-            AutoModelForMaskedLM.from_pretrained(folder)
 
 
 def test_weights_that_the_configuration_does_not_describe_are_refused(extracted):
@@ -169,14 +151,3 @@ def test_weights_that_the_configuration_does_not_describe_are_refused(extracted)
         save_file(damaged, file)
         with pytest.raises(IntegrityError, match=f"1 weights are missing, unknown or of another shape.* first {name}"):
             load_model(folder)
-
-
-def test_a_checkpoint_without_weights_or_of_an_impossible_shape_names_the_file(extracted):
-    _, folder = extracted("decoder")
-    config = read_json(folder / "config.json")
-    write_json(folder / "config.json", {**config, "hidden_act": "relu"})
-    with pytest.raises(ConfigError, match=r"config\.json: config: 'hidden_act' is relu, expected gelu"):
-        load_model(folder)
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(MissingInputError, match=r"model\.safetensors: file not found; .*: snakemake --cores 1 .*model"):
-        load_model(folder)

@@ -11,7 +11,7 @@ from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.paths import Run
 from symbert.pretrain import tasks
-from symbert.pretrain.tasks import IGNORED, MaskedBatch, MaskedTokens, PackedRows, sequences_of
+from symbert.pretrain.tasks import IGNORED, MaskedBatch, MaskedTokens, PackedRows
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_every_epoch_reads_every_row_once_in_another_order_in_batches_across_its
     everything = sorted(map(tuple, rows[np.arange(50)]))
     assert sorted(map(tuple, first)) == sorted(map(tuple, second)) == everything
     assert not (first == second).all()
-    epoch, sequence = sequences_of(6, 8, len(rows), seed=1)  # positions 48 to 55 of 50 rows
+    epoch, sequence = objective(8).order(6)  # positions 48 to 55 of 50 rows
     assert epoch.tolist() == [0, 0, 1, 1, 1, 1, 1, 1] and (batches[6] == rows[sequence]).all()
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from symbert.hosts import HOSTS, Rows
-from symbert.model.bert import Layers
+from symbert.model.bert import Encoder
 from symbert.paths import Run
 from symbert.pretrain.run import parameters_of
 from symbert.pretrain.train import Trainer
@@ -33,7 +33,7 @@ def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest_read_by, brief, 
     trainer = Trainer(Run("tiny", "original", 1, host), brief(), manifest_read_by(host))
     read = []
     for module in trainer.model.modules():
-        if isinstance(module, Layers):
+        if isinstance(module, Encoder):
             module.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].shape[1]))
     trainer.step(0)
     assert trainer.task.tokens == sum(read)

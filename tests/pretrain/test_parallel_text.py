@@ -35,7 +35,7 @@ def packed(manifest) -> dict:
 
 def lines_of(manifest, split: str) -> list[list[str]]:
     """What rows say, by side: special tokens are where they must be."""
-    pieces, sides = TextPieces.read(manifest.parent / "vocabulary.json"), []
+    pieces, sides = TextPieces(json.loads((manifest.parent / "vocabulary.json").read_text())), []
     for side in SIDES:
         rows = np.load(manifest.parent / f"{split}-{side}.npy").tolist()
         for row in rows:
@@ -96,8 +96,8 @@ def test_white_space_and_ends_of_lines_of_other_systems_are_no_text(files, tmp_p
 @pytest.mark.parametrize(
     ("content", "changes", "code", "reason"),
     [
-        (b"Eins.\nZwei.\n", {}, 65, "source.txt: 7 lines, but .*target.txt has 2"),
-        (b"", {}, 65, "target.txt: is empty"),
+        (b"Eins.\nZwei.\n", {}, 65, "source.txt, .*target.txt: one of them alone has line 3"),
+        (b"", {}, 65, "target.txt: one of them alone has line 1"),
         (b"Eins.\nK\xe4se.\n", {}, 65, "target.txt: line 2: not UTF-8"),
         (gzip.compress(b"Eins.\n" * 7)[:-6], {}, 65, "target.txt: ends within a compressed frame"),
         (b"\n" * 7, {}, 65, r"none of its 7 pairs with .*target.txt is left \(1 empty_source, 6 empty_target\)"),

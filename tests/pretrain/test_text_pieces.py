@@ -24,11 +24,6 @@ def test_all_lines_of_known_letters_come_back(words):
     assert UNKNOWN in ids or PIECES.decode(ids) == line
 
 
-def test_letters_that_were_never_learned_are_unknown():
-    (ids,) = PIECES.encode(["cat Ω cat"])
-    assert ids.count(UNKNOWN) == 1 and PIECES.decode(ids) == "cat<unk> cat"
-
-
 def test_the_name_of_a_special_token_in_a_text_is_text():
     """As a token, </s> in a web page would end the translation there."""
     pieces = TextPieces.learned_from(["a < b > c / s </s> <pad>"] * 3, 60)
@@ -36,7 +31,5 @@ def test_the_name_of_a_special_token_in_a_text_is_text():
     assert {PADDING, START, END}.isdisjoint(ids) and pieces.decode(ids) == "</s> <pad>"
 
 
-def test_pieces_are_the_same_in_each_process_and_after_writing(tmp_path):
+def test_pieces_are_the_same_each_time():
     assert TextPieces.learned_from(TEXT * 3, 120).pieces == PIECES.pieces
-    PIECES.write(tmp_path / "pieces.json")
-    assert TextPieces.read(tmp_path / "pieces.json").encode(TEXT) == PIECES.encode(TEXT)

@@ -1,7 +1,6 @@
 """One optimizer step: the same batch however it is cut, and refused before it can do harm."""
 
 import math
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.paths import Run
-from symbert.pretrain.compute import Updater, memory_explained, pick_device
+from symbert.pretrain.compute import Updater, pick_device
 from symbert.pretrain.distributed import World
 from symbert.pretrain.train import Trainer
 
@@ -56,13 +55,6 @@ def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
     for name, parameter in stock.named_parameters():
         ours = trainer.model.get_parameter(name)
         assert (ours - parameter).abs().max() < 2e-5, name  # a step is at most 1e-3
-
-
-def test_the_first_part_of_a_longer_schedule_has_its_rates(build):
-    """30,000 of the paper's 200,000 steps: each at the rate that it has there, the last one far from 0."""
-    part = build(steps=30_000, schedule_steps=200_000, learning_rate=1e-4, warmup_steps=10_000)
-    for step, rate in ((0, 0), (5_000, 5e-5), (10_000, 1e-4), (29_999, 1e-4 * 170_001 / 190_000)):
-        assert part.learning_rate(step) == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("micro_batch_size", [1, 3])
@@ -133,11 +125,7 @@ def test_a_batch_of_fewer_sequences_than_processes_is_refused(build):
         build(world=World(8, 9, pick_device()))
 
 
-REFUSALS = [
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
-    MemoryError(),
-]
+REFUSAL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
 def refuse_more_than(sequences: int, error: Exception, monkeypatch) -> None:
@@ -153,12 +141,11 @@ def refuse_more_than(sequences: int, error: Exception, monkeypatch) -> None:
     monkeypatch.setattr(Updater, "backward", refusing)
 
 
-@pytest.mark.parametrize("error", REFUSALS)
-def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_one(build, monkeypatch, capsys, error):
+def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_one(build, monkeypatch, capsys):
     small = build(dropout=0.1, micro_batch_size=2)
     expected, validated = [small.step(step) for step in range(3)], small.evaluate()
     halving = build(dropout=0.1)
-    refuse_more_than(2, error, monkeypatch)
+    refuse_more_than(2, REFUSAL, monkeypatch)
     steps = [halving.step(step) for step in range(3)]
     assert halving.micro_batch_size == 2 and steps == expected and halving.evaluate() == validated
     assert torch.equal(weights(halving), weights(small))
@@ -170,16 +157,16 @@ def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_on
 
 def test_where_one_sequence_is_too_much_the_error_names_the_keys_that_help(build, monkeypatch):
     trainer = build()
-    refuse_more_than(0, REFUSALS[0], monkeypatch)
+    refuse_more_than(0, REFUSAL, monkeypatch)
     said = r"'pretrain.micro_batch_size'.*recompute_activations"
-    with pytest.raises(MemoryExhaustedError, match=said), memory_explained(trainer.run):
+    with pytest.raises(MemoryExhaustedError, match=said):
         trainer.step(0)
 
 
 def test_another_error_is_no_lack_of_memory(build, monkeypatch):
     trainer = build()
     refuse_more_than(0, RuntimeError("shapes do not match"), monkeypatch)
-    with pytest.raises(RuntimeError, match="shapes"), memory_explained(trainer.run):
+    with pytest.raises(RuntimeError, match="shapes"):
         trainer.step(0)
     assert trainer.micro_batch_size == 8
 
@@ -232,33 +219,3 @@ def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
     trainer.model.eval()
     expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
     assert trainer.evaluate() == {"loss": pytest.approx(expected.item(), rel=1e-6)}
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_each_validation_row_counts_once_whether_or_not_the_processes_divide_the_batch(build, monkeypatch, size):
-    """8 validation rows in a batch: three processes have shares of two lengths."""
-    monkeypatch.setattr("symbert.pretrain.distributed.DistributedDataParallel", _Exchanging)
-    alone = build()
-    batch, expected = alone.task.validation_batch(np.arange(8)), alone.evaluate()["loss"]
-    rows, told, compute = [], [], Trainer._loss_of
-    monkeypatch.setattr(Trainer, "_loss_of", lambda *given: rows.extend(given[1].input_ids.tolist()) or compute(*given))
-    monkeypatch.setattr(World, "total", lambda world, *values: told.append(values) or [1.0, 1.0])
-    for rank in range(size):
-        build(world=World(rank, size, pick_device())).evaluate()
-    assert sorted(rows) == sorted(batch.input_ids.tolist())
-    loss, count = map(sum, zip(*told, strict=True))
-    assert count == len(batch.targets) and loss / count == pytest.approx(expected, rel=1e-6)
-
-
-class _Exchanging(torch.nn.Module):
-    """Stands where DistributedDataParallel does, without its exchange."""
-
-    def __init__(self, module: torch.nn.Module, **options: bool) -> None:
-        super().__init__()
-        self.module, self.options = module, options
-
-    def no_sync(self):
-        return nullcontext()
-
-    def forward(self, **batch):
-        return self.module(**batch)

@@ -141,14 +141,6 @@ def test_weights_in_parts_are_refused_for_a_model_that_writes(brief, manifest):
         Trainer(RUN, settings, manifest, world, shard_parameters=True)
 
 
-def test_processes_add_up_what_they_count(build):
-    """The share of each of three, one of which has a longer one, and of a fourth that has none."""
-    trainer = build()
-    tally = lambda *rows: trainer.task.tally(trainer.model.eval(), np.arange(*rows), trainer.device)  # noqa: E731
-    counted = [tally(*share) for share in ((0, 13), (13, 26), (26, 40), (40, 40))]
-    assert [sum(column) for column in zip(*counted, strict=True)] == tally(40) and any(tally(40))
-
-
 def test_pieces_that_were_exchanged_since_the_text_was_packed_are_refused(manifest, tmp_path, brief):
     """It was believed that all that decides a score is compared with the manifest: as many other pieces went unseen."""
     copied = shutil.copytree(manifest.parent, tmp_path / "text") / manifest.name

@@ -124,14 +124,14 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds = seconds_of(experiment, shape, flops, settings.steps, run)
-        storage = storage_of(parameters_of(run, rows.vocabulary_size), settings)
+        parameters = parameters_of(run, rows.vocabulary_size)
         begun = read_json_or_empty(Path(folder, "state/status.json")).get("step")
         left = _left(f"{folder}/done.json") * (1 - (begun if isinstance(begun, int) else 0) / settings.steps)
-        written = storage.weights_bytes + storage.resume_bytes
+        written = storage_of(parameters, settings)
         yield Output("pretrain", f"{folder}/done.json", left, seconds, shape.needs_gpu, written)
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
-            yield Output("pretrain", weights, _left(weights), bytes=storage.weights)
+            yield Output("pretrain", weights, _left(weights), bytes=FLOAT32 * parameters)
 
 
 def rows_of(experiment: Experiment, run: Run) -> Rows:

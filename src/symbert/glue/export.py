@@ -31,7 +31,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     fine-tuned, which the record identifies (IntegrityError). Where no plain BERT equals the operator, the model is
     written as it was trained, with a warning. `output` must be new or empty.
     """
-    refuse_used(output, checkpoint)
+    refuse_used(output)
     record = weights.with_suffix(".json")
     for file in (weights, record):
         if not file.is_file():

@@ -38,7 +38,7 @@ from symbert.model.loading import load_model, write_weights
 from symbert.pretrain.compute import (
     RECIPES,
     attention_dropout,
-    compiler_explained,
+    explained,
     facts_of_machine,
     pick_device,
     recorded_dropout,
@@ -202,7 +202,7 @@ class Finetuning:
         """The model, fine-tuned with a seed."""
         model, rows = self.model(seed), self.rows["train"]
         progress = Progress(self.label(seed), steps_of(rows.examples, self.settings), "steps")
-        with compiler_explained():
+        with explained(self.label(seed)):
             train(model, rows, self.settings, self.precision, seed, progress.update)
         return model
 

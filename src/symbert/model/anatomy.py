@@ -1,5 +1,4 @@
-"""What the attention of a model looks like: how wide its logits are, how flat its weights, and, head by head, which
-structure its projections have.
+"""Measurements of attention: width of the logits, entropy of the weights, and the structure of each head's projections.
 
 The scores of W_Q W_Kᵀ are those of Saponati et al., "The underlying structures of self-attention: symmetry,
 directionality, and emergent dynamics in Transformer training", ICML 2025, arXiv 2502.10927.
@@ -40,12 +39,12 @@ def _visit(model: nn.Module, inputs: tuple[Tensor, ...], describe: Callable[...,
 
 
 def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
-    """`logit_std` and `attention_entropy` (nats) of each layer, without dropout, on what the model reads: for BERT, ids
-    (batch token). A layer that attends to a source, too, has a number of that after its own.
+    """`logit_std` and `attention_entropy` (nats, at most ln(token)) of each layer, without dropout, on inputs of the
+    model: ids (batch token) for BERT. The cross-attention of a layer follows the layer.
 
-    The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all
-    tokens that attend; at most ln(token) nats. Padding that a layer is told of is no token. Needs memory for the logits
-    of one layer: give few sequences. The model's mode stays as it was. DivergedError where a number is not finite.
+    The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all tokens;
+    padding that a layer is told of is no token. Needs memory for the logits of one layer: give few sequences.
+    DivergedError where a number is not finite.
     """
     numbers: list[tuple[float, float]] = []
 
@@ -53,22 +52,22 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
         if context is not None:
             query, key, _ = query_key_value(operator, hidden, context)
             logits = (query @ key.mT).float() * operator.scaling
-            pairs = logits[mask.expand_as(logits)]
-            entropies = torch.special.entr(logits.masked_fill(~mask, -torch.inf).softmax(-1)).sum(-1)
+            pairs, entropies = (
+                logits[mask.expand_as(logits)],
+                _entropy(logits.masked_fill(~mask, -torch.inf).softmax(-1)),
+            )
         elif mask is not None and not operator.is_causal:
-            logits = logits_of(operator, hidden)
+            logits, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden, mask))
             pairs = logits[(mask & mask.mT).expand_as(logits)]
-            entropies = torch.special.entr(weights_of(operator, hidden, mask)).sum(-1)
             entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
         elif type(operator).forward is SelfAttention.forward and not operator.is_causal:
-            pairs = logits = logits_of(operator, hidden)
-            entropies = -(logits.softmax(-1) * logits.log_softmax(-1)).sum(-1)
-        else:
             pairs = logits_of(operator, hidden)
-            entropies = torch.special.entr(weights_of(operator, hidden)).sum(-1)
+            entropies = -(pairs.softmax(-1) * pairs.log_softmax(-1)).sum(-1)
+        else:
+            pairs, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden))
         numbers.append((pairs.std(correction=0).item(), entropies.mean().item()))
 
-    _visit(model.base_model, inputs, describe)
+    _visit(getattr(model, "bert", model), inputs, describe)  # the part below the head
     for layer, pair in enumerate(numbers, 1):
         if not all(map(math.isfinite, pair)):
             raise DivergedError(
@@ -78,6 +77,10 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
     return {"logit_std": [std for std, _ in numbers], "attention_entropy": [entropy for _, entropy in numbers]}
 
 
+def _entropy(weights: Tensor) -> Tensor:
+    return torch.special.entr(weights).sum(-1)
+
+
 def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor:
     """The logits of a layer without any mask, `batch heads token token`."""
     query, key = turned_sides(operator, *operator.query_key_value(hidden)[:2])
@@ -85,11 +88,8 @@ def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor:
 
 
 def weights_of(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The attention weights of a layer by its own forward pass, `batch heads token token`.
-
-    `mask`, `batch 1 1 token`, is true for a token that is none of padding. Of a forward pass that gives no weights, the
-    softmax of the logits.
-    """
+    """The attention weights of a layer by its own forward pass, `batch heads token token`; the softmax of the logits
+    where that gives none. `mask`, `batch 1 1 token`, is false for padding."""
     usual, operator.config = operator.config, copy.copy(operator.config)
     operator.config._attn_implementation = "eager"
     try:
@@ -109,8 +109,8 @@ def symmetry_of(matrix: Tensor) -> float:
 
 
 def directionality_of(matrix: Tensor) -> float:
-    """(c − r) / (c + r), where c is by how much norms of columns exceed their mean by more than two deviations, summed,
-    and r that of rows: 1 where only columns stand out, −1 where only rows do, 0 where none does."""
+    """(c − r) / (c + r), where c sums the excess of norms of columns over their mean plus two deviations, r of rows: 1
+    where only columns stand out, −1 where only rows do, 0 where none does."""
     columns, rows = (_excess(torch.linalg.vector_norm(matrix, dim=side)) for side in (0, 1))
     difference, total = columns - rows, columns + rows
     return difference / total if abs(difference) > ROUNDING * total else 0.0
@@ -123,11 +123,11 @@ def _excess(norms: Tensor) -> float:
 
 
 def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
-    """A dictionary per layer and head, both counted from 1, of whatever operator the model has.
+    """A dictionary per layer and head, both counted from 1, of a model with any operator.
 
     On `rows` (`batch token`, no padding) and without dropout: `logit_std` over all pairs of tokens, and as means over
-    the tokens that attend `attention_entropy` (nats) and `own_share`, the attention of a token to itself.
-    `symmetry` and `directionality` are None for an operator that is not affine in the hidden states, token by token.
+    the tokens `attention_entropy` (nats) and `own_share`, the attention of a token to itself. `symmetry` and
+    `directionality` are None for an operator that is not affine in the hidden states, token by token.
     """
     heads: list[dict[str, Any]] = []
 
@@ -135,20 +135,25 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
         layer = heads[-1]["layer"] + 1 if heads else 1
         logits, weights, products = logits_of(operator, hidden), weights_of(operator, hidden), _products(operator)
         for head in range(logits.shape[1]):
-            row = {"layer": layer, "head": head + 1, "symmetry": None, "directionality": None}
-            if products is not None:
-                row |= {"symmetry": symmetry_of(products[head]), "directionality": directionality_of(products[head])}
-            row["logit_std"] = logits[:, head].std(correction=0).item()
-            row["attention_entropy"] = torch.special.entr(weights[:, head]).sum(-1).mean().item()
-            row["own_share"] = weights[:, head].diagonal(dim1=-2, dim2=-1).mean().item()
-            heads.append(row)
+            product = None if products is None else products[head]
+            heads.append(
+                {
+                    "layer": layer,
+                    "head": head + 1,
+                    "symmetry": None if product is None else symmetry_of(product),
+                    "directionality": None if product is None else directionality_of(product),
+                    "logit_std": logits[:, head].std(correction=0).item(),
+                    "attention_entropy": _entropy(weights[:, head]).mean().item(),
+                    "own_share": weights[:, head].diagonal(dim1=-2, dim2=-1).mean().item(),
+                }
+            )
 
     _visit(model, (rows,), describe)
     return heads
 
 
 def _products(operator: SelfAttention) -> Tensor | None:
-    """W_Q W_Kᵀ of each head, `heads hidden hidden`, read off unit vectors; None where that is not all there is."""
+    """W_Q W_Kᵀ of each head, `heads hidden hidden`, read off unit vectors; None where the sides are not affine."""
     hidden_size = operator.config.hidden_size
     units, zeros = torch.eye(hidden_size)[None], torch.zeros(1, hidden_size, hidden_size)
     random = torch.randn(1, hidden_size, hidden_size, generator=torch.Generator().manual_seed(0))

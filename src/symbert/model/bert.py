@@ -1,7 +1,7 @@
 """BERT with an exchangeable attention operator: operators in their places, embeddings, layers, heads, hosts.
 
-Parameters have Hugging Face's names and order, and what is computed equals its classes to the bit, without importing
-transformers, which takes seconds. Shapes: `batch token hidden`, `batch context hidden` where another sequence is read.
+Parameters have Hugging Face's names and order, and the results equal its classes to the bit, without importing
+transformers, which takes seconds. Shapes: `batch token hidden`, `batch context hidden` for another sequence.
 """
 
 import copy
@@ -19,13 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from symbert.draws import mix
 from symbert.errors import ConfigError
-from symbert.model.attention import (
-    CopiedLinear,
-    QueryKeyValue,
-    SelfAttention,
-    SymmetricOthersAttention,
-    WideLinear,
-)
+from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
 from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
 from symbert.model.from_transformers import (
     ALL_ATTENTION_FUNCTIONS,
@@ -37,50 +31,49 @@ from symbert.model.from_transformers import (
 )
 from symbert.model.start import set_width
 from symbert.operators import operator_named, operator_of
-from symbert.syntax import is_local
 
-# The forward passes that attend as query, key and value say, of one sequence and of two: in another sequence no token
-# is one's own.
+# The forward passes that attend by query, key and value alone, within a sequence and across two: in another sequence no
+# token is itself.
 PLAIN = (SelfAttention.forward,)
 PLAIN_ACROSS = (*PLAIN, SymmetricOthersAttention.forward)
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
 
 
 def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
     """The operator that `config.attention` names, made with its arguments: causal in a decoder, or, with `is_across`,
     between a sequence and its context.
 
-    ConfigError for an unknown name, for a class that cannot be made, and for one that cannot stand there.
+    ConfigError for an unknown name, for a class that cannot be made, and for one that this model cannot have.
     """
     operator = operator_of(vars(config))
     module, name = operator.path.split(":")
     try:
-        made = getattr(importlib.import_module(module), name)
-        if not issubclass(made, SelfAttention) or inspect.isabstract(made):
+        kind = getattr(importlib.import_module(module), name)
+        if not issubclass(kind, SelfAttention) or inspect.isabstract(kind):
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        site = made(config, **operator.arguments)
+        site = kind(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
-        if operator.is_built_in:
-            raise
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_local(Path(frame.filename))]
-        place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
+        frame, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
         raise ConfigError(
-            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} ({place}"
-            f"{type(error).__name__}: {' '.join(str(error).split())}); correct the class or its arguments"
+            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} "
+            f"({Path(frame.filename).name}, line {frame.lineno}: {type(error).__name__}: {said}); correct the class or "
+            "its arguments"
         ) from error
     site.is_causal = config.is_decoder and not is_across
-    site.has_rotary_positions = has_rotary_positions(config) and not is_across  # of two sequences there are none
+    site.has_rotary_positions = has_rotary_positions(config) and not is_across  # two sequences share no positions
+    refusal = ""
     if config.is_decoder and not keeps_tokens_apart(site):
-        raise ConfigError(
-            f"attention '{operator.name}': does not say that no token depends on one that a mask hides, so no decoder "
-            "has it; hand `attention_mask` on, compute query, key and value of each token by itself, and write "
-            f"keeps_tokens_apart = True into {operator.path}, or leave it out of this host"
+        refusal = (
+            "does not say that no token depends on one that a mask hides; hand `attention_mask` on, compute query, key "
+            f"and value of each token by itself, and write keeps_tokens_apart = True into {operator.path}"
         )
-    if (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
+    elif (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
         lacks = "knows no second sequence" if is_across else "may not turn queries and keys by their places"
-        raise ConfigError(
-            f"attention '{operator.name}': has a forward of its own, which {lacks}; write what it does into "
-            "query_key_value, or leave it out of this model"
-        )
+        refusal = f"has a forward of its own, which {lacks}; write what it does into query_key_value"
+    if refusal:
+        raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
     return site
 
 
@@ -88,19 +81,19 @@ def keeps_tokens_apart(operator: SelfAttention) -> bool:
     """Whether a token mixes with others by attention alone, under the mask: its query, key and value follow from its
     hidden state, not from its place, its neighbours or random numbers.
 
-    The type says so, never the outputs, which may differ for longer rows, in training, or once in a thousand calls: the
-    class is this project's, or says `keeps_tokens_apart = True` itself, for a subclass may do otherwise
-    (`symbert check-operator` tries it).
+    The type says so, because outputs may differ for longer rows, in training, or once in a thousand calls: the class is
+    this project's, or says `keeps_tokens_apart = True` itself; subclasses do not inherit it (`symbert check-operator`
+    tries it).
     """
     kind = type(operator)
     return kind.__module__ == SelfAttention.__module__ or vars(kind).get("keeps_tokens_apart") is True
 
 
 def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:
-    """What the operator of a site is given beside `hidden`; `mask` is true where a token is none of padding.
+    """The mask that the operator of a site is given; `mask` is true for a token, false for padding.
 
-    Padding stands at the end, where no earlier token of a causal site sees it. Such a site needs no mask where all is
-    left to a fused kernel. A class with a `forward` of its own may have a mask of its own: it is shown what is seen.
+    Padding stands at the end, where no earlier token of a causal site sees it. Fused kernels need no mask there; a
+    class with a `forward` of its own, which may add to the mask, is given the whole one.
     """
     if not operator.is_causal:
         return mask
@@ -111,29 +104,25 @@ def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None
 
 
 def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) -> QueryKeyValue:
-    """An operator's query of `hidden`, and its key and value of `context`.
-
-    So a shared projection is one of both sequences, a real restriction. An operator whose own method takes `context`
-    says itself what it makes of both; of any other, what is computed beside is dropped.
-    """
-    if "context" in inspect.signature(operator.query_key_value).parameters:
-        return operator.query_key_value(hidden, context)
+    """An operator's query of `hidden`, and its key and value of `context`; a shared projection serves both."""
     query, _, _ = operator.query_key_value(hidden)
     _, key, value = operator.query_key_value(context)
     return query, key, value
 
 
 def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Mixed values `batch token hidden`, where `SelfAttention.forward` is not called: across, and of packed rows."""
+    """Mixed values `batch token hidden` where `SelfAttention.forward` is not called: across, and of packed rows."""
     function = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
     dropout = operator.config.attention_probs_dropout_prob if operator.training else 0.0
     mixed, _ = function(operator, query, key, value, mask, dropout=dropout, scaling=operator.scaling)
     return mixed.flatten(2)
 
 
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
 class Embeddings(nn.Module):
-    """The sum of the embeddings of a token's piece, of its place, unless positions are rotary, and of its text,
-    normalised."""
+    """Normalised sum of the embeddings of a token's piece, its text, and its position unless positions are rotary."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
@@ -157,7 +146,7 @@ class Embeddings(nn.Module):
 
 
 class Residual(nn.Module):
-    """A projection, added to what it began with, normalised."""
+    """A projection, added to the input of its branch, normalised."""
 
     def __init__(self, features: int, config: Configuration) -> None:
         super().__init__()
@@ -171,7 +160,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """The operator of a layer and its projection; with `is_across` queries are of a sequence, all else of another."""
+    """The operator of a layer and its projection; with `is_across`, key and value are of another sequence."""
 
     def __init__(self, config: Configuration, is_across: bool = False) -> None:
         super().__init__()
@@ -187,32 +176,20 @@ class Attention(nn.Module):
         return self.output(mixed, hidden)
 
 
-class Intermediate(nn.Module):
-    """A projection to the wide half of a layer, and GELU."""
-
-    def __init__(self, config: Configuration) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """`batch token intermediate`."""
-        return F.gelu(self.dense(hidden))
-
-
 class Layer(nn.Module):
-    """Attention, that to a context where there is one, then the feed-forward half."""
+    """Attention, cross-attention where the configuration adds it, then the feed-forward half."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.attention = Attention(config)
         if config.add_cross_attention:
             self.crossattention = Attention(config, is_across=True)
-        self.intermediate = Intermediate(config)
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = Residual(config.intermediate_size, config)
 
     def feed_forward_chunk(self, hidden: Tensor) -> Tensor:
         """The feed-forward half, by Hugging Face's name."""
-        return self.output(self.intermediate(hidden), hidden)
+        return self.output(F.gelu(self.intermediate["dense"](hidden)), hidden)
 
     def forward(
         self,
@@ -228,15 +205,18 @@ class Layer(nn.Module):
         return self.feed_forward_chunk(hidden)
 
 
-class Layers(nn.ModuleList):
-    """Layers, one after the other. With `recomputes`, only what each begins with is kept for the gradients; the rest is
-    computed again, with the same dropout."""
+class Encoder(nn.Module):
+    """The layers of a BERT. With `recomputes`, gradient checkpointing keeps only the input of each layer."""
 
     recomputes = False
 
+    def __init__(self, config: Configuration) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+
     def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
-        """`batch token hidden`; `attended` is what a layer takes beside."""
-        for layer in self:
+        """`batch token hidden`; `attended` are the further inputs of a layer."""
+        for layer in self.layer:
             if self.recomputes:
                 hidden = checkpoint(layer, hidden, *attended, use_reentrant=False)
             else:
@@ -244,33 +224,20 @@ class Layers(nn.ModuleList):
         return hidden
 
 
-class Encoder(nn.Module):
-    """The layers of a BERT."""
-
-    def __init__(self, config: Configuration) -> None:
-        super().__init__()
-        self.layer = Layers(Layer(config) for _ in range(config.num_hidden_layers))
-
-    def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
-        """`batch token hidden`."""
-        return self.layer(hidden, *attended)
-
-
 class Pooler(nn.Module):
-    """What a classifier reads of a row: its first token, projected."""
+    """The first token of a row, projected, for a classifier."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = nn.Tanh()
 
     def forward(self, first: Tensor) -> Tensor:
         """`… hidden` of first tokens."""
-        return self.activation(self.dense(first))
+        return torch.tanh(self.dense(first))
 
 
 class Bert(nn.Module):
-    """Embeddings and layers; `symbert.model.packed` has what a pooler makes of them."""
+    """Embeddings and layers; `symbert.model.packed` uses the pooler."""
 
     def __init__(self, config: Configuration, has_pooler: bool) -> None:
         super().__init__()
@@ -283,8 +250,7 @@ class Bert(nn.Module):
             self.pooler = Pooler(config)
 
     def forward(self, ids: Tensor, *attended: Tensor | None) -> Tensor:
-        """The last hidden states `batch token hidden`; `attended` is what a layer takes beside: nothing for an encoder
-        of rows without padding."""
+        """The last hidden states `batch token hidden`; `attended` are the further inputs of a layer."""
         return self.encoder(self.embeddings(ids), *attended)
 
 
@@ -304,24 +270,22 @@ class Predictions(nn.Module):
         return self.decoder(self.transform["LayerNorm"](F.gelu(self.transform["dense"](hidden))))
 
 
+# --- hosts and heads --------------------------------------------------------------------------------------------------
+
+
 class HostModel(nn.Module):
     """A model in which operators are compared: a configuration, and how parameters start."""
 
-    _tied_weights_keys: tuple[str, ...] = ()  # of weights that have another name, too (Hugging Face's word)
+    _tied_weights_keys: tuple[str, ...] = ()  # second names of weights (Hugging Face's word)
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.config = config
 
-    @property
-    def base_model(self) -> nn.Module:
-        """The part below the head (Hugging Face's word); of an encoder-decoder the whole."""
-        return getattr(self, "bert", self)
-
     def recompute_activations(self) -> None:
-        """Train with less memory, and a third more operations: nothing within a layer is kept for the gradients."""
+        """Train with less memory, and a third more operations, by gradient checkpointing."""
         for module in self.modules():
-            if isinstance(module, Layers):
+            if isinstance(module, Encoder):
                 module.recomputes = True
 
     @torch.no_grad()
@@ -329,12 +293,11 @@ class HostModel(nn.Module):
         """Fill the parameters of a module itself as BERT's start (Hugging Face's word, whose draws these are)."""
         if isinstance(module, SelfAttention | WideLinear | CopiedLinear):
             module.initialize()
-        elif type(module) is nn.Linear:
+        elif type(module) in (nn.Linear, nn.Embedding):
             normal_(module.weight, 0.0, self.config.initializer_range)
-            zeros_(module.bias)
-        elif type(module) is nn.Embedding:
-            normal_(module.weight, 0.0, self.config.initializer_range)
-            if module.padding_idx is not None:
+            if getattr(module, "bias", None) is not None:
+                zeros_(module.bias)
+            if getattr(module, "padding_idx", None) is not None:
                 zeros_(module.weight[module.padding_idx])
         elif type(module) is nn.LayerNorm:
             ones_(module.weight)
@@ -347,65 +310,9 @@ class HostModel(nn.Module):
             PreTrainedModel._init_weights(SimpleNamespace(config=self.config), module)
 
 
-class Model(HostModel):
-    """An encoder with a head."""
-
-    def __init__(self, config: Configuration, has_pooler: bool) -> None:
-        refuse_decoder(config)
-        super().__init__(config)
-        self.bert = Bert(config, has_pooler)
-
-
-class MaskedModel(Model):
-    """The encoder with BERT's masked-token head."""
-
-    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
-
-    def __init__(self, config: Configuration) -> None:
-        super().__init__(config, has_pooler=False)
-        self.cls = nn.ModuleDict({"predictions": Predictions(config, self.bert.embeddings.word_embeddings)})
-
-    def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
-
-        Equal to the dense head's rows, at 15 % of its cost. Nothing is padded in pre-training, so no mask is passed.
-        """
-        return self.cls["predictions"](self.bert(ids).flatten(0, 1)[positions])
-
-
-class Classifier(Model):
-    """The encoder with pooler and classifier, for GLUE; one label is a grade."""
-
-    def __init__(self, config: Configuration, num_labels: int) -> None:
-        super().__init__(config, has_pooler=True)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.classifier = nn.Linear(config.hidden_size, num_labels)
-
-    @property
-    def new_layers(self) -> tuple[nn.Linear, ...]:
-        """What pre-training has no weights of."""
-        return self.bert.pooler.dense, self.classifier
-
-
-class SpanModel(Model):
-    """The encoder with outputs for each token: whether it is the first of an answer, and whether it is the last.
-
-    As in Hugging Face's BertForQuestionAnswering there is no pooler, and no dropout above the encoder.
-    """
-
-    def __init__(self, config: Configuration, num_labels: int) -> None:
-        super().__init__(config, has_pooler=False)
-        self.qa_outputs = nn.Linear(config.hidden_size, num_labels)
-
-    @property
-    def new_layers(self) -> tuple[nn.Linear, ...]:
-        """What pre-training has no weights of."""
-        return (self.qa_outputs,)
-
-
 @torch.no_grad()
 def initialize(model: nn.Module, seed: int) -> None:
-    """Draw every parameter anew as a function of (seed, module name) alone, then give each layer its operator's start.
+    """Draw every parameter as a function of (seed, module name) alone, then give each layer its operator's start.
 
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison. The model is ours, or Hugging Face's with our operators.
@@ -414,8 +321,6 @@ def initialize(model: nn.Module, seed: int) -> None:
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
         if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
-            for parameter in parameters:
-                parameter._is_hf_initialized = False
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
             model._init_weights(module)
             drawn |= parameters
@@ -425,24 +330,80 @@ def initialize(model: nn.Module, seed: int) -> None:
                 set_width(module, operator)
 
 
-class DecoderModel(HostModel):
+class PredictingModel(HostModel):
+    """Layers with BERT's head, which predicts tokens."""
+
+    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+
+    def __init__(self, config: Configuration) -> None:
+        super().__init__(config)
+        self.bert = Bert(config, has_pooler=False)
+        self.cls = nn.ModuleDict({"predictions": Predictions(config, self.bert.embeddings.word_embeddings)})
+
+
+class MaskedModel(PredictingModel):
+    """The encoder with BERT's masked-token head."""
+
+    def __init__(self, config: Configuration) -> None:
+        refuse_decoder(config)
+        super().__init__(config)
+
+    def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
+
+        Equal to the dense head's rows, at 15 % of its cost. Pre-training has no padding, so there is no mask.
+        """
+        return self.cls["predictions"](self.bert(ids).flatten(0, 1)[positions])
+
+
+class Classifier(HostModel):
+    """The encoder with pooler and classifier, for GLUE; one label is a grade."""
+
+    def __init__(self, config: Configuration, num_labels: int) -> None:
+        refuse_decoder(config)
+        super().__init__(config)
+        self.bert = Bert(config, has_pooler=True)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.hidden_size, num_labels)
+
+    @property
+    def new_layers(self) -> tuple[nn.Linear, ...]:
+        """The layers that pre-training has no weights of."""
+        return self.bert.pooler.dense, self.classifier
+
+
+class SpanModel(HostModel):
+    """The encoder with two outputs for each token: whether it is the first, and the last, of an answer.
+
+    As in Hugging Face's BertForQuestionAnswering there is no pooler, and no dropout above the encoder.
+    """
+
+    def __init__(self, config: Configuration, num_labels: int) -> None:
+        refuse_decoder(config)
+        super().__init__(config)
+        self.bert = Bert(config, has_pooler=False)
+        self.qa_outputs = nn.Linear(config.hidden_size, num_labels)
+
+    @property
+    def new_layers(self) -> tuple[nn.Linear, ...]:
+        """The layers that pre-training has no weights of."""
+        return (self.qa_outputs,)
+
+
+class DecoderModel(PredictingModel):
     """The decoder with BERT's head; with `attends_to_source`, each layer also attends to another sequence.
 
     ConfigError for an operator that may look at later tokens.
     """
-
-    _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
 
     def __init__(self, config: Configuration, attends_to_source: bool = False) -> None:
         own = copy.copy(config)
         own.is_decoder, own.add_cross_attention = True, attends_to_source
         own.architectures = ["DecoderModel"]
         super().__init__(own)
-        self.bert = Bert(own, has_pooler=False)
-        self.cls = nn.ModuleDict({"predictions": Predictions(own, self.bert.embeddings.word_embeddings)})
 
     def forward(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
-        """Logits `batch token vocab` of the token after each of `ids` (batch token): what follows changes none of them.
+        """Logits `batch token vocab` of the token after each of `ids` (batch token), whatever follows it there.
 
         `source` are the last hidden states of another sequence; `source_mask` (batch 1 1 source) is true for tokens.
         """
@@ -472,23 +433,20 @@ class EncoderDecoderModel(HostModel):
 
         `source` (batch source) has its padding at the end, where `source_mask` is false.
         """
-        return self.decoder(target, *self._encoded(source, source_mask))
+        mask = source_mask.bool()[:, None, None]
+        return self.decoder(target, self.encoder(source, mask), mask)
 
     logits = forward
-
-    def _encoded(self, source: Tensor, source_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The source's last hidden states, and its mask as attention takes it."""
-        mask = source_mask.bool()[:, None, None]
-        return self.encoder(source, mask), mask
 
     @torch.no_grad()
     def generate(self, source: Tensor, source_mask: Tensor, start_id: int, end_id: int, length: int) -> Tensor:
         """The most probable tokens one by one, `batch length`, after `start_id`; padding after `end_id`.
 
-        Computes all tokens anew for each one, as any operator can without a cache, but the head's logits of the last
-        one alone, until every row has ended. Call it in evaluation mode.
+        Computes all tokens again for each new one, because not every operator allows a cache, until every row has
+        ended. Call it in evaluation mode.
         """
-        context, mask = self._encoded(source, source_mask)
+        mask = source_mask.bool()[:, None, None]
+        context = self.encoder(source, mask)
         written = source.new_full((len(source), 1 + length), self.config.pad_token_id)
         written[:, 0] = start_id
         is_over = torch.zeros_like(source[:, 0], dtype=torch.bool)
@@ -503,7 +461,6 @@ class EncoderDecoderModel(HostModel):
 
 
 def layer_weights(model: HostModel) -> int:
-    """Weights that a token is multiplied by in the layers: parameters with two or more dimensions; of an
-    encoder-decoder those of the encoder."""
+    """Weights in matrices of the layers, which each multiply every token; of an encoder-decoder its encoder's."""
     encoder = next(module for module in model.modules() if isinstance(module, Encoder))
     return sum(parameter.numel() for parameter in encoder.parameters() if parameter.ndim >= 2)

@@ -1,7 +1,5 @@
-"""What a model's config.json says: its shape, its operator, and the run that it comes from.
-
-As Hugging Face's `BertConfig` of the same values writes it, but without importing transformers, which takes seconds.
-"""
+"""The config.json of a model: its shape, its operator, and its run, as Hugging Face's `BertConfig` of the same values
+writes it, but without importing transformers, which takes seconds."""
 
 import json
 from importlib.metadata import version
@@ -15,7 +13,7 @@ from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
 from symbert.sizes import ROTARY, SIZES, VOCABULARY_SIZE
 
-# What stands in the config.json of a BERT, with the values that ours have where nothing else is said.
+# The keys of the config.json of a BERT, and the values of ours unless said otherwise.
 DEFAULTS = {
     "_name_or_path": "",
     "add_cross_attention": False,
@@ -52,11 +50,11 @@ DEFAULTS = {
     "use_cache": True,
     "vocab_size": VOCABULARY_SIZE,
 }
-PLAIN = {"bert": {"model_type": DEFAULTS["model_type"], "attention": "original"}}  # what a plain BERT is among ours
+PLAIN = {"bert": {"model_type": DEFAULTS["model_type"], "attention": "original"}}  # the keys of a plain BERT
 
 
 class Configuration(SimpleNamespace):
-    """What config.json says of a model, as attributes: BERT's, the name of the operator, and the facts of its run."""
+    """The values of config.json as attributes: BERT's, the name of the operator, and the facts of its run."""
 
     _attn_implementation = "sdpa"  # PyTorch's kernels
 
@@ -64,7 +62,7 @@ class Configuration(SimpleNamespace):
         super().__init__(**{**DEFAULTS, **values})
 
     def to_dict(self) -> dict[str, Any]:
-        """What stands in config.json, in its order."""
+        """The values of config.json in its order."""
         values = {**vars(self), "transformers_version": version("transformers")}
         return json.loads(json.dumps(values, sort_keys=True))
 
@@ -74,7 +72,7 @@ def configuration_of(
 ) -> Configuration:
     """The configuration of a named size and operator; `dropout` holds everywhere, attention included.
 
-    An operator of the user's own stands there with its class and arguments, so that its checkpoints can be loaded.
+    It has the class and arguments of an operator of the user's own, so that its checkpoints can be loaded.
     """
     return Configuration(
         **vars(SIZES[size]),
@@ -87,15 +85,15 @@ def configuration_of(
 
 
 def has_rotary_positions(config: BertConfig) -> bool:
-    """Whether queries and keys are turned by their places, and places have no embeddings."""
+    """Whether queries and keys are turned by their places, which then have no embeddings."""
     return getattr(config, "position_embedding_type", None) == ROTARY
 
 
 def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)) -> Configuration:
-    """That of a Hugging Face directory: one of ours, unless `kinds` has others. A plain BERT's operator is `original`.
+    """The configuration of a Hugging Face directory of one of these `kinds`. A plain BERT's operator is `original`.
 
-    DataError or ConfigError name the file where it is none, of another kind, names no operator, or where the operator's
-    code is not that which trained it.
+    DataError or ConfigError name a file that is none, is of another kind, names no operator, or names one whose code
+    was edited since it was trained.
     """
     file = checkpoint / "config.json"
     values = read_json(file, {"model_type": str}, extracted_again(file))
@@ -116,9 +114,7 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
 
 
 def refuse_decoder(config: BertConfig) -> None:
-    """ConfigError for the configuration of another host, where an encoder is made, whose tokens see later ones."""
+    """ConfigError for the configuration of another host where an encoder is made, whose tokens see later ones."""
     for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
         if getattr(config, key):
-            raise ConfigError(
-                f"config: '{key}' is true, but this model attends in both directions, to one sequence; set it to false"
-            )
+            raise ConfigError(f"config: '{key}' is true, but this model is an encoder; set it to false")

@@ -1,7 +1,7 @@
-"""What attention needs of Hugging Face's transformers, under its names there, without importing it: that takes seconds.
+"""The part of Hugging Face's transformers that attention needs, under its names, without importing transformers, which
+takes seconds. Results are equal to the bit.
 
-It computes what transformers computes, to the bit. An operator's code ends where transformers begins, and so it ends
-here: another line of this file makes no run another one.
+An operator's code ends where transformers begins, and so it ends here: another line of this file changes no run's key.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Attention = Callable[..., tuple[Tensor, Tensor | None]]  # mixed values `batch t
 
 
 class BertConfig(Protocol):
-    """What an operator may read of a configuration, ours or Hugging Face's."""
+    """The keys of a configuration, ours or Hugging Face's, that an operator may read."""
 
     hidden_size: int
     num_attention_heads: int
@@ -24,19 +24,8 @@ class BertConfig(Protocol):
     _attn_implementation: str
 
 
-def _unless_loaded(fill: Callable[..., object]) -> Callable[..., None]:
-    """A function that fills a weight, but for one that `from_pretrained` has filled."""
-
-    def filled(tensor: Tensor, *values: object) -> None:
-        if not getattr(tensor, "_is_hf_initialized", False):
-            with torch.no_grad():
-                fill(tensor, *values)
-
-    return filled
-
-
-normal_, ones_, zeros_ = map(_unless_loaded, (nn.init.normal_, nn.init.ones_, nn.init.zeros_))
-copy_ = _unless_loaded(Tensor.copy_)
+# Of a class that `from_pretrained` fills, transformers guards the functions of torch.nn.init.
+normal_, ones_, zeros_, copy_ = nn.init.normal_, nn.init.ones_, nn.init.zeros_, torch.no_grad()(Tensor.copy_)
 
 
 def sdpa_attention_forward(
@@ -49,8 +38,7 @@ def sdpa_attention_forward(
     scaling: float | None = None,
     **kwargs,
 ) -> tuple[Tensor, None]:
-    """PyTorch's kernels, which give no weights. Of a causal module, a token sees no later ones, unless a mask says what
-    it sees."""
+    """PyTorch's kernels, which give no weights. In a causal module without a mask, a token sees no later ones."""
     query, key = turned_sides(module, query, key)
     is_causal = module.is_causal and attention_mask is None and query.shape[2] > 1
     mixed = F.scaled_dot_product_attention(
@@ -69,8 +57,8 @@ def eager_attention_forward(
     scaling: float = 1.0,
     **kwargs,
 ) -> tuple[Tensor, Tensor]:
-    """Step by step, with the weights `batch heads token token`; a mask is added to the logits; if it has truth values,
-    false ones hide."""
+    """Step by step, with the weights `batch heads token token`; a mask is added to the logits, or hides where it is
+    false."""
     query, key = turned_sides(module, query, key)
     if attention_mask is not None and attention_mask.dtype == torch.bool:
         lowest = torch.finfo(query.dtype).min
@@ -82,21 +70,15 @@ def eager_attention_forward(
 
 
 class AttentionFunctions:
-    """Attention by the name of its kernel: PyTorch's here, all others where transformers has them."""
+    """Attention by the name of its kernel."""
 
     def get_interface(self, name: str, default: Attention) -> Attention:
         """The function of that name; the default for `eager`."""
-        if name in ("eager", "sdpa"):
-            return sdpa_attention_forward if name == "sdpa" else default
-        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as others
-
-        return others.get_interface(name, default)
+        return {"sdpa": sdpa_attention_forward, "eager": default}[name]
 
 
 ALL_ATTENTION_FUNCTIONS = AttentionFunctions()
-
-
-BASE = 10_000.0
+BASE = 10_000.0  # of rotary positions
 
 
 def turned(values: Tensor) -> Tensor:

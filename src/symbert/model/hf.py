@@ -1,57 +1,42 @@
 """Our models as Hugging Face's own: folded into stock classes, exported, and loaded by the Auto classes.
 
-Any operator whose query, key and value are affine in the hidden states is some BERT. An affine map f is known from what
-it makes of zero and of the unit vectors: bias = f(0), weight = f(I) − f(0). So no operator has to say how it folds; for
+Any operator whose query, key and value are affine in the hidden states is some BERT. An affine map f is known from its
+values at zero and at the unit vectors: bias = f(0), weight = f(I) − f(0). So no operator has to say how it folds; for
 `pairwise`, for example, BERT's query becomes `query · S` per head.
 """
 
 import copy
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
 from huggingface_hub.dataclasses import strict
 from torch import Tensor
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertLMHeadModel,
-    BertModel,
-    PreTrainedModel,
-)
-from transformers import EncoderDecoderModel as StockEncoderDecoderModel
-from transformers.models.bert.modeling_bert import BertCrossAttention, BertLayer, BertSelfAttention
+from transformers import BertConfig, BertModel, PreTrainedModel
+from transformers.models.bert.modeling_bert import BertLayer, BertSelfAttention
 
 from symbert.errors import ConfigError, IntegrityError, UsageError
 from symbert.files import copy_file, write_json, write_text
 from symbert.hosts import host_named_in
+from symbert.model import bert
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import (
-    PLAIN,
-    PLAIN_ACROSS,
-    Classifier,
-    DecoderModel,
-    EncoderDecoderModel,
-    HostModel,
-    MaskedModel,
-    SpanModel,
-    attend,
-    attention_of,
-    query_key_value,
-)
+from symbert.model.bert import HostModel, attention_of
 from symbert.model.card import model_card
 from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
 from symbert.model.loading import load_model, write_weights
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
-    MaskedModel: BertForMaskedLM,
-    Classifier: BertForSequenceClassification,
-    SpanModel: BertForQuestionAnswering,
-    DecoderModel: BertLMHeadModel,
+    bert.MaskedModel: transformers.BertForMaskedLM,
+    bert.Classifier: transformers.BertForSequenceClassification,
+    bert.SpanModel: transformers.BertForQuestionAnswering,
+    bert.DecoderModel: transformers.BertLMHeadModel,
+}
+AUTO = {
+    transformers.AutoModel: BertModel,
+    transformers.AutoModelForMaskedLM: transformers.BertForMaskedLM,
+    transformers.AutoModelForSequenceClassification: transformers.BertForSequenceClassification,
+    transformers.AutoModelForQuestionAnswering: transformers.BertForQuestionAnswering,
 }
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
@@ -61,26 +46,26 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "spec
 
 @torch.no_grad()
 def fold(model: HostModel) -> PreTrainedModel:
-    """Hugging Face's model that computes what `model` computes, in evaluation mode: of an encoder-decoder two BERTs.
+    """Hugging Face's model with the results of `model` in evaluation mode; an encoder-decoder becomes two BERTs.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
     """
     _refuse_rotary(model.config)
-    refuse_non_finite(model, "the model")
+    _refuse_non_finite(model, model.config._name_or_path or "the model")
     sites = {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
     own = tuple(f"{name}." for name in sites)
     state = {name: values for name, values in model.state_dict().items() if not name.startswith(own)}
     for name, module in sites.items():
-        for key, values in projections_of(module, is_across=name.endswith(".crossattention.self")).items():
+        for key, values in projections_of(module).items():
             state[f"{name}.{key}"] = values
     first = next(model.parameters())
     folded = _stock_model(model).to(first.device, first.dtype)
-    if isinstance(model, EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
+    if isinstance(model, bert.EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
         poolers = {name: values for name, values in folded.state_dict().items() if "encoder.pooler." in name}
         state |= {name: torch.zeros_like(values) for name, values in poolers.items()}
     folded.load_state_dict(state)
-    refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
+    _refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
 
 
@@ -92,38 +77,9 @@ def _refuse_rotary(config: BertConfig | Configuration) -> None:
         )
 
 
-def _stock_model(model: HostModel) -> PreTrainedModel:
-    """Hugging Face's model of the same shape."""
-    if isinstance(model, EncoderDecoderModel):
-        encoder = BertModel(_stock_config(model.encoder.config))
-        stock = StockEncoderDecoderModel(encoder=encoder, decoder=_stock_model(model.decoder))
-        stock.config.decoder_start_token_id = model.config.bos_token_id
-        stock.config.pad_token_id = model.config.pad_token_id
-        stock.config.pretraining = _facts(model.config)
-        return stock
-    config = _stock_config(model.config)
-    if isinstance(model, Classifier) and config.num_labels != model.classifier.out_features:
-        config.num_labels = model.classifier.out_features
-    return STOCK[type(model)](config)
-
-
-def _stock_config(config: Configuration) -> BertConfig:
-    """BERT's configuration of the same shape; our operator's name is kept among the facts of the run only."""
-    berts = {key: value for key, value in config.to_dict().items() if key not in NOT_BERTS}
-    return BertConfig(**{**berts, "pretraining": _facts(config)})
-
-
-def _facts(config: Configuration) -> dict[str, Any]:
-    """The operator and the facts of its run."""
-    values = config.to_dict()
-    return {**{key: values[key] for key in OURS if key in values}, **(config.pretraining or {})}
-
-
-def refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
-    """IntegrityError that names the first weight of `owner` with a NaN or an infinity.
-
-    Comparing outputs would not find them: scaled dot-product attention may return zeros for logits that are NaN.
-    """
+def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
+    """IntegrityError for a NaN or an infinity. Comparing outputs would not find it: scaled dot-product attention may
+    return zeros for logits that are NaN."""
     for name, values in model.state_dict().items():
         if not values.isfinite().all():
             raise IntegrityError(
@@ -131,16 +87,36 @@ def refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
             )
 
 
-def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, Tensor]:
-    """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states, of two
-    sequences where the site is one of cross-attention.
+def _stock_model(model: HostModel) -> PreTrainedModel:
+    """Hugging Face's model of the same shape; our operator's name is kept among the facts of the run only."""
+    if isinstance(model, bert.EncoderDecoderModel):
+        encoder = BertModel(_stock_config(model.encoder.config))
+        stock = transformers.EncoderDecoderModel(encoder=encoder, decoder=_stock_model(model.decoder))
+        stock.config.decoder_start_token_id = model.config.bos_token_id
+        stock.config.pad_token_id = model.config.pad_token_id
+        stock.config.pretraining = _stock_config(model.config).pretraining
+        return stock
+    config = _stock_config(model.config)
+    if isinstance(model, bert.Classifier) and config.num_labels != model.classifier.out_features:
+        config.num_labels = model.classifier.out_features
+    return STOCK[type(model)](config)
+
+
+def _stock_config(config: Configuration) -> BertConfig:
+    values = config.to_dict()
+    facts = {**{key: values[key] for key in OURS if key in values}, **(config.pretraining or {})}
+    return BertConfig(**{key: value for key, value in values.items() if key not in NOT_BERTS} | {"pretraining": facts})
+
+
+def projections_of(module: SelfAttention) -> dict[str, Tensor]:
+    """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states.
 
     ConfigError for an operator with a `forward` of its own: no number of tokens shows that it attends as BERT.
     """
-    if type(module).forward not in (PLAIN_ACROSS if is_across else PLAIN):
+    if type(module).forward is not SelfAttention.forward:
         raise _no_equal(module, "as it has a forward of its own")
     module = copy.deepcopy(module).double().eval()
-    module.is_causal = False  # so that the check compares what each token makes of all others
+    module.is_causal = False  # so that the check compares full attention
     width, device = module.config.hidden_size, next((each.device for each in module.parameters()), None)
     zero = torch.zeros(1, 1, width, dtype=torch.float64, device=device)
     units = torch.eye(width, dtype=torch.float64, device=device)[None]
@@ -151,24 +127,17 @@ def projections_of(module: SelfAttention, is_across: bool = False) -> dict[str, 
     for name, bias, rows in zip(("query", "key", "value"), biases, weights, strict=True):
         projections[f"{name}.weight"] = (rows - bias).T.contiguous()
         projections[f"{name}.bias"] = bias[0]
-    _check(module, projections, is_across)
-    return projections
-
-
-def _check(module: SelfAttention, projections: dict[str, Tensor], is_across: bool) -> None:
-    device = projections["query.bias"].device
-    bert = (BertCrossAttention if is_across else BertSelfAttention)(module.config).to(device, torch.float64).eval()
-    if any(projections[name].shape != value.shape for name, value in bert.state_dict().items()):
+    stock = BertSelfAttention(module.config).to(device, torch.float64).eval()
+    if any(projections[name].shape != value.shape for name, value in stock.state_dict().items()):
         raise _no_equal(module, "as BERT has one key and one value for each head")
-    bert.load_state_dict(projections)
-    generator, width = torch.Generator().manual_seed(0), module.config.hidden_size
+    stock.load_state_dict(projections)
+    generator = torch.Generator().manual_seed(0)
     for shape in ((2, 7, width), (1, module.config.max_position_embeddings, width)):
-        hidden, context = (torch.randn(shape, dtype=torch.float64, generator=generator).to(device) for _ in range(2))
-        sides = query_key_value(module, hidden, context) if is_across else module.query_key_value(hidden)
-        expected = attend(module, *sides, None)
-        difference = expected - (bert(hidden, context) if is_across else bert(hidden))[0]
-        if not difference.abs().max() <= TOLERANCE * expected.abs().max():
+        hidden = torch.randn(shape, dtype=torch.float64, generator=generator).to(device)
+        expected = module(hidden)[0]
+        if not (expected - stock(hidden)[0]).abs().max() <= TOLERANCE * expected.abs().max():
             raise _no_equal(module, "expected query, key and value that are affine in each hidden state")
+    return projections
 
 
 def _no_equal(module: SelfAttention, reason: str) -> ConfigError:
@@ -180,27 +149,20 @@ def _no_equal(module: SelfAttention, reason: str) -> ConfigError:
 def export(checkpoint: Path, output: Path) -> None:
     """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
 
-    Of a decoder it is a `BertLMHeadModel`, and of an encoder-decoder an `EncoderDecoderModel` of two BERTs. Tokenizer
-    files are copied and a model card is written; config.json comes last, so that a directory that has one is complete.
-    `output` must be new or empty: an earlier export's files would be taken for a part of this one.
+    A decoder becomes a `BertLMHeadModel`, an encoder-decoder an `EncoderDecoderModel` of two BERTs. Tokenizer files are
+    copied and a model card is written; config.json comes last, so that a directory that has one is complete. `output`
+    must be new or empty: an earlier export's files would be taken for a part of this one.
     """
-    refuse_used(output, checkpoint)
-    model = load_model(checkpoint)
-    refuse_non_finite(model, str(checkpoint / "model.safetensors"))
-    folded = fold(model)
+    refuse_used(output)
+    folded = fold(load_model(checkpoint))
     copy_tokenizer(checkpoint, output)
     write_model(folded, output)
 
 
-def refuse_used(output: Path, checkpoint: Path) -> None:
+def refuse_used(output: Path) -> None:
     """UsageError for an output that is no new or empty directory."""
-    if checkpoint.resolve() == output.resolve():
-        raise UsageError(f"--output is {output}, the checkpoint itself; name another directory")
-    for place in (output, *output.parents):
-        if (place.is_symlink() or place.exists()) and not place.is_dir():
-            raise UsageError(f"--output is {output}: {place} is no directory; name another")
-    if output.is_dir() and (files := sorted(path.name for path in output.iterdir())):
-        raise UsageError(f"--output is {output}, which has {files[0]} already; name another directory or empty it")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"--output is {output}, which exists already; name a new or an empty directory")
 
 
 def copy_tokenizer(checkpoint: Path, output: Path) -> None:
@@ -220,7 +182,10 @@ def write_model(model: PreTrainedModel | HostModel, output: Path) -> None:
         values = json.loads(config.to_json_string())
     else:
         host = host_named_in(config.architectures)
-        values = {**config.to_dict(), "architectures": config.architectures if host else [_name_of(STOCK[type(model)])]}
+        values = {
+            **config.to_dict(),
+            "architectures": config.architectures if host else [f"Sym{STOCK[type(model)].__name__}"],
+        }
     write_weights(model, output / "model.safetensors")
     write_text(output / "README.md", model_card(values))
     write_json(output / "config.json", values)
@@ -235,12 +200,8 @@ class SymBertConfig(BertConfig):
     pretraining: dict | None = None
 
 
-def _name_of(stock: type[PreTrainedModel]) -> str:
-    return f"Sym{stock.__name__}"
-
-
-def _load_by(auto: str, stock: type[PreTrainedModel]) -> None:
-    """Have an Auto class load our encoders as `stock` whose layers attend with the configured operator."""
+def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
+    """A stock class whose layers attend with the configured operator."""
 
     def build(self: PreTrainedModel, config: SymBertConfig, **options: bool) -> None:
         refuse_decoder(config)
@@ -252,12 +213,9 @@ def _load_by(auto: str, stock: type[PreTrainedModel]) -> None:
 
     records = {"hidden_states": BertLayer, "attentions": SelfAttention}
     own = {"config_class": SymBertConfig, "__init__": build, "_init_weights": HostModel._init_weights}
-    ours = type(_name_of(stock), (stock,), {**own, "_can_record_outputs": records, "__module__": __name__})
-    getattr(transformers, auto).register(SymBertConfig, ours, exist_ok=True)
+    return type(f"Sym{stock.__name__}", (stock,), {**own, "_can_record_outputs": records, "__module__": __name__})
 
 
 transformers.AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
-_load_by("AutoModel", BertModel)
-_load_by("AutoModelForMaskedLM", BertForMaskedLM)
-_load_by("AutoModelForSequenceClassification", BertForSequenceClassification)
-_load_by("AutoModelForQuestionAnswering", BertForQuestionAnswering)
+for auto, stock in AUTO.items():
+    auto.register(SymBertConfig, _with_operators(stock), exist_ok=True)

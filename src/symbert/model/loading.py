@@ -1,5 +1,4 @@
-"""Checkpoints of this project: their weights as safetensors files, and the model that was trained, of any host, without
-transformers."""
+"""Checkpoints of this project: their weights as safetensors files, and the models of any host, without transformers."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ def weights_of(model: nn.Module) -> Tensors:
 def read_checkpoint(
     directory: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)
 ) -> tuple[Configuration, Tensors]:
-    """What an extracted checkpoint of this project, or of another of these kinds, says of its model, and its weights.
+    """The configuration and the weights of an extracted checkpoint of one of these `kinds`.
 
     MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
     damaged file.
@@ -36,28 +35,23 @@ def read_checkpoint(
     for name in ("config.json", "model.safetensors"):
         if not (directory / name).is_file():
             raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
-    config = read_configuration(directory, kinds)
-    weights = directory / "model.safetensors"
+    config, weights = read_configuration(directory, kinds), directory / "model.safetensors"
     try:
         return config, load_file(weights)
     except SafetensorError as error:
         raise IntegrityError(f"{weights}: damaged ({error}); {extracted_again(weights)}") from None
 
 
-def refuse_wrong(file: Path, kept: Tensors, own: Tensors, names: Iterable[str]) -> None:
-    """IntegrityError where the weights of these names that a file keeps are not those of the model."""
-    shapes, others = ({name: values.shape for name, values in each.items()} for each in (kept, own))
+def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
+    """Give a model the weights of these names; IntegrityError where the checkpoint lacks one or has another shape."""
+    file, expected = directory / "model.safetensors", model.state_dict()
+    shapes, others = ({name: values.shape for name, values in tensors.items()} for tensors in (weights, expected))
     wrong = sorted(name for name in names if name not in shapes or shapes[name] != others.get(name))
     if wrong:
         raise IntegrityError(
             f"{file}: {len(wrong)} weights are missing, unknown or of another shape than config.json says, "
             f"first {wrong[0]}; {extracted_again(file)}"
         )
-
-
-def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
-    """Give a model the weights of these names; IntegrityError where those of the checkpoint lack one."""
-    refuse_wrong(directory / "model.safetensors", weights, model.state_dict(), names)
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
 
 
@@ -84,12 +78,10 @@ def load_model(checkpoint: Path) -> HostModel:
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
     """
     config, kept = read_checkpoint(checkpoint)
-    with building(checkpoint):
+    with _building(checkpoint):
         model = model_of(config)
-    expected = weights_of(model)
-    refuse_wrong(checkpoint / "model.safetensors", kept, expected, {*kept, *expected})
     model.to(next(iter(kept.values())).dtype)
-    model.load_state_dict(kept, strict=False)  # tied weights have one name in the file
+    fill(model, {*kept, *weights_of(model)}, kept, checkpoint)  # tied weights have one name in the file
     return model.eval()
 
 
@@ -103,14 +95,14 @@ def model_of(config: Configuration) -> HostModel:
 
 
 @contextmanager
-def building(checkpoint: Path) -> Iterator[None]:
+def _building(checkpoint: Path) -> Iterator[None]:
     """ConfigError that names the checkpoint's config.json where the block cannot build a model of it."""
     path = checkpoint / "config.json"
     try:
         yield
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    except Exception as error:  # transformers and torch raise what they like, of a dozen types
+    except Exception as error:  # torch raises errors of a dozen types
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
 
@@ -121,7 +113,7 @@ def load_encoder(checkpoint: Path) -> Bert:
     MissingInputError, ConfigError or IntegrityError name the file.
     """
     config, kept = read_checkpoint(checkpoint, KINDS)
-    with building(checkpoint):
+    with _building(checkpoint):
         encoder = Bert(config, has_pooler=False)
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
     for before, today in old.items():

@@ -1,14 +1,12 @@
 """BERT on rows laid end to end: pads only inside attention, and computes only [CLS] in the last layer of a classifier.
 
-Fine-tuning takes 1.4 to 1.7 × as long on padded rows. Shapes: `1 token hidden` for the tokens of all rows; `row heads
-longest head` where rows are padded to the longest.
+Fine-tuning on padded rows takes 1.4 to 1.7 × as long (measured). Shapes: `1 token hidden` for the tokens of all rows;
+`row heads longest head` where rows are padded to the longest.
 """
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
@@ -16,12 +14,12 @@ from torch import Tensor
 
 from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, attend, keeps_tokens_apart
 
-Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # computes what `encode` does
+Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # as `encode`
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the tokens of rows of any lengths stand: end to end, and in the padded rows."""
+    """The places of the tokens of rows of any lengths: end to end, and in the padded rows."""
 
     position_ids: Tensor  # `token`: in its row
     slots: Tensor  # `token`: among the padded rows, counted through
@@ -57,21 +55,9 @@ def forward(
 
 def encoder_for(bert: Bert) -> Encoder:
     """`encode` where the operator's type says that it keeps tokens apart and has no forward of its own; otherwise
-    `encode_by_length`, which a line on stderr says once in a process."""
+    `encode_by_length`, which takes longer."""
     site = bert.encoder.layer[0].attention.self
-    if keeps_tokens_apart(site) and type(site).forward in PLAIN:
-        return encode
-    _say_that_it_takes_longer(bert.config.attention)
-    return encode_by_length
-
-
-@cache
-def _say_that_it_takes_longer(attention: str) -> None:
-    print(
-        f"warning: attention '{attention}' has a forward of its own, or does not say that it keeps tokens apart: rows "
-        "of one length are computed at a time, which takes longer (docs/operators.md)",
-        file=sys.stderr,
-    )
+    return encode if keeps_tokens_apart(site) and type(site).forward in PLAIN else encode_by_length
 
 
 def encode(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
@@ -97,8 +83,7 @@ def encode(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
 
 
 def encode_by_length(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
-    """As `encode`, of rows of one length at a time: each row has what its own BERT makes of it alone, with any
-    operator. A batch takes as many passes as it has lengths."""
+    """As `encode`, with any operator: each row is computed as if alone. A batch takes a pass per length of its rows."""
     lengths, order, encoded, has_pooler = packing.attended.sum(-1).flatten(), [], [], hasattr(bert, "pooler")
     for length in lengths.unique().tolist():
         rows = (lengths == length).nonzero().flatten()

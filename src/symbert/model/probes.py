@@ -8,7 +8,7 @@ others, so that heads are seeds. A score that is symmetric cannot point along a 
 Lookups are learned by a layer of four heads of 32, over 32 symbols. Recall: eight pairs of a key and a value, each pair
 one token, and then the keys again, of which the values are asked (after MQAR of Arora et al. 2023, arXiv 2312.04927).
 Fuzzy: the keys that ask have noise as large as themselves. Induction: each token has its symbol and the one before it,
-as a first layer can give it; the last symbol occurred before, and what followed it is asked.
+as a first layer can give it; the last symbol occurred before, and its successor there is asked.
 """
 
 import math
@@ -53,9 +53,8 @@ def targets_of(relation: str, seed: int) -> Tensor:
 
 def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
     """How far a layer of the operator learns a relation: over all heads, the share of tokens with a target that are
-    right, its exact 95 % interval, chance, and the median of the steps until all tokens of a head were right at once,
-    None unless all were in every head. Without `own_position`, no token may attend to itself.
-    """
+    right, its exact 95 % interval, chance, and the median of the steps until all tokens of a head were right at once
+    (None unless every head came so far). Without `own_position`, no token may attend to itself."""
     attention = layer_of(operator, HEADS)
     hidden = torch.randn(1, TOKENS, HEADS * HEAD, generator=torch.Generator().manual_seed(0))
     targets = torch.stack([targets_of(relation, seed) for seed in range(HEADS)])
@@ -86,8 +85,8 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
 
 
 def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> Tensor:
-    """What each head scores of every two tokens, `heads token token`: logits, or the logarithm of the weights that an
-    operator with a forward pass of its own gives."""
+    """The scores of every two tokens, `heads token token`: logits, or the logarithm of the weights where an operator
+    has a forward pass of its own."""
     plain = type(attention).forward is SelfAttention.forward
     scores = (logits_of(attention, hidden) if plain else weights_of(attention, hidden).clamp(min=LEAST).log())[0]
     return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
@@ -113,11 +112,6 @@ def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
     return model.encoder.layer[0].attention.self
 
 
-def relations_of(operator: str) -> list[dict[str, Any]]:
-    """A row per relation, with and without the own position."""
-    return [learn(operator, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
-
-
 def lookups_of(operator: str) -> list[dict[str, Any]]:
     """A row per lookup: the share of right answers in the last batches, mean, lowest and highest of five seeds, chance,
     and the median of the steps, None unless all seeds learned."""
@@ -136,31 +130,24 @@ def probe(operators: list[str], /, output: Path | None = None) -> None:
 
     Takes seconds per operator; prints a table, or writes a csv.
     """
-    names = [
-        define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word for word in operators
-    ]
-    rows = _table_of(names)
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    for word in operators:
+        name = define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word
+        rows += [learn(name, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
+        rows += lookups_of(name)
+    table = pd.DataFrame(rows)
     if output is None:
-        print(rows.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+        print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
     else:
-        _write(rows, output)
+        write_text(output, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def measure_probes(output: Path, /) -> None:
     """Measure which relations the operators in the settings beside `output` can express."""
     file = output.parent / "settings.json"
     operators = read_json(file, {"operators": {str: {"operator_code": str}}}, "run snakemake again")["operators"]
-    _write(_table_of([planned_operator(name, facts, file).name for name, facts in operators.items()]), output)
-
-
-def _table_of(names: list[str]) -> pd.DataFrame:
-    """A row per operator and relation or lookup."""
-    torch.set_num_threads(1)
-    return pd.DataFrame([row for name in names for row in relations_of(name) + lookups_of(name)])
-
-
-def _write(rows: pd.DataFrame, output: Path) -> None:
-    write_text(output, rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    probe([planned_operator(name, facts, file).name for name, facts in operators.items()], output)
 
 
 def rows_of(lookup: str, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:

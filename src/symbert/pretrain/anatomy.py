@@ -1,7 +1,6 @@
-"""`symbert anatomy`: what the attention of checkpoints looks like on rows of text, as a table of heads."""
+"""`symbert anatomy`: the attention of checkpoints on rows of text, as a table of heads."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +10,12 @@ from torch import Tensor
 from symbert.errors import ConfigError
 from symbert.files import read_json, write_text
 from symbert.model.anatomy import anatomy_of
-from symbert.model.bert import Bert, MaskedModel, initialize
+from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_encoder
 from symbert.pretrain.tasks import PackedRows
 
-SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are looked at; tokens of a random one, and the seed of all of them
+SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are read; tokens of a random one, and the seed of all of them
 MEASURES = ("symmetry", "directionality", "logit_std", "attention_entropy", "own_share")
 FACTS = ("size", "attention", "pretrain_seed", "step")  # of a checkpoint of this project
 SETTINGS = {"checkpoints": [str], "manifest": str}  # of measure_anatomy
@@ -32,12 +31,19 @@ def anatomy(
     the heads of each layer; `output` is a csv with a row per head. `with-start` adds the start of each run of this
     project, as step 0, which follows from its seed.
     """
-    heads = _table_of(checkpoints, manifest, with_start)
+    heads = pd.DataFrame([row for checkpoint in checkpoints for row in _heads_of(checkpoint, manifest)])
+    if with_start:
+        if heads[list(FACTS)].isna().any(axis=None):
+            raise ConfigError(f"{checkpoints[0]}: a checkpoint of no run has no known start; leave out --with-start")
+        first = heads.drop_duplicates(FACTS[:3])["checkpoint"]
+        starts = pd.DataFrame([row for checkpoint in first for row in _heads_of(Path(checkpoint), manifest, True)])
+        heads = pd.concat([starts, heads])
+    heads = heads.sort_values([*FACTS], kind="stable", ignore_index=True)
     if output is not None:
-        _write(heads, output)
+        write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
         return
-    known = [column for column in ("checkpoint", *FACTS) if column in heads and heads[column].notna().all()]
-    known = known[1:] if len(known) > len(FACTS) else known
+    known = [column for column in FACTS if heads[column].notna().all()]
+    known = known if len(known) == len(FACTS) else ["checkpoint"]
     means = heads.groupby([*known, "layer"], sort=False)[list(MEASURES)].mean().reset_index()
     print(means.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
 
@@ -45,47 +51,19 @@ def anatomy(
 def measure_anatomy(output: Path, /) -> None:
     """Describe the attention of the checkpoints in the settings beside `output`, and of the starts of their runs."""
     settings = read_json(output.parent / "settings.json", SETTINGS, "run snakemake again")
-    _write(_table_of([Path(folder) for folder in settings["checkpoints"]], Path(settings["manifest"]), True), output)
+    anatomy([Path(folder) for folder in settings["checkpoints"]], Path(settings["manifest"]), True, output)
 
 
-def _table_of(checkpoints: list[Path], manifest: Path | None, with_start: bool) -> pd.DataFrame:
-    """A row per head, by run and step."""
-    rows = [row for checkpoint in checkpoints for row in _heads_of(checkpoint, manifest)]
-    if with_start:
-        rows = [row for checkpoint in _one_per_run(checkpoints) for row in _heads_of(checkpoint, manifest, 0)] + rows
-    return pd.DataFrame(rows).sort_values([*FACTS], kind="stable", ignore_index=True)
-
-
-def _write(heads: pd.DataFrame, output: Path) -> None:
-    write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-
-
-def _heads_of(checkpoint: Path, manifest: Path | None, step: int | None = None) -> list[dict[str, Any]]:
-    """A row per head of a checkpoint, or of the start of its run."""
+def _heads_of(checkpoint: Path, manifest: Path | None, is_start: bool = False) -> list[dict]:
+    """A row per head of a checkpoint, or of the start of its run, which module names and seed decide."""
     model = load_encoder(checkpoint)
     facts = {name: (model.config.pretraining or {}).get(name) for name in FACTS}
-    if step == 0:
-        model, facts = _started(model.config, facts["pretrain_seed"]), {**facts, "step": 0}
-    rows = _rows_of(model.config, manifest)
-    return [{"checkpoint": checkpoint.as_posix(), **facts, **head} for head in anatomy_of(model, rows)]
-
-
-def _started(config: Configuration, seed: int) -> Bert:
-    """The encoder that a run begins with: module names as in pre-training decide what is drawn."""
-    model = MaskedModel(config)
-    initialize(model, seed)
-    return model.bert
-
-
-def _one_per_run(checkpoints: list[Path]) -> list[Path]:
-    """The first checkpoint of each run; ConfigError for one that says nothing of its run."""
-    runs: dict[tuple[Any, ...], Path] = {}
-    for checkpoint in checkpoints:
-        facts = read_json(checkpoint / "config.json", {}).get("pretraining") or {}
-        if not {*FACTS} <= facts.keys():
-            raise ConfigError(f"{checkpoint / 'config.json'}: says of no run that it is of; leave out --with-start")
-        runs.setdefault(tuple(facts[name] for name in FACTS[:3]), checkpoint)
-    return list(runs.values())
+    if is_start:
+        started = MaskedModel(model.config)
+        initialize(started, facts["pretrain_seed"])
+        model, facts["step"] = started.bert, 0
+    rows = anatomy_of(model, _rows_of(model.config, manifest))
+    return [{"checkpoint": checkpoint.as_posix(), **facts, **head} for head in rows]
 
 
 def _rows_of(config: Configuration, manifest: Path | None) -> Tensor:

@@ -15,8 +15,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,8 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
-from symbert.errors import FULL, ConfigError, DivergedError, InputOutputError, IntegrityError, SymbertError
+from symbert.errors import ConfigError, DivergedError, IntegrityError, SymbertError
 from symbert.files import (
-    MEGABYTE,
-    free_space,
     hash_of,
     read_json,
     read_json_lines,
@@ -58,19 +55,15 @@ class MetricsLog:
         self.path, self.track = path, _tracker_of(path.parents[1])
         with writing(path):
             self.file = open(path, "ab")  # noqa: SIM115 (open as long as the run)
-            self.hash = _hash_beginning(path, length)
             self.file.truncate(length)
-            self.file.seek(length)
 
     def write(self, split: str, step: int, **values: Any) -> None:
         """Append one line."""
-        line = (json.dumps({"split": split, "step": step, **values}, allow_nan=False) + "\n").encode()
         with writing(self.path):
-            self.file.write(line)
-        self.hash.update(line)
+            self.file.write((json.dumps({"split": split, "step": step, **values}, allow_nan=False) + "\n").encode())
         try:
             self.track(split, step, values)
-        except Exception as error:  # whatever it does, the training goes on
+        except Exception as error:  # the training goes on, whatever the tracker does
             print(f"warning: SYMBERT_TRACKER: {error!r} at step {step}; nothing more is sent to it", file=sys.stderr)
             self.track = _nothing
 
@@ -79,19 +72,13 @@ class MetricsLog:
         with writing(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())
-        return self.file.tell()
+        return os.fstat(self.file.fileno()).st_size
 
     def last_validation(self) -> dict[str, float]:
         """The measures of the last validation."""
-        verify_metrics(self.path, self.flush(), self.sha256)
-        lines = read_json_lines(self.path, "run the same command again")
-        *_, last = (line for line in lines if line["split"] == "validation")
+        self.flush()
+        *_, last = (line for line in read_json_lines(self.path, DAMAGED) if line["split"] == "validation")
         return {name: value for name, value in last.items() if name not in ("split", "step")}
-
-    @property
-    def sha256(self) -> str:
-        """Of the whole file."""
-        return self.hash.hexdigest()
 
 
 def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None]:
@@ -109,49 +96,30 @@ def _nothing(split: str, step: int, values: dict[str, Any]) -> None:
     """Without a tracker."""
 
 
-def verify_metrics(path: Path, length: int, sha256: str) -> None:
-    """IntegrityError when a log is shorter than `length` bytes, or those have another SHA-256."""
-    computed = _hash_beginning(path, length).hexdigest()
-    if computed != sha256:
-        raise IntegrityError(
-            f"{path}: sha256 of its first {length} bytes {computed[:12]}…, expected {sha256[:12]}…: the file is damaged"
-        )
-
-
-def _hash_beginning(path: Path, length: int) -> "hashlib._Hash":
-    """The hash of the first `length` bytes of a log, to go on with."""
+def _hash_of_beginning(path: Path, length: int) -> str:
+    """The SHA-256 of the first `length` bytes of a log."""
     with reading(path), open(path, "rb") as file:
-        content = file.read(length)
-    if len(content) < length:
-        raise IntegrityError(
-            f"{path}: {len(content)} bytes, the checkpoint was at {length}: the file is damaged; "
-            f"delete {path.parent} to start the run over"
-        )
-    return hashlib.sha256(content)
+        return hashlib.sha256(file.read(length)).hexdigest()
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run is: completed steps, the fp16 loss scale ({} if none), and length and SHA-256 of metrics.jsonl."""
+    """Where a run is: completed steps, length of metrics.jsonl in bytes, and the fp16 loss scale ({} if none)."""
 
     step: int
     metrics_bytes: int = 0
     scaler: dict[str, Any] | None = None
-    metrics_sha256: str | None = None  # None of a process that does not write
 
 
 class CheckpointStore:
     """The checkpoints of one run, below its state directory."""
 
     def __init__(self, state: Path, writes: bool = True) -> None:
-        self.resume, self.weights = state / "resume", state / "weights"
+        self.resume, self.weights, self.log = state / "resume", state / "weights", state / METRICS
         self.writes = writes  # where not, `save` and `keep_weights` only give this process's parts to the one that does
 
     def save(self, model: nn.Module, optimizer: Optimizer, position: Position) -> None:
-        """Publish a checkpoint of this step and drop all but the newest KEEP.
-
-        When the disk is full, InputOutputError says what is needed, and the checkpoints before it stay.
-        """
+        """Publish a checkpoint of this step and drop all but the newest KEEP."""
         files = {
             "model.safetensors": gather(weights_of(model), self.writes),
             "optimizer.safetensors": gather(_states_of(model, optimizer), self.writes),
@@ -161,14 +129,18 @@ class CheckpointStore:
         final = self.resume / name_of_step(position.step)
         temporary = self.resume / f".{final.name}.tmp"
         self._remove_surplus(final.name)
-        with _room_for(final, files.values(), temporary), writing(final):
+        try:
             temporary.mkdir(parents=True)
             for name, tensors in files.items():
                 write_tensors(tensors, temporary / name)
-            facts = {**vars(position), "sha256": {name: sha256_of(temporary / name) for name in files}}
+            facts = {**vars(position), "metrics_sha256": _hash_of_beginning(self.log, position.metrics_bytes)}
+            facts["sha256"] = {name: sha256_of(temporary / name) for name in files}
             write_json(temporary / "checkpoint.json", {**facts, "hash": hash_of(facts)})
             os.replace(temporary, final)
-            synchronise(self.resume)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        synchronise(self.resume)
         for old in self._newest_first()[KEEP:]:
             shutil.rmtree(old)
 
@@ -183,9 +155,8 @@ class CheckpointStore:
         constants = dict(model.named_buffers())  # such as a mask of -inf
         if wrong := [name for name, tensor in weights.items() if name not in constants and not tensor.isfinite().all()]:
             raise DivergedError(f"{path}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
-        with _room_for(path, [weights]):
-            write_tensors(weights, path)
-            write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
+        write_tensors(weights, path)
+        write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
 
     def _remove_surplus(self, name: str) -> None:
         """Remove half-written files of killed processes, and checkpoints beyond this step: none could be loaded."""
@@ -205,7 +176,7 @@ class CheckpointStore:
         candidates, failures = self._newest_first(), []
         for directory in candidates:
             try:
-                return _load(directory, model, optimizer)
+                return self._load(directory, model, optimizer)
             except (SymbertError, OSError) as error:
                 failures.append(str(error))
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
@@ -216,6 +187,23 @@ class CheckpointStore:
                 "restore the file from a copy"
             )
         return None
+
+    def _load(self, directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
+        record = directory / "checkpoint.json"
+        facts = read_json(record, RECORD, DAMAGED)
+        if facts.pop("hash") != hash_of(facts):
+            raise IntegrityError(f"{record}: its hash does not match: {DAMAGED}")
+        for name, expected in facts.pop("sha256").items():
+            verify_sha256(directory / name, expected, DAMAGED)
+        length, expected = facts["metrics_bytes"], facts.pop("metrics_sha256")
+        if _hash_of_beginning(self.log, length) != expected:
+            raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {directory.name}: {DAMAGED}")
+        weights, own = directory / "model.safetensors", model.state_dict()
+        tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}
+        keys = model.load_state_dict(tensors, strict=False)
+        _refuse_others({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys), weights)
+        _restore_states(model, optimizer, directory / "optimizer.safetensors")
+        return Position(**facts)
 
     def remove_kept(self) -> None:
         """Remove the weights that a finished training kept, because the run is trained again from step 0."""
@@ -233,23 +221,6 @@ class CheckpointStore:
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.resume.glob("step-*"), reverse=True)
-
-
-def _load(directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
-    facts = read_json(directory / "checkpoint.json", RECORD, DAMAGED)
-    if facts.pop("hash") != hash_of(facts):
-        raise IntegrityError(f"{directory / 'checkpoint.json'}: its hash does not match: the file is damaged")
-    for name, expected in facts.pop("sha256").items():
-        verify_sha256(directory / name, expected, DAMAGED)
-    position = Position(**facts)
-    if position.metrics_sha256 is not None:
-        verify_metrics(directory.parents[1] / METRICS, position.metrics_bytes, position.metrics_sha256)
-    weights, own = directory / "model.safetensors", model.state_dict()
-    tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}
-    keys = model.load_state_dict(tensors, strict=False)
-    _refuse_others({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys), weights)
-    _restore_states(model, optimizer, directory / "optimizer.safetensors")
-    return position
 
 
 def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
@@ -275,24 +246,6 @@ def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
     optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _refuse_others(names: set[str], path: Path) -> None:
+def _refuse_others(names: Iterable[str], path: Path) -> None:
     if names:
         raise IntegrityError(f"{path}: not of this model, by its tensor {min(names)}; made by another version?")
-
-
-@contextmanager
-def _room_for(path: Path, tensors: Iterable[Tensors], temporary: Path | None = None) -> Iterator[None]:
-    """Remove `temporary` when the block fails; when that is for want of room, say how much is needed."""
-    try:
-        yield
-    except BaseException as error:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        if not isinstance(error, OSError) or error.errno not in FULL:
-            raise
-        needed = sum(tensor.nbytes for group in tensors for tensor in group.values())
-        free, mount = free_space(path.parent)
-        raise InputOutputError(
-            f"{path}: needs {needed / MEGABYTE:,.1f} MB, {free / MEGABYTE:,.1f} MB free on {mount}; the checkpoints "
-            "before it are kept: free space there and run again"
-        ) from None

@@ -4,10 +4,9 @@ import importlib
 import inspect
 import os
 import platform
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -20,101 +19,90 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import Optimizer
 
 import symbert
-from symbert.errors import ConfigError, MemoryExhaustedError, SymbertError
-from symbert.files import single_writer
+from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 DRIVER = Path("/proc/driver/nvidia/gpus")
-# Environment variables by which a scheduler gives a job GPUs, each with its values for none.
-GIVEN = {
-    "SLURM_JOB_GPUS": ("",),
-    "SLURM_STEP_GPUS": ("",),
-    "SLURM_GPUS_ON_NODE": ("", "0"),
-    "SYMBERT_GPUS": ("", "0"),  # set by our rules
-}
-NO_COMPILER = ("No working C++ compiler", "C++ compile error", "Failed to find C compiler")  # of Inductor, of Triton
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory")  # in the words of CUDA's and of the CPU's allocator
+GIVEN = ("SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS")  # the first lists GPUs, the others count them
 # cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
 # (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
 HOPPER = 9  # the major number of its compute capability
 
-_claims = ExitStack()  # of GPUs; released when the process ends, however it ends
+# Errors of torch that are no bug of ours: the words by which they are known, the class, and the message.
+EXPLAINED = (
+    (
+        "out of memory|can't allocate memory",
+        MemoryExhaustedError,
+        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: "
+        "true' (the batch stays the same); the last checkpoint is kept",
+    ),
+    (
+        r"No working C\+\+ compiler|C\+\+ compile error|Failed to find C compiler",
+        ConfigError,
+        "'recipe' is fast, which compiles the model, but no compiler works on this machine; install a C and C++ "
+        "compiler (g++), or set 'recipe: faithful'",
+    ),
+    (  # how Gloo, NCCL and torch's store say that another process ended, or never joined
+        "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
+        "|timed out (waiting|connecting)|wait timeout|socket has timed out|timeout caused pair closure"
+        "|operation timeout",
+        InputOutputError,
+        "another process of this run ended; see why, and run the same command again",
+    ),
+)
 
 
 # --- device and precision ---------------------------------------------------------------------------------------------
 
 
 @cache
-def pick_device(number: int = 0, processes: int = 1) -> torch.device:
-    """The device of this process, for as long as it lives: a GPU that no other process has claimed, or the CPU.
+def pick_device() -> torch.device:
+    """The GPU of this process, or the CPU: Slurm and CUDA_VISIBLE_DEVICES allocate GPUs, LOCAL_RANK chooses among them.
 
-    `number` is the process's number among the `processes` that train together on this machine. ConfigError when there
-    are more processes than GPUs, or when there is a GPU that torch cannot use.
+    ConfigError where a GPU is given that torch cannot use, because a training of days would become one of months, and
+    where processes that train together on this machine are more than its GPUs.
     """
     if not torch.cuda.is_available():
         if given := given_gpu(os.environ):
             raise ConfigError(
-                f"{given}, but torch {torch.__version__} cannot use one: {_why_cuda_is_absent()}; install a torch "
-                "and a driver that fit, or set CUDA_VISIBLE_DEVICES= (empty) to compute on the CPU "
-                "(docs/pretraining.md)"
+                f"{given}, but torch {torch.__version__} cannot use one; install a torch and a driver that fit, or set "
+                "CUDA_VISIBLE_DEVICES= (empty) to compute on the CPU (docs/pretraining.md)"
             )
         return torch.device("cpu")
-    identities = [str(torch.cuda.get_device_properties(gpu).uuid) for gpu in range(torch.cuda.device_count())]
-    if processes > len(identities):
-        raise ConfigError(
-            f"{processes} processes train together, but GPUs visible here: {len(identities)}; start fewer "
-            "('pretrain.processes')"
-        )
-    device = torch.device("cuda", claim_gpu(identities, number, processes))
+    number, visible = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+    if number >= visible:
+        raise ConfigError(f"'pretrain.processes': process {number} has no GPU, as {visible} are visible; start fewer")
+    device = torch.device("cuda", number)
     torch.cuda.set_device(device)
     return device
 
 
-def given_gpu(environment: Mapping[str, str], driver: Path | None = None) -> str | None:
-    """Which variable or machine gives this process a GPU, in words; None without one, or where CUDA_VISIBLE_DEVICES
-    chooses none. In a job of Slurm the machine is not asked: it may show GPUs of other jobs."""
+def given_gpu(environment: Mapping[str, str]) -> str | None:
+    """The variable or the machine that gives this process a GPU; None without one, or where CUDA_VISIBLE_DEVICES
+    chooses none. A job of Slurm does not ask the machine, which may show GPUs of other jobs."""
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
-        first = chosen.partition(",")[0].strip()  # CUDA reads up to the first entry that names no GPU
-        names_a_gpu = first.isdecimal() or first.startswith(("GPU-", "MIG-"))
-        return f"CUDA_VISIBLE_DEVICES is {chosen}" if names_a_gpu else None
-    for name, none in GIVEN.items():
-        if environment.get(name, "") not in none:
-            return f"this job has GPUs ({name}={environment[name]})"
-    driver = driver or DRIVER
-    if "SLURM_JOB_ID" in environment or not driver.is_dir() or not any(driver.iterdir()):
-        return None
-    return f"this machine has GPUs ({driver})"
+        return f"CUDA_VISIBLE_DEVICES is {chosen}" if re.match(r"\s*(\d|GPU-|MIG-)", chosen) else None
+    for name in GIVEN:
+        if (value := environment.get(name)) and (value != "0" or name == GIVEN[0]):
+            return f"this job has GPUs ({name}={value})"
+    has_driver = "SLURM_JOB_ID" not in environment and DRIVER.is_dir() and any(DRIVER.iterdir())
+    return f"this machine has GPUs ({DRIVER})" if has_driver else None
 
 
-def claim_gpu(identities: Sequence[str], number: int = 0, processes: int = 1, folder: Path | None = None) -> int:
-    """The number of the GPU that this process computes on until it ends: its own GPU, else a free one.
-
-    `identities` name the visible GPUs, at least one for each of the training's `processes` on this machine; this
-    process has that `number`. If another process uses its GPU, it takes one beyond the training's own. If none is free,
-    it shares its own with a warning.
-    """
-    folder = folder or Path(tempfile.gettempdir(), f"symbert-gpus-{os.getuid()}")
-    refusals = []
-    for candidate in (number, *range(processes, len(identities))):
-        try:
-            _claims.enter_context(single_writer(folder / identities[candidate]))
-            return candidate
-        except (SymbertError, OSError) as refusal:  # a lock never ends a training
-            refusals.append(refusal)
-    print(f"warning: GPU {number} is shared, for none is free: {refusals[0]}", file=sys.stderr)
-    return number
-
-
-def _why_cuda_is_absent() -> str:
-    if torch.version.cuda is None and torch.version.hip is None:
-        return "it is built without CUDA"
+@contextmanager
+def explained(task: Any) -> Iterator[None]:
+    """The error and the message of EXPLAINED, after the name of the task, in the place of torch's."""
     try:
-        torch.cuda.init()
-    except RuntimeError as error:
-        return str(error).splitlines()[0]
-    return "it finds none"
+        yield
+    except (RuntimeError, MemoryError) as error:
+        said = str(error).partition("Exception raised from")[0]  # without the place in torch
+        said = "out of memory" if isinstance(error, MemoryError) else said
+        for words, kind, message in EXPLAINED:
+            if re.search(words, said, re.IGNORECASE):
+                raise kind(f"{task}: {message}") from error
+        raise
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -136,24 +124,18 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager:
 
 def facts_of_machine(device: torch.device) -> dict[str, Any]:
     """Host, device, processor and versions, as this process sees them."""
+    processors = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: (.*)", processors.read_text() if processors.is_file() else "", re.MULTILINE)
+    processor = names[0] if names else platform.processor() or platform.machine()
     return {
         "host": platform.node(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "processor": f"{_processor()}, {torch.backends.cpu.get_cpu_capability()}",
+        "processor": f"{processor}, {torch.backends.cpu.get_cpu_capability()}",
         "versions": {
             "symbert": symbert.__version__,
             **{name: version(name) for name in ("torch", "transformers", "numpy")},
         },
     }
-
-
-def _processor() -> str:
-    """The processor's name: Linux has it in a file, else Python knows the architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 # --- recipe -----------------------------------------------------------------------------------------------------------
@@ -163,9 +145,7 @@ def _processor() -> str:
 class Recipe:
     """How a model is computed: a named, recorded choice."""
 
-    # One graph: in pre-training for batches of one shape (masked positions are padded to a fixed number of slots), in
-    # fine-tuning, on a GPU, for rows of all lengths.
-    compiled: bool
+    compiled: bool  # to one graph, for batches of one shape (in fine-tuning on a GPU alone, for rows of all lengths)
     cudnn_attention: bool  # on Hopper; attention dropout is then rounded to sixteenths
 
 
@@ -200,40 +180,6 @@ def attention_kernels(recipe: Recipe, device: torch.device) -> AbstractContextMa
     return sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
 
 
-@contextmanager
-def compiler_explained() -> Iterator[None]:
-    """ConfigError in the place of torch's when no compiler works (on a GPU it needs two)."""
-    try:
-        yield
-    except RuntimeError as error:
-        reason = next((line for line in str(error).splitlines() if any(words in line for words in NO_COMPILER)), None)
-        if reason is None:
-            raise
-        raise ConfigError(
-            f"config: 'recipe' is fast, which compiles the model, but no compiler works on this machine ({reason}); "
-            "install a C and C++ compiler (g++), or set 'recipe: faithful'"
-        ) from None
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocator of a GPU or a CPU refused."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
-
-
-@contextmanager
-def memory_explained(task: Any) -> Iterator[None]:
-    """MemoryExhaustedError in the place of any allocator's error in a task."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise MemoryExhaustedError(
-            f"{task}: out of memory; lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: true' "
-            "(the batch stays the same); the last checkpoint is kept"
-        ) from None
-
-
 # --- optimizer --------------------------------------------------------------------------------------------------------
 
 
@@ -258,29 +204,25 @@ def adamw(
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adamw": adamw}
 
 
-def optimizer_named(name: str) -> Callable[..., Optimizer]:
-    """The function of OPTIMIZERS, or the user's own by its path `module:function`; ConfigError when there is none."""
-    if name in OPTIMIZERS:
-        return OPTIMIZERS[name]
+def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
+    """The optimizer of OPTIMIZERS, or the user's own by its path `module:function`; ConfigError when there is none.
+
+    No weight decay for parameters with at most one dimension.
+    """
     module, _, function = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), function)
+        build = OPTIMIZERS[name] if name in OPTIMIZERS else getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
             f"config: 'pretrain.optimizer' is {name}: {error}; write {', '.join(OPTIMIZERS)}, or correct the path"
         ) from None
-
-
-def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
-    """The optimizer of that name; it decays matrices alone, no biases and no LayerNorm."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    build = optimizer_named(name)
-    own = [key for key in inspect.signature(build).parameters if hasattr(settings, key)]
-    return build(groups, **{key: getattr(settings, key) for key in own})
+    keys = [key for key in inspect.signature(build).parameters if hasattr(settings, key)]
+    return build(groups, **{key: getattr(settings, key) for key in keys})
 
 
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:

@@ -8,7 +8,6 @@ compute the same in other orders of summation. Files have whole tensors.
 
 import math
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,21 +19,14 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from symbert.errors import ConfigError, InputOutputError
-from symbert.model.bert import Layers
+from symbert.errors import ConfigError
+from symbert.model.bert import Encoder
 from symbert.model.loading import Tensors
 from symbert.pretrain.compute import pick_device
 
 # Seconds in which Gloo's threads drop their last tensors. For that they need the interpreter's lock, which this process
 # holds while it waits for them when the group, or the model that shares gradients through it, is deleted (torch 2.13).
 SETTLING = 0.5
-
-PEER_ENDED = re.compile(  # how Gloo, NCCL and torch's store say that another process ended, or never joined
-    "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
-    "|timed out (waiting|connecting)|wait timeout|socket has timed out|timeout caused pair closure|operation timeout",
-    re.IGNORECASE,
-)
-
 PATIENCE = timedelta(hours=3)  # with which processes wait while the leading one verifies terabytes of shards
 
 
@@ -62,12 +54,8 @@ class World:
         return [share[first : first + batch_size] for first in range(0, largest, batch_size)]
 
     def total(self, *values: float) -> list[float]:
-        """The sum of each value over all processes; InputOutputError when one of them has ended."""
-        return (
-            self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
-            if self.size > 1
-            else [*values]
-        )
+        """The sum of each value over all processes."""
+        return self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
 
     def step_total(self, loss: Tensor, norm: Tensor, flags: Sequence[float]) -> tuple[float, float, list[float]]:
         """The sums of losses and of flags over all processes, and the gradient norm, which is equal in all.
@@ -78,33 +66,27 @@ class World:
         loss, norms, *flags = self._added_up(torch.cat([torch.stack([loss, norm]).double(), known]))
         return loss, norms / self.size, flags  # the mean of equal numbers is exact
 
-    def _added_up(self, values: Tensor) -> list[float]:
-        if self.size > 1:
-            with peers_explained(self.rank):
-                dist.all_reduce(values)
-        return values.tolist()
-
     def wait(self) -> None:
         """Until every process is here."""
         self.total(0.0)
 
+    def _added_up(self, values: Tensor) -> list[float]:
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values.tolist()
+
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone.
-
-    InputOutputError when another one ends meanwhile.
-    """
+    """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield alone()
         return
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = pick_device(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]))
+    device = pick_device()
     backend = "nccl" if device.type == "cuda" else "gloo"
-    with peers_explained(rank):
-        dist.init_process_group(backend, timeout=PATIENCE)
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
-        yield World(rank, size, device)
+        yield World(dist.get_rank(), dist.get_world_size(), device)
     finally:
         if backend == "gloo":
             time.sleep(SETTLING)
@@ -114,21 +96,6 @@ def join_world() -> Iterator[World]:
 def alone() -> World:
     """A single process."""
     return World(0, 1, pick_device())
-
-
-@contextmanager
-def peers_explained(rank: int) -> Iterator[None]:
-    """InputOutputError in the place of torch's error, wherever this process waits for one that has ended."""
-    try:
-        yield
-    except RuntimeError as error:
-        message = str(error).partition("Exception raised from")[0]  # without the place in torch
-        if not PEER_ENDED.search(message):
-            raise
-        reason = message.splitlines()[0].partition(". ")[0]
-        raise InputOutputError(
-            f"process {rank}: another process of this run ended ({reason}); see why, and run the same command again"
-        ) from None
 
 
 def distribute(loss: nn.Module, world: World, shard_parameters: bool, compiled: bool) -> nn.Module:
@@ -152,17 +119,12 @@ def exchange(loss: nn.Module, is_due: bool) -> AbstractContextManager:
 
 
 def _sharded(loss: nn.Module, world: World) -> nn.Module:
-    """The module with this process's part of each parameter; ConfigError for a parameter without a dimension."""
+    """The module with this process's part of each parameter."""
     from torch.distributed.device_mesh import init_device_mesh  # these two take a second
     from torch.distributed.fsdp import fully_shard
 
-    if scalars := [name for name, parameter in loss.named_parameters() if parameter.ndim == 0]:
-        raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but {scalars[0]} is a number without a dimension, which has "
-            "no parts; make it a vector of one number, or set shard_parameters: false"
-        )
     mesh = init_device_mesh(world.device.type, (world.size,))
-    layers = [layer for module in loss.modules() if isinstance(module, Layers) for layer in module]
+    layers = [layer for module in loss.modules() if isinstance(module, Encoder) for layer in module.layer]
     for module in (*layers, loss):
         sharded = fully_shard(module, mesh=mesh)
         if world.device.type == "cpu":

@@ -1,5 +1,5 @@
-"""How the processes that train one model together are started, by words of a shell command of the workflow, and how a
-job of Slurm goes back to its queue.
+"""How the processes that train one model together start, by words of a shell command of the workflow, and how a job of
+Slurm goes back to its queue.
 
 Snakemake fills the braces in from the job. All else are numbers, so nothing needs quoting.
 """
@@ -7,6 +7,9 @@ Snakemake fills the braces in from the job. All else are numbers, so nothing nee
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+from symbert.pretrain.run import StopRequest
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
 SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
@@ -17,9 +20,31 @@ SRUN = "srun --nodes {{resources.nodes}} --ntasks {nodes} --cpus-per-task {{thre
 TIMEOUT = 60  # seconds in which the controller of Slurm answers
 
 
+def pretrain(
+    folder: Path,
+    /,
+    threads: int,
+    micro_batch_size: int | None = None,
+    recompute_activations: bool = False,
+    shard_parameters: bool = False,
+) -> None:
+    """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
+    metrics.jsonl and timing.json there.
+
+    SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
+    on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
+    asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
+    processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.
+    """
+    stop = StopRequest()  # before torch is imported, which takes seconds
+    from symbert.pretrain.train import train
+
+    train(folder, stop, threads, micro_batch_size, recompute_activations, shard_parameters)
+
+
 def launcher(processes: int, nodes: int) -> str:
-    """What comes before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
-    nodes. One log holds what all of them say, the launchers' own words among it."""
+    """The words before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
+    nodes. One log holds the standard error of all of them and of the launchers."""
     if processes == 1:
         return "python -m symbert --log {log:q}"
     start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
@@ -29,7 +54,7 @@ def launcher(processes: int, nodes: int) -> str:
 
 
 def threads_per_process(processes: int, nodes: int) -> str:
-    """The threads of one process: its share of what the job has on its node, and one at least."""
+    """The threads of one process: its share of the threads of the job on its node, and at least one."""
     share = processes // nodes
     return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
 

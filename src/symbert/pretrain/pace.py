@@ -3,7 +3,6 @@
 import resource
 import sys
 import time
-from collections import deque
 from statistics import median
 from typing import Any
 
@@ -12,7 +11,6 @@ import torch
 from symbert.files import MEGABYTE
 
 NOTED = 100  # newest steps that a note is about
-KEPT = 5000  # newest steps that the summary is about
 # FLOP/s of dense products by data sheet, with sums in float32, by a part of the device's name and by precision.
 PEAKS = {
     "H200": {"bf16": 989e12, "fp16": 989e12, "fp32": 67e12},
@@ -31,10 +29,8 @@ class Pace:
     """
 
     def __init__(self, tokens_per_step: float, flops_per_step: float, peak: float | None, device: torch.device) -> None:
-        self.tokens_per_step, self.flops_per_step, self.peak = tokens_per_step, flops_per_step, peak
-        self.device = device
-        self.seconds: deque[float] = deque(maxlen=KEPT)
-        self.steps_timed = 0
+        self.tokens, self.flops, self.peak, self.device = tokens_per_step, flops_per_step, peak, device
+        self.seconds: list[float] = []
         self.mark: float | None = None  # when the step before ended
 
     def step(self) -> None:
@@ -42,7 +38,6 @@ class Pace:
         now = time.perf_counter()
         if self.mark is not None:
             self.seconds.append(now - self.mark)
-            self.steps_timed += 1
         self.mark = now
 
     def restart(self) -> None:
@@ -55,26 +50,23 @@ class Pace:
         memory = f"{memory_mb(self.device):,.0f} MB"
         if not self.seconds:
             return memory
-        seconds = median(list(self.seconds)[-NOTED:])
-        share = f"{100 * self._mfu(seconds):.0f} %" if self.peak else "–"
-        return f"{self.tokens_per_step / seconds:,.0f} tokens/s, MFU {share}, {memory}"
+        seconds = median(self.seconds[-NOTED:])
+        share = f"{100 * self.flops / seconds / self.peak:.0f} %" if self.peak else "–"
+        return f"{self.tokens / seconds:,.0f} tokens/s, MFU {share}, {memory}"
 
     def summary(self) -> dict[str, Any]:
-        """The whole session (its newest KEPT steps); null where no step was timed, or the device's peak is unknown."""
+        """The whole session; null where no step was timed, or the device's peak is unknown. MFU is model FLOPs
+        utilisation: the model's operations per second as a share of the peak."""
         seconds = median(self.seconds) if self.seconds else None
         return {
             "step_seconds": seconds,
-            "tokens_per_second": self.tokens_per_step / seconds if seconds else None,
-            "flops_per_second": self.flops_per_step / seconds if seconds else None,
-            "mfu": self._mfu(seconds) if seconds and self.peak else None,
+            "tokens_per_second": self.tokens / seconds if seconds else None,
+            "flops_per_second": self.flops / seconds if seconds else None,
+            "mfu": self.flops / seconds / self.peak if seconds and self.peak else None,
             "peak_flops": self.peak,
             "memory_mb": memory_mb(self.device),
-            "steps_timed": self.steps_timed,
+            "steps_timed": len(self.seconds),
         }
-
-    def _mfu(self, seconds: float) -> float:
-        """Model FLOPs utilisation: the model's operations per second as a share of the peak."""
-        return self.flops_per_step / seconds / self.peak
 
 
 def known_peak(device_name: str, precision: str) -> float | None:

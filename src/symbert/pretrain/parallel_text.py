@@ -1,12 +1,12 @@
 """Text in two languages, line beside line, as rows of token ids. Imports no torch.
 
 Its word pieces keep case and spaces, so that text comes back from them: a word begins with SPACE, as SentencePiece
-writes it; what goes on within a word begins with ##.
+writes it; a piece within a word begins with ##.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +53,6 @@ class TextPieces:
         tokenizer = _cutting(models.WordPiece(unk_token=SPECIAL_TOKENS[UNKNOWN]))
         return cls(learn_pieces(tokenizer, lines, size, SPECIAL_TOKENS))
 
-    @classmethod
-    def read(cls, path: Path) -> "TextPieces":
-        """Those that were written to a file."""
-        return cls(read_json(path, [str], "run snakemake -R pack_pairs"))
-
-    def write(self, path: Path) -> None:
-        """The pieces by id, as a JSON list."""
-        write_json(path, self.pieces)
-
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """The ids of each line, without START and END."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(lines, add_special_tokens=False)]
@@ -97,93 +88,89 @@ def pack_pairs(output: Path, /) -> None:
     or not UTF-8, and where no pair is left; IntegrityError for one that changed since the settings were written;
     ConfigError for a vocabulary that is smaller than the alphabet.
     """
-    settings = output.parent / "settings.json"
+    settings, folder = output.parent / "settings.json", output.parent
     text = settings_from(read_json(settings, {"pairs": dict})["pairs"], ParallelSettings, str(settings))
     for name, expected in text.sha256.items():
         verify_sha256(text.path(name), expected, "run snakemake again")
-    files = {
-        "train": (text.path("source"), text.path("target")),
-        "validation": (text.path("validation_source"), text.path("validation_target")),
-    }
-    lines = {split: _count_lines(*paths) for split, paths in files.items()}
-    pieces = _learned_pieces(*files["train"], text.vocabulary_size)
-    held_out, references = set(_pairs(*files["validation"])), []
-    packing = {"validation": (set(), references), "train": (held_out, None)}
+    training = text.path("source"), text.path("target")
+    held_out = text.path("validation_source"), text.path("validation_target")
+    learned_from = [line for pair in islice(_pairs(*training), LEARNED_PAIRS) for line in pair]
+    pieces = TextPieces.learned_from(learned_from, text.vocabulary_size)
+    if len(pieces.pieces) > text.vocabulary_size:
+        raise ConfigError(
+            f"config: 'parallel.vocabulary_size' is {text.vocabulary_size}, but the letters of the text alone are "
+            f"{len(pieces.pieces)} pieces; raise it"
+        )
+    references: list[str] = []
     packed = {
-        split: _pack(split, *files[split], text.max_length, lines[split], pieces, *others, output.parent)
-        for split, others in packing.items()
+        "train": _pack("train", training, text.max_length, pieces, folder, set(_pairs(*held_out)), []),
+        "validation": _pack("validation", held_out, text.max_length, pieces, folder, set(), references),
     }
-    pieces.write(output.parent / VOCABULARY)
-    write_json(output.parent / REFERENCES, references)
-    shards = [shard for split in packed for shard in packed[split]["shards"]]
+    write_json(folder / VOCABULARY, pieces.pieces)
+    write_json(folder / REFERENCES, references)
     reference_text = {"file": REFERENCES, "split": "references", "rows": len(references)}
+    shards = [shard for split in ("validation", "train") for shard in packed[split]["shards"]]
     manifest = {
         "sequence_length": text.max_length,
         "vocabulary_size": len(pieces.pieces),
-        "vocabulary_sha256": sha256_of(output.parent / VOCABULARY),
+        "vocabulary_sha256": sha256_of(folder / VOCABULARY),
         "special_tokens": {token: number for number, token in enumerate(SPECIAL_TOKENS)},
-        "rows": {split: packed[split]["rows"] for split in files},
-        "lines": lines,
-        "left_out": {split: packed[split]["left_out"] for split in files},
+        **{fact: {split: packed[split][fact] for split in packed} for fact in ("rows", "lines", "left_out")},
         "mean_tokens": packed["train"]["mean_tokens"],
         "text_sha256": text.sha256,
         **({"stand_in": True} if text.stand_in else {}),
-        "shards": [*shards, {**reference_text, "sha256": sha256_of(output.parent / REFERENCES)}],
+        "shards": [*shards, {**reference_text, "sha256": sha256_of(folder / REFERENCES)}],
     }
     write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
 
 
 def _pack(
     split: str,
-    source: Path,
-    target: Path,
+    files: tuple[Path, Path],
     longest: int,
-    lines: int,
     pieces: TextPieces,
-    held_out: set[Pair],
-    references: list[str] | None,
     folder: Path,
+    held_out: set[Pair],
+    references: list[str],
 ) -> dict[str, Any]:
-    """Write the rows of a split, and add its targets to `references`; what the manifest says of them."""
-    left_out, tokens, rows = dict.fromkeys(REASONS, 0), np.zeros(2, np.int64), 0
-    progress = Progress(f"pack pairs: {split}", lines, "pairs")
+    """Write the rows of a split, and add its targets to `references`; returns the facts of the manifest."""
+    left_out, tokens, rows, number = dict.fromkeys(REASONS, 0), np.zeros(2, np.int64), 0, 0
+    progress = Progress(f"pack pairs: {split}", None, "pairs")
     paths = [folder / f"{split}-{side}.npy" for side in ("source", "target")]
     with (
-        publish(paths[0]) as one,
-        publish(paths[1]) as other,
-        ArrayWriter(one, TOKEN, (longest,)) as sources,
-        ArrayWriter(other, TOKEN, (longest + 1,)) as targets,
+        publish(paths[0]) as source_file,
+        publish(paths[1]) as target_file,
+        ArrayWriter(source_file, TOKEN, (longest,)) as sources,
+        ArrayWriter(target_file, TOKEN, (longest + 1,)) as targets,
     ):
-        for number, (pair, read, written) in enumerate(_encoded(_pairs(source, target), pieces), start=1):
+        for number, (pair, source, target) in enumerate(_encoded(_pairs(*files), pieces), start=1):
             progress.update(number)
-            if reason := _why_left_out(pair, read, written, longest, held_out):
+            is_empty, is_long = (not pair[0], not pair[1]), (len(source) > longest, len(target) - 1 > longest)
+            reasons = zip(REASONS, (*is_empty, *is_long, pair in held_out), strict=True)
+            if reason := next((reason for reason, holds in reasons if holds), None):
                 left_out[reason] += 1
                 continue
-            sources.append(_row(read, longest))
-            targets.append(_row(written, longest + 1))
-            tokens += len(read), len(written) - 1  # which the two sides of the model read
+            sources.append(_row(source, longest))
+            targets.append(_row(target, longest + 1))
+            tokens += len(source), len(target) - 1  # which the two sides of the model read
             rows += 1
-            if references is not None:
+            if split == "validation":
                 references.append(pair[1])
     why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
     if not rows:
         raise DataError(
-            f"{source}: none of its {lines:,} pairs with {target} is left ({why}); correct the files, or raise "
+            f"{files[0]}: none of its {number:,} pairs with {files[1]} is left ({why}); correct the files, or raise "
             "'parallel.max_length'"
         )
-    told = f"pack pairs: {split}: {rows:,} of {lines:,} pairs{why and f'; left out: {why}'}"
-    print(f"warning: {told}" if 2 * rows < lines else told, file=sys.stderr)
+    told = f"pack pairs: {split}: {rows:,} of {number:,} pairs{why and f'; left out: {why}'}"
+    print(f"warning: {told}" if 2 * rows < number else told, file=sys.stderr)
     return {
         "rows": rows,
+        "lines": number,
         "left_out": left_out,
         "mean_tokens": dict(zip(("source", "target"), (tokens / rows).tolist(), strict=True)),
         "shards": [{"file": path.name, "split": path.stem, "rows": rows, "sha256": sha256_of(path)} for path in paths],
     }
-
-
-def _why_left_out(pair: Pair, read: Ids, written: Ids, longest: int, held_out: set[Pair]) -> str | None:
-    holds = (not pair[0], not pair[1], len(read) > longest, len(written) - 1 > longest, pair in held_out)
-    return next((reason for reason, is_so in zip(REASONS, holds, strict=True) if is_so), None)
 
 
 def _row(ids: Ids, tokens: int) -> np.ndarray:
@@ -201,33 +188,14 @@ def _encoded(pairs: Iterator[Pair], pieces: TextPieces) -> Iterator[tuple[Pair, 
             yield pair, [*source, END], [START, *target, END]
 
 
-def _learned_pieces(source: Path, target: Path, size: int) -> TextPieces:
-    """One vocabulary of both sides."""
-    learned_from = [line for pair in islice(_pairs(source, target), LEARNED_PAIRS) for line in pair]
-    pieces = TextPieces.learned_from(learned_from, size)
-    if len(pieces.pieces) > size:
-        raise ConfigError(
-            f"config: 'parallel.vocabulary_size' is {size}, but the letters of the text alone are "
-            f"{len(pieces.pieces)} pieces; raise it"
-        )
-    return pieces
-
-
 def _pairs(source: Path, target: Path) -> Iterator[Pair]:
-    return zip(_lines(source), _lines(target), strict=True)
-
-
-def _count_lines(source: Path, target: Path) -> int:
-    """How many pairs two files have; DataError where they have none, or not the same number of lines."""
-    lines, others = (sum(1 for _ in _lines(path)) for path in (source, target))
-    for path, count in ((source, lines), (target, others)):
-        if not count:
-            raise DataError(f"{path}: is empty; give it a line for each sentence")
-    if lines != others:
-        raise DataError(
-            f"{source}: {lines:,} lines, but {target} has {others:,}; make each line the translation of the other's"
-        )
-    return lines
+    """The lines of two files; DataError where one has more lines."""
+    for number, (one, other) in enumerate(zip_longest(_lines(source), _lines(target)), start=1):
+        if one is None or other is None:
+            raise DataError(
+                f"{source}, {target}: one of them alone has line {number:,}; make lines translations of each other"
+            )
+        yield one, other
 
 
 def _lines(path: Path) -> Iterator[str]:

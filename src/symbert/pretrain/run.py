@@ -1,4 +1,4 @@
-"""A run on the disk: its plan, its sessions, how it stands, the weights that it keeps, and who asks it to stop.
+"""A run on the disk: its plan, its sessions, its status, its kept weights, and requests to stop.
 
 Everything a run needs to resume lies in `state` within its folder, which no rule declares as an output (Snakemake
 deletes outputs); the declared files are published when the last step is done. Imports no torch.
@@ -11,33 +11,21 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from symbert.configuration import PretrainSettings, recorded_settings, settings_from
-from symbert.console import data_size
 from symbert.errors import (
     ConfigError,
     DivergedError,
-    InputOutputError,
     IntegrityError,
     MissingInputError,
     PreemptedError,
     SymbertError,
     explain,
 )
-from symbert.files import (
-    copy_file,
-    extracted_again,
-    free_space,
-    hash_of,
-    read_json,
-    sha256_of,
-    verify_sha256,
-    write_json,
-)
+from symbert.files import copy_file, extracted_again, hash_of, read_json, sha256_of, verify_sha256, write_json
 from symbert.hosts import HOSTS
 from symbert.operators import operator_named, planned_operator
 from symbert.paths import Run
@@ -53,12 +41,8 @@ FLOAT32 = 4  # bytes
 MOMENTS = 2  # numbers that AdamW keeps of each weight; of an optimizer of the user's own as many are assumed
 # The facts of a session that may change the last bits.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
-FAILURES = ("failed", "diverged")
-ORPHANED = "parent process ended"
-LIMIT = "SIGUSR1"  # the time limit is near: what `sbatch --signal` sends in the profile
-
-
-# --- stop -------------------------------------------------------------------------------------------------------------
+STATES = {PreemptedError: "preempted", DivergedError: "diverged"}  # other errors: failed
+LIMIT = "SIGUSR1"  # the time limit is near: the signal of `sbatch --signal` in the profile
 
 
 class StopRequest:
@@ -81,7 +65,7 @@ class StopRequest:
         Whoever starts a run to outlive its parent ignores SIGHUP, as `nohup` does.
         """
         is_orphan = os.getppid() != self._parent and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
-        return self._received or (ORPHANED if is_orphan else None)
+        return self._received or ("parent process ended" if is_orphan else None)
 
     def flags(self) -> tuple[float, float]:
         """Whether this process is asked to stop, and by the time limit."""
@@ -139,24 +123,21 @@ def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 class Records:
-    """provenance.json, on what each session was computed; status.json, how the run stands, for whoever cannot see its
-    exit code (`torchrun` hides it). Neither is an input of any rule."""
+    """provenance.json, the machine of each session; status.json, how the run stands, as `torchrun` hides exit codes.
+
+    Neither is an input of any rule."""
 
     def __init__(self, state: Path, leads: bool) -> None:
         self.state, self.leads = state, leads
         self.provenance, self.status = state / "provenance.json", state / "status.json"
         self.step = 0  # completed ones
-
-    @property
-    def sessions(self) -> list[dict[str, Any]]:
-        """The sessions so far, the first one first."""
-        return read_json(self.provenance, {"sessions": [dict]})["sessions"]
+        self.sessions: list[dict[str, Any]] = []
 
     def claim(self, run: Run, settings: PretrainSettings, decided: dict[str, Any]) -> dict[str, Any]:
-        """Note the facts that determine the run, those that its device and rows decided among them; returns all.
+        """Note the facts that determine the run, with the precision, dropout and rows that were decided at its start;
+        returns all.
 
-        ConfigError where another run began here: its device decided on another precision or dropout, or its corpus had
-        other rows; IntegrityError where that is not known.
+        ConfigError where the run began with others; IntegrityError where that is not known.
         """
         identity = {**run.facts, **run.model, **recorded_settings(settings), **decided}
         record, remedy = self.state / "identity.json", f"move {self.state} away to train the run again from its start"
@@ -170,22 +151,23 @@ class Records:
 
     def open(self, facts: dict[str, Any]) -> None:
         """Add a session; a line on stderr for each soft fact that differs from the session before."""
-        is_resumed = self.provenance.is_file() and any(self.state.glob("resume/step-*"))
-        sessions = self.sessions if is_resumed else []  # an earlier training has no part in this one
-        before = sessions[-1] if sessions else facts
-        if changes := difference(_soft_facts(before), _soft_facts(facts)):
+        if self.provenance.is_file() and any(self.state.glob("resume/step-*")):  # not an earlier training's
+            self.sessions = read_json(self.provenance, {"sessions": [dict]})["sessions"]
+        before = self.sessions[-1] if self.sessions else facts
+        soft = ({key: values.get(key) for key in SOFT} for values in (before, facts))
+        if changes := difference(*soft):
             print(
                 f"warning: {self.provenance}: {changes} since the session before; the bits of the result may differ "
                 "from an uninterrupted run",
                 file=sys.stderr,
             )
-        write_json(self.provenance, {"sessions": [*sessions, {**facts, "started": _now()}]})
+        self.sessions.append({**facts, "started": _now()})
+        write_json(self.provenance, {"sessions": self.sessions})
 
     def update(self, **measured: Any) -> None:
         """Add the measurements so far to the newest session, and say that the run goes on."""
-        *before, newest = self.sessions
-        newest = {**newest, "step": self.step, **measured, "until": _now()}
-        write_json(self.provenance, {"sessions": [*before, newest]})
+        self.sessions[-1] |= {"step": self.step, **measured, "until": _now()}
+        write_json(self.provenance, {"sessions": self.sessions})
         self._write("running")
 
     def publish(self, run: Run, identity: dict[str, Any], manifest: Path, measured: dict[str, Any]) -> None:
@@ -201,12 +183,11 @@ class Records:
             "settings_hash": hash_of(identity),
             "settings": {name: value for name, value in identity.items() if name not in others or name in run.model},
         }
-        folder, sessions = self.state.parent, self.sessions
+        folder = self.state.parent
         copy_file(self.state / METRICS, folder / METRICS)
-        longest = max(sessions, key=lambda session: session.get("steps_timed", 0))
-        commits = list(dict.fromkeys(session["commit"] for session in sessions))
-        timing = {**run.facts, **longest, "sessions": len(sessions), "commits": commits}
-        write_json(folder / "timing.json", timing)
+        longest = max(self.sessions, key=lambda session: session.get("steps_timed", 0))
+        commits = list(dict.fromkeys(session["commit"] for session in self.sessions))
+        write_json(folder / "timing.json", {**run.facts, **longest, "sessions": len(self.sessions), "commits": commits})
         write_json(folder / "done.json", {**done, "metrics_sha256": sha256_of(folder / METRICS)})
 
     @contextmanager
@@ -216,36 +197,28 @@ class Records:
         Of several processes the leader writes, the others only why they failed; the first failure of a session stays,
         because the rest fail in consequence.
         """
-        if self.leads and self._state() in FAILURES:  # of an earlier session
+        if self.leads and self._has_failed():  # in an earlier session
             self.status.unlink()
         try:
             yield
         except BaseException as error:
-            kinds = {PreemptedError: "preempted", DivergedError: "diverged"}
-            state = next((state for kind, state in kinds.items() if isinstance(error, kind)), "failed")
-            if self.leads or state in FAILURES:
+            state = next((state for kind, state in STATES.items() if isinstance(error, kind)), "failed")
+            if self.leads or state != "preempted":
                 with suppress(OSError, SymbertError):  # a full disk may be the failure; the user shall see that one
-                    if self._state() not in FAILURES:
+                    if not self._has_failed():
                         self._write(state, *explain(error))
             raise
         if self.leads:
             self._write("done", 0)
 
-    def _state(self) -> str | None:
-        return read_json(self.status, {"state": str})["state"] if self.status.is_file() else None
+    def _has_failed(self) -> bool:
+        return self.status.is_file() and read_json(self.status, {"state": str})["state"] in ("failed", "diverged")
 
     def _write(self, state: str, exit_code: int | None = None, reason: str | None = None) -> None:
         named = (reason or "").partition(": ")[0]
         file = named if named and Path(named).exists() else None
         values = {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason, "file": file}
         write_json(self.status, values)
-
-
-def _soft_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The soft facts, the version of each package by itself."""
-    soft = {key: facts[key] for key in SOFT if key in facts}
-    versions = soft.pop("versions", {})
-    return soft | {f"versions.{package}": version for package, version in versions.items()}
 
 
 def _now() -> str:
@@ -255,27 +228,11 @@ def _now() -> str:
 # --- storage ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class StorageNeed:
-    """The most that a run writes, in bytes: weights of each kept step, and checkpoints to resume from."""
-
-    weights: int  # of one kept step
-    kept: int  # steps
-
-    @property
-    def weights_bytes(self) -> int:
-        """All kept weights."""
-        return self.kept * self.weights
-
-    @property
-    def resume_bytes(self) -> int:
-        """All checkpoints to resume from (weights, and the optimizer's state), while one more than KEEP is written."""
-        return (KEEP + 1) * (1 + MOMENTS) * self.weights
-
-
-def storage_of(parameters: int, settings: PretrainSettings) -> StorageNeed:
-    """The need of a run of a model with so many parameters: all in float32, whatever the precision of training."""
-    return StorageNeed(FLOAT32 * parameters, math.ceil(settings.steps / settings.save_every))
+def storage_of(parameters: int, settings: PretrainSettings) -> int:
+    """The most bytes that a run of a model with so many parameters writes, all in float32: weights of each kept step,
+    and checkpoints to resume from, of weights and the optimizer's state, while one more than KEEP is written."""
+    kept = math.ceil(settings.steps / settings.save_every)
+    return FLOAT32 * parameters * (kept + (KEEP + 1) * (1 + MOMENTS))
 
 
 def parameters_of(run: Run, vocabulary_size: int) -> int:
@@ -286,23 +243,6 @@ def parameters_of(run: Run, vocabulary_size: int) -> int:
     ]
     saved = 0 if counts[0] is None else counts[1] - counts[0]
     return host.parameters(shape, vocabulary_size) - host.sites * shape.num_hidden_layers * saved
-
-
-def refuse_full(storage: StorageNeed, state: Path) -> None:
-    """InputOutputError when the run still has to write more bytes than its disk has free.
-
-    Existing weights are not written twice, and a new checkpoint replaces an old one.
-    """
-    kept, resumable = (
-        sum(file.stat().st_size for file in state.glob(files))
-        for files in ("weights/step-*.safetensors", "resume/step-*/*")
-    )
-    needed = max(storage.weights_bytes - kept, 0) + max(storage.resume_bytes - resumable, 0)
-    free, mount = free_space(state)
-    if needed > free:
-        raise InputOutputError(
-            f"{state}: needs {data_size(needed)}, {data_size(free)} free on {mount}; free space there and run again"
-        )
 
 
 def name_of_step(step: int) -> str:

@@ -14,20 +14,13 @@ from symbert.configuration import PretrainSettings, settings_from
 from symbert.errors import MemoryExhaustedError
 from symbert.files import read_json, write_json
 from symbert.paths import Run
-from symbert.pretrain.compute import compiler_explained, facts_of_machine, memory_explained
+from symbert.pretrain.compute import explained, facts_of_machine
 from symbert.pretrain.pace import known_peak
 from symbert.pretrain.run import define_model
 from symbert.pretrain.train import Trainer
 
-ROUNDS, UNTIMED = 40, 2  # the first ones compile, and fill caches
-SEED = 1
-SETTINGS = {
-    "size": str,
-    "models": {str: {"operator_code": str}},
-    "training": dict,
-    "manifest": str,
-    "micro_batch_size": (int, type(None)),
-}
+ROUNDS, UNTIMED = 40, 2  # the first ones compile, fill caches, and find the micro-batch that fits the memory
+SETTINGS = {"size": str, "models": {str: {"operator_code": str}}, "training": dict, "manifest": str}
 
 
 def measure_speeds(output: Path, /, threads: int) -> None:
@@ -46,14 +39,19 @@ def measure_speeds(output: Path, /, threads: int) -> None:
     size, manifest = settings["size"], Path(settings["manifest"])
     for name, model in settings["models"].items():
         define_model(size, name, model, file)
-    chosen = settings_from(settings["training"], PretrainSettings, str(file))
+    chosen, runs = settings_from(settings["training"], PretrainSettings, str(file)), settings["models"]
     try:
         # The compiler keeps a graph for each operator: by itself at most eight.
-        with memory_explained("measure-speeds"), compiler_explained(), compiler.patch(recompile_limit=64):
-            sequences = settings["micro_batch_size"]
-            runs = [Run(size, name, SEED) for name in settings["models"]]
-            trainers = [Trainer(run, chosen, manifest, micro_batch_size=sequences) for run in runs]
-            rounds = _rounds(trainers)
+        with explained(size), compiler.patch(recompile_limit=64):
+            limit = settings.get("micro_batch_size")
+            trainers = [Trainer(Run(size, name, 1), chosen, manifest, micro_batch_size=limit) for name in runs]
+            rounds = []
+            for number in range(UNTIMED + ROUNDS):
+                if number == UNTIMED:
+                    least = min(trainer.micro_batch_size for trainer in trainers)
+                    for trainer in trainers:
+                        trainer.micro_batch_size = least
+                rounds.append(_seconds(trainers, number))
     except MemoryExhaustedError:
         words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
         print(f"warning: {size}: {words}", file=sys.stderr)
@@ -72,26 +70,15 @@ def measure_speeds(output: Path, /, threads: int) -> None:
         "tokens_per_step": chosen.batch_size * first.task.tokens,
         "operators": {
             trainer.run.attention: {"step_seconds": list(seconds), "flops_per_step": trainer.task.flops(trainer.model)}
-            for trainer, seconds in zip(trainers, zip(*rounds, strict=True), strict=True)
+            for trainer, seconds in zip(trainers, zip(*rounds[UNTIMED:], strict=True), strict=True)
         },
     }
     write_json(output, measured)
 
 
-def _rounds(trainers: list[Trainer]) -> list[list[float]]:
-    """The seconds of a step of each trainer in each round, with micro-batches that fit for all."""
-    while True:
-        least = min(trainer.micro_batch_size for trainer in trainers)
-        for trainer in trainers:
-            trainer.micro_batch_size = least
-        rounds = [_seconds(trainers, number) for number in range(UNTIMED + ROUNDS)]
-        if all(trainer.micro_batch_size == least for trainer in trainers):
-            return rounds[UNTIMED:]
-
-
 def _seconds(trainers: list[Trainer], number: int) -> list[float]:
     """The seconds of one step of each trainer; every round begins with another one."""
-    seconds = dict.fromkeys(range(len(trainers)), 0.0)
+    seconds = [0.0] * len(trainers)
     for turn in range(len(trainers)):
         at = (number + turn) % len(trainers)
         begun = time.perf_counter()
@@ -99,4 +86,4 @@ def _seconds(trainers: list[Trainer], number: int) -> list[float]:
         if trainers[at].device.type == "cuda":
             torch.cuda.synchronize(trainers[at].device)  # the last update of weights is not waited for
         seconds[at] = time.perf_counter() - begun
-    return list(seconds.values())
+    return seconds

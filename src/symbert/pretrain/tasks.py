@@ -25,7 +25,7 @@ from symbert.console import Progress
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.draws import permute
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import read_json, verify_sha256
+from symbert.files import read_json, reading, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
@@ -76,10 +76,9 @@ def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
 
 
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
-    if not path.is_file():
-        raise MissingInputError(f"{path}: shard named by the manifest is missing; {REMEDY}")
     try:
-        array = np.lib.format.open_memmap(path, mode="r")
+        with reading(path, REMEDY):
+            array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         raise IntegrityError(f"{path}: not an array ({error}); {REMEDY}") from None
     if len(array) != rows:
@@ -90,12 +89,9 @@ def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
 def verify_manifest(manifest: Path) -> str:
     """The corpus's hash; IntegrityError when the manifest was changed since the corpus was packed."""
     content = read_json(manifest, {"hash": str, **dict.fromkeys(LEARNED_FROM)}, REMEDY)
-    written, computed = content["hash"], hash_of_corpus(content)
-    if written != computed:
-        raise IntegrityError(
-            f"{manifest}: hash expected {written}, found {computed}: edited, or of another version; {REMEDY}"
-        )
-    return written
+    if content["hash"] != (found := hash_of_corpus(content)):
+        raise IntegrityError(f"{manifest}: hash expected {content['hash']}, found {found}: edited; {REMEDY}")
+    return content["hash"]
 
 
 def verify_shards(manifest: Path) -> None:
@@ -136,8 +132,10 @@ class Batch:
 
 
 class Task(ABC):
-    """What the models of one run learn, from the rows of a manifest."""
+    """The task that the model of a run learns, from the rows of a manifest."""
 
+    training: Any  # packed rows: of a corpus, or of both sides of pairs
+    validation: Any
     training_count: int  # sequences of an epoch
     validation_count: int  # held-out sequences
     rows: Rows  # that it reads
@@ -149,7 +147,7 @@ class Task(ABC):
 
     @property
     def tokens(self) -> float:
-        """That the layers read of a sequence, as a plan counts them."""
+        """Tokens of a sequence that the layers read, as a plan counts them."""
         return HOSTS[self.run.host].tokens(self.rows)
 
     def starting_model(self, attention_dropout: float) -> nn.Module:
@@ -164,16 +162,26 @@ class Task(ABC):
         return model
 
     def order(self, step: int) -> tuple[Ids, Ids]:
-        """Epoch and row of each sequence of step `step` (from 0)."""
-        return sequences_of(step, self.settings.batch_size, self.training_count, self.run.pretrain_seed)
+        """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
+        position = np.arange(step * self.settings.batch_size, (step + 1) * self.settings.batch_size)
+        epoch, place = position // self.training_count, position % self.training_count
+        sequence = np.empty_like(place)
+        for number in np.unique(epoch):
+            within = epoch == number
+            sequence[within] = permute(place[within], self.training_count, self.run.pretrain_seed, int(number))
+        return epoch, sequence
 
-    @abstractmethod
     def training_batch(self, step: int) -> Batch:
         """The batch of optimizer step `step` (from 0), of all processes together."""
+        return self._batch_of(self.training, self.run.pretrain_seed, *self.order(step))
 
-    @abstractmethod
     def validation_batch(self, rows: Ids) -> Batch:
         """Some held-out sequences: the same for every run."""
+        return self._batch_of(self.validation, VALIDATION_SEED, np.zeros_like(rows), rows)
+
+    @abstractmethod
+    def _batch_of(self, split: Any, seed: int, epoch: Ids, rows: Ids) -> Batch:
+        """The batch of these rows of a split, a function of the arguments."""
 
     @abstractmethod
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
@@ -188,21 +196,17 @@ class Task(ABC):
         """The batch in the shape that all batches of as many sequences have, as compiled models need it."""
         return batch
 
-    def measures(self, loss: float) -> dict[str, float]:
-        """Measures that follow from the mean validation loss."""
-        return {}
-
     def tally(self, model: nn.Module, rows: Ids, device: torch.device) -> list[float]:
-        """Counts of held-out sequences, to be added up over all of them for `scores`."""
+        """Counts of held-out sequences, to be added up over all of them for `measures`."""
         return []
 
-    def scores(self, tally: list[float]) -> dict[str, float]:
-        """Measures that follow from the tally of all held-out sequences."""
+    def measures(self, loss: float, tally: list[float]) -> dict[str, float]:
+        """Validation measures beside the loss, from its mean and the tally of all held-out sequences."""
         return {}
 
     @property
     def signatures(self) -> dict[str, str]:
-        """How each of the scores is computed, where that must be cited with them."""
+        """How measures are computed, where that must be cited with them."""
         return {}
 
 
@@ -216,17 +220,6 @@ class Loss(nn.Module):
     def forward(self, targets: Tensor, **inputs: Tensor) -> Tensor:
         logits = self.task.logits(self.model, **inputs).float()
         return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
-
-
-def sequences_of(step: int, batch_size: int, rows_count: int, seed: int) -> tuple[Ids, Ids]:
-    """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
-    position = np.arange(step * batch_size, (step + 1) * batch_size)
-    epoch, place = position // rows_count, position % rows_count
-    sequence = np.empty_like(place)
-    for number in np.unique(epoch):
-        within = epoch == number
-        sequence[within] = permute(place[within], rows_count, seed, int(number))
-    return epoch, sequence
 
 
 # --- masked tokens ----------------------------------------------------------------------------------------------------
@@ -249,39 +242,27 @@ class MaskedBatch(Batch):
         return MaskedBatch(self.input_ids[first:last], positions, self.targets[begin:end])
 
 
-class MaskedTokens(Task):
-    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`)."""
-
-    layer_inputs = ("input_ids",)
+class CorpusTask(Task):
+    """A task on the packed rows of the corpus."""
 
     def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
         super().__init__(run, settings, manifest)
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.training_count, self.validation_count = len(self.training), len(self.validation)
-        corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
-        self.rows = Rows(corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
-        self.maskers = {
-            seed: Masker(
-                seed=seed,
-                probability=settings.mask_probability,
-                vocabulary_size=corpus["vocabulary_size"],
-                mask_id=corpus["special_tokens"]["mask"],
-                special_ids=tuple(corpus["special_tokens"].values()),
-            )
-            for seed in (run.pretrain_seed, VALIDATION_SEED)
-        }
+        self.corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
+        self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
 
-    def training_batch(self, step: int) -> MaskedBatch:
-        """The rows of step `step` (from 0), each with the mask of its epoch."""
-        return self._masked(self.training, self.run.pretrain_seed, *self.order(step))
 
-    def validation_batch(self, rows: Ids) -> MaskedBatch:
-        """Validation rows, each with its own fixed mask."""
-        return self._masked(self.validation, VALIDATION_SEED, np.zeros_like(rows), rows)
+class MaskedTokens(CorpusTask):
+    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`)."""
 
-    def _masked(self, split: PackedRows, seed: int, epoch: Ids, sequence: Ids) -> MaskedBatch:
-        ids = split[sequence]
-        corrupted, positions = self.maskers[seed].corrupt(ids, epoch, sequence)
+    layer_inputs = ("input_ids",)
+
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> MaskedBatch:
+        ids, special = split[rows], self.corpus["special_tokens"]
+        probability, pieces = self.settings.mask_probability, self.corpus["vocabulary_size"]
+        masker = Masker(seed, probability, pieces, special["mask"], tuple(special.values()))
+        corrupted, positions = masker.corrupt(ids, epoch, rows)
         return MaskedBatch(*map(torch.from_numpy, (corrupted, positions, ids.take(positions))))
 
     def logits(self, model: nn.Module, input_ids: Tensor, positions: Tensor) -> Tensor:
@@ -317,27 +298,12 @@ class TokenBatch(Batch):
     targets: Tensor
 
 
-class NextToken(Task):
+class NextToken(CorpusTask):
     """Each token of packed rows, to be predicted from those before it. The first of a row is given."""
 
     layer_inputs = ("ids",)
 
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        super().__init__(run, settings, manifest)
-        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
-        self.training_count, self.validation_count = len(self.training), len(self.validation)
-        vocabulary_size = read_json(manifest, {"vocabulary_size": int}, REMEDY)["vocabulary_size"]
-        self.rows = Rows(vocabulary_size, self.training.sequence_length)
-
-    def training_batch(self, step: int) -> TokenBatch:
-        """The rows of step `step` (from 0), the same as an encoder reads with this seed."""
-        return self._batch_of(self.training, self.order(step)[1])
-
-    def validation_batch(self, rows: Ids) -> TokenBatch:
-        """Validation rows."""
-        return self._batch_of(self.validation, rows)
-
-    def _batch_of(self, split: PackedRows, rows: Ids) -> TokenBatch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> TokenBatch:
         ids = torch.from_numpy(split[rows])
         return TokenBatch(ids[:, :-1], ids[:, 1:])
 
@@ -345,7 +311,7 @@ class NextToken(Task):
         """`batch token vocab`: of the token after each."""
         return model(ids)
 
-    def measures(self, loss: float) -> dict[str, float]:
+    def measures(self, loss: float, tally: list[float]) -> dict[str, float]:
         """The perplexity of the validation rows, by word piece; infinite where no float holds it."""
         return {"perplexity": math.inf if loss > MOST_NATS else math.exp(loss)}
 
@@ -386,19 +352,11 @@ class ParallelText(Task):
         )
         self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
         verify_sha256(manifest.parent / VOCABULARY, facts["vocabulary_sha256"], REMEDY)  # which is no shard
-        self.pieces = TextPieces.read(manifest.parent / VOCABULARY)
+        self.pieces = TextPieces(read_json(manifest.parent / VOCABULARY, [str], REMEDY))
         self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 
-    def training_batch(self, step: int) -> PairBatch:
-        """The pairs of step `step` (from 0)."""
-        return self._batch_of(self.training, self.order(step)[1])
-
-    def validation_batch(self, rows: Ids) -> PairBatch:
-        """Held-out pairs."""
-        return self._batch_of(self.validation, rows)
-
-    def _batch_of(self, split: list[PackedRows], rows: Ids) -> PairBatch:
+    def _batch_of(self, split: list[PackedRows], seed: int, epoch: Ids, rows: Ids) -> PairBatch:
         """Pairs without the columns in which no row has a token."""
         pairs = (side[rows] for side in split)
         source, target = (torch.from_numpy(ids[:, : (ids != PADDING).sum(1).max()]) for ids in pairs)
@@ -433,41 +391,40 @@ class ParallelText(Task):
         written = self.translate(model, batch.source, batch.source_mask)
         return count_matches(written, [self.references[row] for row in rows.tolist()])
 
-    def scores(self, tally: list[float]) -> dict[str, float]:
+    def measures(self, loss: float, tally: list[float]) -> dict[str, float]:
         """chrF and BLEU of all held-out targets, as their files have them."""
         return scores_of(tally)
 
     @property
     def signatures(self) -> dict[str, str]:
         """Of each score in sacrebleu's words, with which a number must be cited."""
-        return {name: str(metric.get_signature()) for name, (metric, _) in _metrics().items()}
+        return {name: str(metric.get_signature()) for name, metric in _metrics().items()}
 
 
 @cache
-def _metrics() -> dict[str, tuple[Any, int]]:
-    """The metrics by name, each with how many counts it is computed from."""
+def _metrics() -> dict[str, Any]:
+    """The metrics by name."""
     from sacrebleu.metrics import BLEU, CHRF  # of no other host
 
     metrics = {"chrf": CHRF(), "bleu": BLEU()}
-    # Before it has seen a reference, a metric's signature does not know of how many it is.
-    return {
-        name: (metric, len(metric._extract_corpus_statistics(["text"], [["text"]])[0]))
-        for name, metric in metrics.items()
-    }
+    for metric in metrics.values():  # before it has seen a reference, its signature does not know their number
+        metric.corpus_score(["text"], [["text"]])
+    return metrics
 
 
 def count_matches(texts: Sequence[str], references: Sequence[str]) -> list[float]:
     """The counts behind both scores: sums over texts, each with its reference."""
     counts = []
-    for metric, length in _metrics().values():
-        of_texts = metric._extract_corpus_statistics(texts, [references])
-        counts += [sum(column) for column in zip([0] * length, *of_texts, strict=True)]
+    for metric in _metrics().values():
+        nothing, *of_texts = metric._extract_corpus_statistics(["", *texts], [["", *references]])
+        counts += [sum(column) for column in zip([0] * len(nothing), *of_texts, strict=True)]
     return counts
 
 
 def scores_of(counts: Sequence[float]) -> dict[str, float]:
     """The scores by name, from the counts of all texts."""
     scores, rest = {}, [round(count) for count in counts]
-    for name, (metric, length) in _metrics().items():
+    for name, metric in _metrics().items():
+        length = len(metric._extract_corpus_statistics([""], [[""]])[0])
         scores[name], rest = metric._compute_score_from_stats(rest[:length]).score, rest[length:]
     return scores

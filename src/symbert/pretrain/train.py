@@ -13,19 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from symbert import errors
 from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.draws import mix
-from symbert.errors import ConfigError, DivergedError, IntegrityError, PreemptedError, TimeLimitError
+from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
 from symbert.hosts import HOSTS, refuse_sharding
 from symbert.model.anatomy import describe_attention
 from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
-from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world, peers_explained
+from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
-from symbert.pretrain.run import METRICS, Records, StopRequest, read_run, refuse_full, storage_of
+from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
 from symbert.pretrain.tasks import Batch, Loss, verify_manifest, verify_shards
 from symbert.provenance import PROJECT, commit_of
 
@@ -48,14 +49,9 @@ def train(
     """
     torch.set_num_threads(threads)
     run, settings, manifest = read_run(folder)
-    with join_world() as world, single_writer(folder) if world.leads else nullcontext():
+    with compute.explained(run), join_world() as world, single_writer(folder) if world.leads else nullcontext():
         records = Records(folder / "state", world.leads)
-        with (
-            records.status_written(),
-            compute.memory_explained(run),
-            compute.compiler_explained(),
-            peers_explained(world.rank),
-        ):
+        with records.status_written(), compute.explained(run):
             decided = {
                 "precision": compute.resolve_precision(settings.precision, world.device),
                 **compute.recorded_dropout(compute.RECIPES[settings.recipe], settings.dropout, world.device),
@@ -69,9 +65,7 @@ def train(
             if recompute_activations:
                 trainer.model.recompute_activations()
             session = Session(trainer, records, stop)
-            if world.leads:
-                session.open(threads)
-            session.resume()
+            session.open(threads)
             session.run()
             if world.leads:
                 records.publish(run, identity, manifest, session.measured)
@@ -182,9 +176,10 @@ class Trainer:
         """
         while True:
             try:
-                return work()
-            except (RuntimeError, MemoryError) as error:
-                if not compute.is_out_of_memory(error) or self.micro_batch_size == 1 or self.world.size > 1:
+                with compute.explained(self.run):
+                    return work()
+            except errors.MemoryExhaustedError:
+                if self.micro_batch_size == 1 or self.world.size > 1:
                     raise
             self.micro_batch_size = math.ceil(self.micro_batch_size / 2)
             self.optimizer.zero_grad(set_to_none=True)
@@ -212,7 +207,7 @@ class Trainer:
         """
         self.model.eval()
         loss, count, *tally = self.world.total(*self._fitting(self._sums_of_validation))
-        measured = {"loss": loss / count, **self.task.measures(loss / count), **self.task.scores(tally)}
+        measured = {"loss": loss / count, **self.task.measures(loss / count, tally)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
             raise DivergedError(f"{self.run}: validation {numbers}; {DIVERGED}")
@@ -249,8 +244,9 @@ class Session:
         self.settings, self.world, self.state = trainer.settings, trainer.world, records.state
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process
+        self.machine = compute.facts_of_machine(trainer.device)
         tokens, flops = self.settings.batch_size * trainer.task.tokens, trainer.task.flops(trainer.model)
-        peak = known_peak(compute.facts_of_machine(trainer.device)["device"], trainer.precision)
+        peak = known_peak(self.machine["device"], trainer.precision)
         self.pace = Pace(tokens, flops, peak and peak * self.world.size, trainer.device)
 
     @property
@@ -264,32 +260,28 @@ class Session:
         }
 
     def open(self, threads: int) -> None:
-        """Refuse a disk that is too small, and record what the session runs on."""
+        """Record the machine, load the newest checkpoint, if there is one, and cut the log back to it."""
         trainer = self.trainer
-        refuse_full(storage_of(trainer.parameters, self.settings), self.state)
-        write_json(self.state / "config.json", trainer.model.config.to_dict())
-        facts = {
-            **compute.facts_of_machine(trainer.device),
-            "commit": commit_of(PROJECT),
-            "threads": threads,
-            "processes": self.world.size,
-            "micro_batch_size": trainer.micro_batch_size,
-            **({"shard_parameters": True} if trainer.is_sharded else {}),
-            "precision": trainer.precision,
-            "recipe": self.settings.recipe,
-        }
-        self.records.open(facts)
-
-    def resume(self) -> None:
-        """Load the newest checkpoint, if there is one, and cut the log back to it."""
-        trainer = self.trainer
+        if self.world.leads:
+            write_json(self.state / "config.json", trainer.model.config.to_dict())
+            facts = {
+                **self.machine,
+                "commit": commit_of(PROJECT),
+                "threads": threads,
+                "processes": self.world.size,
+                "micro_batch_size": trainer.micro_batch_size,
+                **({"shard_parameters": True} if trainer.is_sharded else {}),
+                "precision": trainer.precision,
+                "recipe": self.settings.recipe,
+            }
+            self.records.open(facts)
         position = self.checkpoints.load_newest(trainer.model, trainer.optimizer) or Position(0)
         if position.scaler:
             trainer.updater.scaler.load_state_dict(position.scaler)
         if self.world.total(position.step) != [position.step * self.world.size]:
             raise IntegrityError(
-                f"{self.checkpoints.resume}: process {self.world.rank} could load step {position.step}, others another "
-                "one; a file there is damaged or not yet seen everywhere: run again"
+                f"{self.checkpoints.resume}: processes loaded different steps; a file there is damaged or not yet "
+                "seen everywhere: run again"
             )
         self.records.step = position.step
         if self.world.leads:
@@ -331,17 +323,17 @@ class Session:
         if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(trainer.model, step)
         if is_due or asked:
-            position = Position(step)
-            if self.world.leads:
-                logged, scaler = self.metrics.flush(), trainer.updater.scaler.state_dict()
+            logged = 0
+            if self.metrics:
+                logged = self.metrics.flush()
                 self._record()
-                position = Position(step, logged, scaler, self.metrics.sha256)
+            position = Position(step, logged, trainer.updater.scaler.state_dict())
             self.checkpoints.save(trainer.model, trainer.optimizer, position)
             self.pace.restart()
         if asked and not is_last:
             self.world.wait()
             why = self.stop.signal or "another process was asked to stop"
-            kind = TimeLimitError if near_limit == asked else PreemptedError
+            kind = errors.TimeLimitError if near_limit == asked else errors.PreemptedError
             raise kind(f"{trainer.run}: {why}: saved at step {step}; run the same command to go on")
 
     def _record(self) -> None:
