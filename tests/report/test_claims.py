@@ -13,7 +13,7 @@ from scipy import stats
 
 from csv_rows import read
 from report.written import write_exhibit
-from symbert.report import claims
+from symbert.report import claims, published
 from symbert.report.claims import (
     Deviation,
     Finding,
@@ -262,8 +262,7 @@ def test_losses_are_told_apart_by_half_a_tenth(trained, loss, ours, a_tenth_more
     assert claims.check_loss(found, "base", "symmetric", 0.0) == Finding(ours, the_same)
 
 
-PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
-PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
+PAPER = {"scale": "paper", "steps": 200_000, "settings": published.SETTINGS}
 SEEDS = [1, 2, 3, 4, 5]
 
 
@@ -273,14 +272,12 @@ def outputs(tmp_path):
 
 
 @pytest.fixture
-def tabulated(counted, report_settings, outputs):
+def tabulated(counted, report_facts, outputs):
     """Writes the table with these files and changes to the settings; returns its rows."""
 
     def make(settings=None, attention=OPERATORS, **files):
         parameters = counted(("tiny", "small", "base"), attention)
-        write_exhibit(
-            "table-claims", outputs, parameters=parameters, settings=report_settings(**(settings or {})), **files
-        )
+        write_exhibit("table-claims", outputs, parameters=parameters, facts=report_facts(**(settings or {})), **files)
         return read(outputs[0])
 
     return make
@@ -295,7 +292,7 @@ def scored(record, write_scores):
         records = [
             record(size, name, step, task, seed, score + 0.001 * seed, **changes) for (name, score), task, seed in cells
         ]
-        return {"scores": write_scores(records), "finetune_seeds": SEEDS}
+        return {"scores": write_scores(records), "sweep": {"finetune_seeds": SEEDS}}
 
     return make
 
@@ -339,8 +336,8 @@ def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkey
     ("settings", "flags", "reason"),
     [
         (PAPER, {}, None),
-        (PAPER | {"recipe": "fast"}, {}, "pre-training is not the paper’s"),
-        (PAPER | {"glue": {"epochs": 3}}, {}, "fine-tuning is not the paper’s"),
+        (PAPER | {"settings": published.SETTINGS | {"recipe": "fast"}}, {}, "pre-training is not the paper’s"),
+        (PAPER | {"settings": published.SETTINGS | {"glue.epochs": 3}}, {}, "fine-tuning is not the paper’s"),
         (PAPER, {"stand_in": True}, "the tasks are stand-ins"),
         ({"scale": "imported", "steps": 200_000}, {}, None),
         ({"scale": "imported"}, {}, "pre-training took 1,800 steps, the paper’s 200,000"),

@@ -13,25 +13,26 @@ STEPS = range(50, 1801, 50)
 
 
 @pytest.fixture
-def sentences(write_scores, report_settings, record, runs_of):
+def sentences(write_scores, report_facts, record, runs_of):
     """The sentences of models whose score is better than that of original by so many points, with noise of a fifth of
     one, and whose exits come after so many steps, a different one in each pre-training seed."""
 
-    def make(points=None, finetune_seeds=(1, 2), exits=None, **settings):
-        source, settings, scores = random.Random(1), report_settings(tasks=["rte", "sst2"], **settings), {}
+    def make(points=None, finetune_seeds=(1, 2), exits=None):
+        source, scores = random.Random(1), {}
         if points is not None:
             cells = itertools.product(points, ("rte", "sst2"), finetune_seeds)
             records = [
                 record("tiny", name, 1800, task, seed, 0.6 + points[name] / 100 + source.gauss(0, 0.002))
                 for name, task, seed in cells
             ]
-            scores = {"scores": write_scores(records), "finetune_seeds": list(finetune_seeds)}
+            sweep = {"tasks": ["rte", "sst2"], "finetune_seeds": list(finetune_seeds)}
+            scores = {"scores": write_scores(records), "sweep": sweep}
         runs = [
             ("tiny", name, seed, STEPS, [_loss(step, leaves) for step in STEPS])
             for name, steps in (exits or {}).items()
             for seed, leaves in enumerate(steps, start=1)
         ]
-        return summary(collected(settings=settings, runs=runs_of(*runs), **scores))
+        return summary(collected(report_facts(), runs=runs_of(*runs), **scores))
 
     return make
 

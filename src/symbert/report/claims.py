@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from symbert.report import captions, order, published
+from symbert.report import names, published
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS, SHARED_PAPER
+from symbert.report.setting import other_scores, other_training
 from symbert.report.statistics import (
     CONFIDENCE,
     FEWEST,
@@ -91,22 +92,6 @@ class Claim:
     def size(self) -> str:
         """The size of the models."""
         return self.models.partition(":")[0]
-
-
-def other_training(data: Collection) -> str | None:
-    """Why losses are not comparable with the paper's; None where they are."""
-    return captions.wording_of(data.settings).other_training
-
-
-def other_scores(data: Collection) -> str | None:
-    """Why scores are not comparable with the paper's; None where they are."""
-    tables = [table for table in (data.trained, data.curve) if table is not None]
-    counted = [table[table["column"].isin(COLUMNS)] for table in tables]
-    if any(table["stand_in"].any() for table in counted):
-        return "the tasks are stand-ins"
-    if any(table["partial"].any() for table in counted):
-        return "tasks have other rows than GLUE’s"
-    return other_training(data) or captions.wording_of(data.settings).other_finetuning
 
 
 def other_robustness(data: Collection) -> str | None:
@@ -566,21 +551,6 @@ CLAIMS = [
 
 NOT_TESTED = "not tested here"
 VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
-CAPTION = (
-    f"Claims of {published.PAPER} (by section) and of the abstract of {SHARED_PAPER}: what the papers print, "
-    "what the raw files of the first one's authors give, and what this experiment gives."
-    "\n\nScores are in percent, their differences in percentage points over the seeds that both models have, in "
-    "brackets Welch’s 95 % interval, p by the permutation test of the statistics with Holm’s correction; time by the "
-    "interleaved measurement of the operators’ steps; losses in nats; steps to 95 % with the checkpoints around them, "
-    "or more than the last, and what these checkpoints leave open of their ratio, also without each run that collapsed "
-    "(predicts one class throughout), where that changes it; plateau exits by the rule of figure 2, the median over "
-    "runs, a dash where most stay. Undecided: no difference is significant, or there are too few seeds for a test; "
-    "the checkpoints leave both open; or a single collapsed run would decide. Not tested here: nothing but counts of "
-    "parameters, which are exact, is judged on models of another size, on other data, or with settings other than the "
-    "paper's; where models of base are missing, those of the largest size here are shown. Claims about shared are "
-    f"tested by the protocol of {published.PAPER}, which is not that of {SHARED_PAPER}."
-)
-OF_ONE = " With one pre-training seed, intervals and p speak of the noise of fine-tuning only."
 
 
 def claims_table(data: Collection) -> Table:
@@ -588,22 +558,14 @@ def claims_table(data: Collection) -> Table:
     this experiment gives, and a verdict: undecided where a difference is not significant or checkpoints leave it open,
     and not tested here wherever this experiment is not at the paper's settings.
     """
-    rows, untested = [], set()
-    for claim in CLAIMS:
+    rows, judged = [], set()
+    for at, claim in enumerate(CLAIMS):
         ours, verdict = _judged(claim, data)
-        if verdict.startswith(NOT_TESTED):
-            untested.add(len(rows))
+        if not verdict.startswith(NOT_TESTED):
+            judged.add((at, "verdict"))
         row = {"claim": claim.text, "models": claim.models, "the_paper": claim.paper, "raw_files": claim.authors}
         rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
-    is_of_one = data.trained is not None and data.trained["pretrain_seed"].nunique() == 1
-    return table_of(
-        rows,
-        f"{CAPTION}{OF_ONE if is_of_one else ''} {captions.wording_of(data.settings).experiment}.",
-        "tab:claims",
-        best={(at, "verdict") for at in range(len(rows)) if at not in untested},
-        folded=frozenset(untested),
-        folded_as=f"{len(untested)} claim{'' if len(untested) == 1 else 's'} not tested here, with the reasons",
-    )
+    return table_of(rows, best=judged)
 
 
 def _judged(claim: Claim, data: Collection) -> tuple[str | None, str]:
@@ -615,7 +577,7 @@ def _judged(claim: Claim, data: Collection) -> tuple[str | None, str]:
         finding = claim.check(data, claim.size)
     except MissingEvidence as missing:
         scored = [] if data.trained is None else data.trained["size"]
-        for size in order.sizes([*scored, *data.runs["size"]])[::-1] if claim.size == "base" else ():
+        for size in names.sizes([*scored, *data.runs["size"]])[::-1] if claim.size == "base" else ():
             with suppress(MissingEvidence):
                 return f"{size}: {claim.check(data, size).ours}", f"{NOT_TESTED}: {missing}"
         return None, f"{NOT_TESTED}: {missing}"

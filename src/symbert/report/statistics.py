@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
 from symbert.glue.tasks import BESIDE_GLUE, SUITES
-from symbert.report.captions import UNTRAINED
-from symbert.report.order import attentions
+from symbert.report.names import UNTRAINED, attentions
 from symbert.report.published import COLUMNS
 
 Values = NDArray[np.float64]
@@ -185,14 +184,7 @@ def permutation_test(ours: Values, theirs: Values) -> tuple[float, float]:
     large numbers of units even where the variances differ (Romano, "On the behavior of randomization tests without a
     group invariance assumption", 1990).
     """
-    from scipy.stats import permutation_test
-
-    def distance(first: Values, second: Values, axis: int) -> Values:
-        return np.abs(first.mean(axis=axis) - second.mean(axis=axis)).round(DECIMALS)
-
-    # In the order of their values, so that drawn splits do not hang on the order of seeds.
-    options = {"permutation_type": "independent", "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
-    test = permutation_test((np.sort(ours), np.sort(theirs)), distance, vectorized=True, **options)
+    test = _permuted("independent", ours, theirs)
     if math.comb(len(ours) + len(theirs), len(ours)) > ARRANGEMENTS:
         return float(test.pvalue), 1 / (1 + ARRANGEMENTS)
     distances = test.null_distribution
@@ -205,13 +197,20 @@ def sign_flip_test(differences: Values) -> float:
     It is the share of all choices of signs, 32 of five differences, whose mean is at least as far from zero (Fisher,
     "The Design of Experiments", 1935); ties count. Of more than 14 differences choices are drawn as splits are.
     """
-    from scipy.stats import permutation_test
+    return float(_permuted("samples", differences).pvalue)
 
-    def distance(sample: Values, axis: int) -> Values:
-        return np.abs(sample.mean(axis=axis)).round(DECIMALS)
 
-    options = {"permutation_type": "samples", "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
-    return float(permutation_test((np.sort(differences),), distance, vectorized=True, **options).pvalue)
+def _permuted(kind: str, *samples: Values) -> Any:
+    """The test of the distance of two means, or of one mean from zero, by scipy."""
+    from scipy.stats import permutation_test  # slow to load, and most tables need no test
+
+    def distance(*samples: Values, axis: int) -> Values:
+        means = [sample.mean(axis=axis) for sample in samples]
+        return np.abs(means[0] - (means[1] if len(means) > 1 else 0)).round(DECIMALS)
+
+    # In the order of their values, so that drawn arrangements do not hang on the order of seeds.
+    options = {"permutation_type": kind, "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
+    return permutation_test(tuple(map(np.sort, samples)), distance, vectorized=True, **options)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -22,15 +22,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from symbert.errors import ConfigError
-from symbert.files import publish, write_text
+from symbert.files import publish
 from symbert.operators import OPERATORS, Operator
-from symbert.report.formats import caption_and_explanation, latex_note, latex_text
-from symbert.report.order import attentions
+from symbert.report.names import attentions
 from symbert.report.statistics import CONFIDENCE, FEWEST, Exits, survival_curve
 
 WIDTH = 3.5  # inches: of a column of a paper
 PANEL, ROW = 2.7, 0.17  # inches: height of a panel with its labels, of a legend's row
-HANDLE, CHARACTER = 0.55, 0.064  # inches: in a legend, of a line with the space around it, of a character of a name
 NAME_CHARACTERS = 18  # of an operator in a legend
 DPI = 200
 INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
@@ -107,18 +105,6 @@ class Entry(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Plot:
-    """What the function of a figure returns: the figure, without title or notes, and what its caption has to add.
-
-    `caption` says what only the data say: where they come from, stand-ins, seeds; and after an empty line an
-    explanation, which readers can do without.
-    """
-
-    figure: Figure
-    caption: str = ""
-
-
 def house_style() -> AbstractContextManager[None]:
     """The context in which figures are drawn and saved."""
     return rc_context(RC)
@@ -151,14 +137,14 @@ def _described(operator: Operator) -> tuple[str, str, str]:
 
 
 def figure_of(
-    heights: Sequence[float], entries: Sequence[Entry] = (), title: str = "", columns: int = 1
+    heights: Sequence[float], entries: Sequence[Entry] = (), title: str = "", columns: int = 1, across: int = 2
 ) -> tuple[Figure, list[Axes]]:
-    """Panels (inches high with their labels) over one legend, in so many columns of a paper."""
-    longest = max((len(entry.name) for entry in entries), default=1)
-    across = max(1, int(WIDTH * columns / (HANDLE + CHARACTER * longest)))  # entries as wide as the longest
+    """Panels (inches high with their labels) in so many columns of a paper, over one legend with `across` entries side
+    by side in each."""
+    across *= columns
     legend = ROW * (math.ceil(len(entries) / across) + bool(title) + 0.5)
     rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
-    figure = Figure(figsize=(WIDTH * columns, sum(rows) + legend))
+    figure = Figure(figsize=(WIDTH * columns, sum(rows) + legend + ROW))
     grid = figure.add_gridspec(len(rows), columns, height_ratios=rows)
     if entries:
         options = {"loc": "outside lower left", "ncols": across, "columnspacing": 1.2, "alignment": "left"}
@@ -265,39 +251,18 @@ def draw_survival(panel: Axes, exits: Exits, first: float, last: float, look: Lo
     panel.set_yticks([0, 0.5, 1])
 
 
-LATEX_FIGURE = r"""\begin{%(place)s}
-\centering
-\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{%(stem)s.pdf}
-\caption{%(caption)s}
-\label{fig:%(stem)s}
-%(note)s\end{%(place)s}
-"""
-
-
-def write_plot(plot: Plot, caption: str, output: list[Path]) -> None:
-    """Write the figure to each file in the format of its suffix: pictures (png, pdf), its caption as text, and LaTeX
-    that puts the pdf with its caption into a paper.
-
-    `caption` stands before that of the plot. The same figure gives the same bytes.
-    """
-    caption, explanation = caption_and_explanation(f"{caption} {plot.caption}")
-    for path in output:
-        if path.suffix == ".txt":
-            write_text(path, "\n\n".join(filter(None, (caption, explanation))) + "\n")
-        elif path.suffix == ".tex":
-            place = "figure*" if plot.figure.get_figwidth() > WIDTH else "figure"
-            note = latex_note(explanation) + "\n" if explanation else ""
-            parts = {"place": place, "stem": path.stem, "caption": latex_text(caption), "note": note}
-            write_text(path, LATEX_FIGURE % parts)
-        else:
-            _save(plot.figure, path)
-
-
 METADATA = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
 
 
-def _save(figure: Figure, path: Path) -> None:
-    picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
-    figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])
-    with publish(path) as temporary:
-        temporary.write_bytes(picture.getvalue())
+def write_figure(figure: Figure, note: str, files: Iterable[Path]) -> None:
+    """Write the figure, with a note above its panels, to each file in the format of its suffix: png or pdf.
+
+    The same figure gives the same bytes.
+    """
+    figure.suptitle(note, x=0.01, horizontalalignment="left", fontsize=8, color=GREY, wrap=True)
+    for path in files:
+        picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
+        figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])
+        figure.set_layout_engine("none")  # its panels have their places now
+        with publish(path) as temporary:
+            temporary.write_bytes(picture.getvalue())

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from symbert.report import captions, order
+from symbert.glue.tasks import OWN, SUITES
+from symbert.hosts import ENCODER, HOSTS
+from symbert.report import names, setting
 from symbert.report.collect import Collection, SuiteScores, losses_of
 from symbert.report.formats import heading, two_decimals
 from symbert.report.statistics import (
@@ -20,6 +22,7 @@ from symbert.report.statistics import (
     p_in_words,
     stand_in_names,
 )
+from symbert.sources import SOURCES
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 OF_ONE_PRETRAINING = "which with one pre-training seed holds of these trained models, not of their operators"
@@ -47,7 +50,7 @@ def _compared(data: Collection) -> str:
         return "There are neither scores nor losses of any model."
     of_encoder = pd.concat([data.runs, *scored])
     columns = pd.concat([frame[["attention", "pretrain_seed"]] for frame in frames])
-    operators, number = order.attentions(columns["attention"]), columns["pretrain_seed"].nunique()
+    operators, number = names.attentions(columns["attention"]), columns["pretrain_seed"].nunique()
     seeds = f"{_counted(number, 'pre-training seed')} each"
     if scored:
         finetuned = _counted(max(scores["finetune_seed"].nunique() for scores in scored), "fine-tuning seed")
@@ -55,10 +58,11 @@ def _compared(data: Collection) -> str:
         seeds = f"{_counted(number, 'pre-training seed')} and {finetuned} each"
         if of < number:
             seeds = f"{_counted(number, 'pre-training seed')} each, of which {_number(of)} had {finetuned}"
-    names = [captions.family(size) for size in order.sizes(of_encoder["size"])]
+    families = [names.family(size) for size in names.sizes(of_encoder["size"])]
     if others is not None:
-        names += [f"{host}s ({size})" for host, size in dict.fromkeys(zip(others["host"], others["size"], strict=True))]
-    models = f"in {_listed(names)}, with {seeds}"
+        shapes = dict.fromkeys(zip(others["host"], others["size"], strict=True))
+        families += [f"{host}s ({size})" for host, size in shapes]
+    models = f"in {_listed(families)}, with {seeds}"
     has_untrained = any((suite.scores["step"] == 0).any() for suite in data.scored)
     beside = ", beside models without pre-training" if has_untrained else ""
     if len(operators) == 1:
@@ -68,12 +72,29 @@ def _compared(data: Collection) -> str:
 
 
 def _trained_on(data: Collection) -> str:
-    settings = data.settings
-    parts = [captions.training_of_hosts(settings, captions.hosts_of(settings))]
-    if suites := [suite.suite for suite in data.scored]:
-        tasks = captions.tasks_in_words(settings, suites)
-        parts.append(f"scored on {captions.wording_of(settings).tasks if settings.wording else tasks}")
-    return f"{'; '.join(parts)}."
+    """How long models were trained, on what text, and on which tasks they were scored."""
+    settings, steps = data.facts.settings, data.facts.steps
+    if data.facts.scale == setting.IMPORTED:
+        return "How these models were pre-trained, the imported files do not say."
+    shape = f"{settings['pretrain.batch_size']} × {settings['corpus.pack.sequence_length']}"
+    parallel = "a stand-in of parallel text" if data.facts.stand_in_text else "parallel text"
+    parts = []
+    for host in data.hosts_trained:
+        long = f"for {settings.get(f'hosts.{host}.steps', steps):,} steps"
+        on = _of_source(settings["corpus.source"], "corpus") if HOSTS[host].reads_corpus else parallel
+        parts.append(f"{long} in batches of {shape} tokens on {on}" if host == ENCODER else f"{host}s {long} on {on}")
+    scored = [suite.suite for suite in data.scored if set(suite.tasks) - OWN.keys()]
+    own = [task for suite in data.scored for task in suite.tasks if task in OWN]
+    if scored:
+        titles = " and ".join(SUITES[suite].title for suite in scored)
+        parts.append(f"scored on {_of_source(settings['glue.source'], 'tasks').replace('GLUE', titles)}")
+    parts += [f"scored on {', '.join(own)} of the user's own"] * bool(own)
+    return f"Pre-trained {'; '.join(parts)}."
+
+
+def _of_source(source: str, stage: str) -> str:
+    """The corpus or the tasks of a source, in words."""
+    return getattr(SOURCES[source], stage) if source in SOURCES else f"the user's own (source {source})"
 
 
 def _supported(data: Collection) -> str:
@@ -92,7 +113,7 @@ def _of_scores(data: SuiteScores) -> tuple[list[str], str]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
     every = comparisons(data.scores)
     compared = [pair for pair in every if pair.reference == "original" and pair.score == every[0].score]
-    untrained = [pair for pair in every if pair.reference == captions.UNTRAINED and pair.score == every[0].score]
+    untrained = [pair for pair in every if pair.reference == names.UNTRAINED and pair.score == every[0].score]
     if not compared and not untrained:
         return [], "no other operator has scores beside original"
     if all(pair.p is None for pair in (*compared, *untrained)):
@@ -125,12 +146,12 @@ def _score_in_words(pair: Comparison) -> str:
 def _of_losses(data: Collection) -> tuple[list[str], str]:
     """Differences of exits from the plateau and of last losses that tests support; where there are none, why."""
     models = losses_of(data.runs)
-    contrasts = exit_contrasts(models, data.settings.contrasts)
+    contrasts = exit_contrasts(models, data.facts.contrasts)
     shown = [_exit_in_words(*names, result) for names, result in contrasts.items() if result.verdict in EXITS]
     shown += [
         f"a {'higher' if result.difference > 0 else 'lower'} validation loss of {size}-{model} than of "
         f"{size}-{reference} ({abs(result.difference):.3f} nats, corrected p {p_in_words(result.holm_p)})"
-        for (size, model, reference), result in loss_contrasts(models, data.settings.contrasts).items()
+        for (size, model, reference), result in loss_contrasts(models, data.facts.contrasts).items()
         if result.is_significant
     ]
     if not models:

@@ -63,8 +63,8 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outp
     ("text", "message"),
     [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'")],
 )
-def test_another_file_is_refused_with_its_name(tmp_path, report_settings, text, message):
+def test_another_file_is_refused_with_its_name(tmp_path, report_facts, text, message):
     path = tmp_path / "probes.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=f"probes.csv: {message}"):
-        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, settings=report_settings())
+        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, facts=report_facts())
