@@ -1,14 +1,17 @@
-"""The claims of arXiv 2406.06366 and of the abstract of arXiv 2412.00359: `CLAIMS` has a row for each, with its check.
+"""The claims of arXiv 2406.06366 and of the abstract of arXiv 2412.00359: templates/claims.csv has a row for each, and
+`CHECKS` its check, in the same order.
 
-A check says what models of one size give for a claim, or for several. Claims about `shared` are tested by the protocol
-of the first paper. To add a claim, write its row: the table of claims follows.
+A row says what the paper prints, what its authors' raw files give, and what makes the claim hold. A check says what
+models of one size give. Claims about `shared` are tested by the protocol of the first paper.
 """
 
+import csv
 import math
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,12 +19,11 @@ import pandas as pd
 from symbert.report import names, published
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
-from symbert.report.published import COLUMNS, SHARED_PAPER
+from symbert.report.published import COLUMNS
 from symbert.report.setting import other_scores, other_training
 from symbert.report.statistics import (
     CONFIDENCE,
     FEWEST,
-    LEVEL,
     Comparison,
     Crossing,
     Interval,
@@ -37,6 +39,7 @@ from symbert.report.statistics import (
 )
 from symbert.report.tables.robustness import ADVERSARIAL_MEAN, domain_scores, noise_scores
 
+CLAIMS = Path(__file__).with_name("templates") / "claims.csv"
 VARIANTS = ("symmetric", "pairwise")
 ALL = ("original", *VARIANTS)
 HALVED = ("pairwise", "original")
@@ -47,7 +50,6 @@ STEADY, GROWN = 1.25, 1.5  # exits of base by those of small: at most, at least
 HALF = 0.6  # of the steps of original, which counts as half
 LOSS_TOLERANCE = 0.05  # nats: half of the 0.1 that the paper speaks of
 TIME_SAVED = 5.0  # percent: half of a tenth
-HIGHER, LOWER = (f"p at most {LEVEL} and the difference {side} 0" for side in ("above", "below"))
 RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
 COLLAPSED = (
     "the collapsed run of {attention} at step {step:,} "
@@ -71,33 +73,14 @@ class MissingEvidence(Exception):
     """The experiment does not have what a claim is about; the message says what is missing."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim about models of one size, in words.
-
-    `paper` and `authors` are the values that the paper prints and that its authors' raw files give, `rule` what makes
-    the claim hold. `unless` says why an experiment may not judge it, such as that it was trained otherwise.
-    """
-
-    text: str
-    models: str  # 'base: symmetric; pairwise', in the order of values, or 'base: pairwise − original'
-    source: str
-    paper: str
-    authors: str | None
-    rule: str
-    check: Callable[[Collection, str], Finding]  # of a size; raises MissingEvidence
-    unless: Callable[[Collection], str | None] = lambda data: None
-
-    @property
-    def size(self) -> str:
-        """The size of the models."""
-        return self.models.partition(":")[0]
-
-
 def other_robustness(data: Collection) -> str | None:
     """As `other_scores`; out-of-domain sets must be whole, too."""
     partial = data.robustness is not None and data.robustness["partial"].any()
     return other_scores(data) or ("out-of-domain sets have other rows than published" if partial else None)
+
+
+def _none(data: Collection) -> None:
+    """Counts of parameters are judged in every experiment."""
 
 
 def _need(known: Container[str], names: Iterable[str], missing: str) -> None:
@@ -394,158 +377,28 @@ def check_step_time(data: Collection, size: str) -> Finding:
     return Finding(f"{mean} [{listed('{:.1f}', [interval.low])}, {listed('{:.1f}', [interval.high])}]", holds)
 
 
-def _printed(form: str, values: dict, size: str, names: Iterable[str], at: int | None = None) -> str:
-    """Numbers of `published` in words; `at` is 0 for the mean, 1 for the standard deviation."""
-    numbers = (values[size, name] for name in names)
-    return listed(form, numbers if at is None else (number[at] for number in numbers))
-
-
-def _lead_claim(size: str, attention: str, sign: int) -> Claim:
-    """A claim about the GLUE score of an operator, less that of `original`."""
-    ours, raw = (
-        points(scores[size, attention][0] - scores[size, "original"][0])
-        for scores in (published.SCORES, published.RAW_SCORES)
-    )
-    text, rule = ("A higher GLUE score", HIGHER) if sign > 0 else ("A lower GLUE score", LOWER)
-    check = partial(check_lead, attention=attention, sign=sign)
-    return Claim(text, f"{size}: {attention} − original", "§4.2, table 3", ours, raw, rule, check, other_scores)
-
-
-def _loss_claim(text: str, attention: str, section: str, expected: float, rule: str) -> Claim:
-    """A claim about the last validation loss of an operator, less that of `original`."""
-    losses, check = published.RAW_FINAL_LOSSES, partial(check_loss, attention=attention, expected=expected)
-    raw = listed("{:.3f}", [losses["base", attention] - losses["base", "original"]])
-    models, paper = f"base: {attention} − original", f"{expected:g}"
-    return Claim(text, models, f"§4.1, {section}", paper, raw, rule, check, other_training)
-
-
-def _parameters_claim(share: int, size: str, source: str) -> Claim:
-    printed = _printed("{:.2f} %", published.PARAMETERS_SAVED, size, VARIANTS)
-    text, models = f"About {share} % fewer parameters", f"{size}: symmetric; pairwise"
-    return Claim(text, models, source, printed, None, "the printed digits", check_parameters)
-
-
-CLAIMS = [
-    _parameters_claim(6, "base", "abstract, §2.4, table 2"),
-    _parameters_claim(3, "small", "§2.4, table 2"),
-    Claim(
-        "A third fewer parameters in query, key and value; with pairwise, towards a third as heads are added",
-        "base: symmetric; pairwise",
-        "§2.4, §7",
-        "1/3; towards 1/3",
-        None,
-        "symmetric saves a third; pairwise less, and more of it in base than in small",
-        check_thirds,
-    ),
-    Claim(
-        "A GLUE score of 79.36 against 78.74",
-        "base: pairwise; original",
-        "abstract, §5.2, table 3",
-        _printed("{:.2f}", published.SCORES, "base", HALVED, 0),
-        _printed("{:.2f}", published.RAW_SCORES, "base", HALVED, 0),
-        "both within two printed standard deviations",
-        check_scores,
-        other_scores,
-    ),
-    _lead_claim("base", "pairwise", 1),
-    _lead_claim("small", "pairwise", 1),
-    _lead_claim("base", "symmetric", -1),
-    _lead_claim("small", "symmetric", -1),
-    Claim(
-        "A lower standard deviation over fine-tuning seeds",
-        "base: symmetric; pairwise; original",
-        "§4.2, §5.2",
-        _printed("{:.2f}", published.SCORES, "base", (*VARIANTS, "original"), 1),
-        _printed("{:.2f}", published.RAW_SCORES, "base", (*VARIANTS, "original"), 1),
-        "95 % intervals of both ratios to original below 1",
-        check_deviations,
-        other_scores,
-    ),
-    Claim(
-        "95 % of the final score after half the pre-training steps",
-        "base: pairwise; original",
-        "abstract, §4.3, figure 3",
-        "30,000; 65,000",
-        in_steps(*(Crossing(*published.RAW_CROSSINGS["base", name]) for name in HALVED)),
-        f"pairwise needs at most {100 * HALF:.0f} % of the steps of original, wherever between its checkpoints each "
-        "gets there",
-        check_half,
-        other_scores,
-    ),
-    Claim(
-        "An initial plateau of the loss until step 25,000, 13,500 and 12,000",
-        "base: original; symmetric; pairwise",
-        "§4.1, figure 2b",
-        _printed("{:,}", published.PLATEAU_EXITS, "base", ALL),
-        _printed("{:,}", published.RAW_PLATEAU_EXITS, "base", ALL),
-        f"each within {100 * EXIT_TOLERANCE:.0f} %",
-        partial(check_exits, attentions=ALL),
-        other_training,
-    ),
-    Claim(
-        "An initial plateau of the loss until step 12,000",
-        "small: original",
-        "§4.1, figure 2a",
-        _printed("{:,}", published.PLATEAU_EXITS, "small", ["original"]),
-        _printed("{:,}", published.RAW_PLATEAU_EXITS, "small", ["original"]),
-        f"within {100 * EXIT_TOLERANCE:.0f} %",
-        partial(check_exits, attentions=("original",)),
-        other_training,
-    ),
-    Claim(
-        "A plateau that lengthens from small to base, but hardly with the variants",
-        "base: original; symmetric; pairwise",
-        "§4.1",
-        "2.1 ×; hardly; hardly",
-        listed(
-            "{:.1f} ×",
-            (published.RAW_PLATEAU_EXITS["base", name] / published.RAW_PLATEAU_EXITS["small", name] for name in ALL),
-        ),
-        f"original at least {GROWN} ×, the others at most {STEADY} ×",
-        check_growth,
-        other_training,
-    ),
-    _loss_claim("A final validation loss 0.1 higher", "symmetric", "§5.2", 0.1, "from 0.05 to 0.15"),
-    _loss_claim("The same final validation loss", "pairwise", "§5.1", 0, "from −0.05 to 0.05"),
-    Claim(
-        "66.53 % fewer parameters in query, key and value",
-        "base: shared",
-        SHARED_PAPER,
-        _printed("{:.2f} %", published.ATTENTION_SAVED, "base", ["shared"]),
-        None,
-        "the printed digits, cut off",
-        check_attention_parameters,
-    ),
-    Claim(
-        "About a tenth less training time",
-        "base: shared",
-        SHARED_PAPER,
-        "10 %",
-        None,
-        f"95 % interval over rounds of steps in turns above {TIME_SAVED:.0f} % of a step",
-        check_step_time,
-        other_training,
-    ),
-    Claim(
-        "Higher accuracy on small tasks of GLUE",
-        "base: shared − original",
-        SHARED_PAPER,
-        "up to 5.81 %",
-        None,
-        f"{HIGHER}, in the mean of {', '.join(SMALL_TASKS)}",
-        partial(check_lead, attention="shared", columns=SMALL_TASKS),
-        other_scores,
-    ),
-    Claim(
-        "Better generalisation on noisy and out-of-domain data",
-        "base: shared − original",
-        SHARED_PAPER,
-        "no number in its abstract",
-        None,
-        f"{HIGHER}, on both",
-        check_robustness,
-        other_robustness,
-    ),
+Check = Callable[[Collection, str], Finding]  # of a size; raises MissingEvidence
+Obstacle = Callable[[Collection], str | None]  # why an experiment may not judge a claim
+CHECKS: list[tuple[Check, Obstacle]] = [  # of the rows of templates/claims.csv
+    (check_parameters, _none),
+    (check_parameters, _none),
+    (check_thirds, _none),
+    (check_scores, other_scores),
+    (partial(check_lead, attention="pairwise"), other_scores),
+    (partial(check_lead, attention="pairwise"), other_scores),
+    (partial(check_lead, attention="symmetric", sign=-1), other_scores),
+    (partial(check_lead, attention="symmetric", sign=-1), other_scores),
+    (check_deviations, other_scores),
+    (check_half, other_scores),
+    (partial(check_exits, attentions=ALL), other_training),
+    (partial(check_exits, attentions=("original",)), other_training),
+    (check_growth, other_training),
+    (partial(check_loss, attention="symmetric", expected=0.1), other_training),
+    (partial(check_loss, attention="pairwise", expected=0), other_training),
+    (check_attention_parameters, _none),
+    (check_step_time, other_training),
+    (partial(check_lead, attention="shared", columns=SMALL_TASKS), other_scores),
+    (check_robustness, other_robustness),
 ]
 
 
@@ -554,34 +407,40 @@ VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
 
 
 def claims_table(data: Collection) -> Table:
-    """Claims of arXiv 2406.06366 and arXiv 2412.00359: what the papers print, what the authors' raw files give, what
-    this experiment gives, and a verdict: undecided where a difference is not significant or checkpoints leave it open,
-    and not tested here wherever this experiment is not at the paper's settings.
+    """Claims of arXiv 2406.06366 (by section) and of the abstract of arXiv 2412.00359: what the papers print, what the
+    raw files of the first one’s authors give, and what this experiment gives. Differences of scores are in points, in
+    brackets Welch’s 95 % interval, p with Holm’s correction; losses in nats; steps to 95 % with the checkpoints around
+    them, and what these leave open of their ratio, also without each run that predicts one class throughout, where that
+    changes it. Undecided: no difference is significant, there are too few seeds, the checkpoints leave both open, or a
+    single collapsed run would decide. Only counts of parameters are judged on models of another size, on other data, or
+    with other settings than the paper’s.
     """
     rows, judged = [], set()
-    for at, claim in enumerate(CLAIMS):
-        ours, verdict = _judged(claim, data)
+    with open(CLAIMS, encoding="utf-8", newline="") as lines:
+        claims = list(csv.DictReader(lines))
+    for at, (claim, (check, obstacle)) in enumerate(zip(claims, CHECKS, strict=True)):
+        ours, verdict = _judged(claim["models"].partition(":")[0], check, obstacle, data)
         if not verdict.startswith(NOT_TESTED):
             judged.add((at, "verdict"))
-        row = {"claim": claim.text, "models": claim.models, "the_paper": claim.paper, "raw_files": claim.authors}
-        rows.append(row | {"here": ours, "verdict": verdict, "holds_if": claim.rule, "source": claim.source})
+        told = {key: claim[key] or None for key in ("claim", "models", "the_paper", "raw_files")}
+        rows.append(told | {"here": ours, "verdict": verdict, **{key: claim[key] for key in ("holds_if", "source")}})
     return table_of(rows, best=judged)
 
 
-def _judged(claim: Claim, data: Collection) -> tuple[str | None, str]:
+def _judged(size: str, check: Check, obstacle: Obstacle, data: Collection) -> tuple[str | None, str]:
     """What this experiment gives, and the verdict, with the reason where the claim is not tested.
 
     Without models of base, what the largest other size gives is shown and not judged.
     """
     try:
-        finding = claim.check(data, claim.size)
+        finding = check(data, size)
     except MissingEvidence as missing:
         scored = [] if data.trained is None else data.trained["size"]
-        for size in names.sizes([*scored, *data.runs["size"]])[::-1] if claim.size == "base" else ():
+        for other in names.sizes([*scored, *data.runs["size"]])[::-1] if size == "base" else ():
             with suppress(MissingEvidence):
-                return f"{size}: {claim.check(data, size).ours}", f"{NOT_TESTED}: {missing}"
+                return f"{other}: {check(data, other).ours}", f"{NOT_TESTED}: {missing}"
         return None, f"{NOT_TESTED}: {missing}"
-    if claim.unless and (obstacle := claim.unless(data)):
-        return finding.ours, f"{NOT_TESTED}: {obstacle}"
+    if reason := obstacle(data):
+        return finding.ours, f"{NOT_TESTED}: {reason}"
     hangs = f": it hangs on {finding.hangs_on}" if finding.hangs_on else ""
     return finding.ours, f"{VERDICTS[finding.holds]}{hangs}"

@@ -603,12 +603,9 @@ def hosts_of(runs: list[Record]) -> pd.DataFrame:
 
 def courses_of(runs: list[Record]) -> dict[tuple[str, str, str], pd.DataFrame]:
     """What hosts measure, by host, size and operator: a row per pre-training seed, a column per step."""
-    columns = ["host", *RUN, "step", "measure"]
-    table = pd.DataFrame(runs, columns=columns).explode(["step", "measure"], ignore_index=True)
-    courses = {}
-    for host, part in table.astype({"step": int, "measure": float}).groupby("host", sort=False):
-        courses |= {(host, *model): seeds for model, seeds in losses_of(part, "measure").items()}
-    return courses
+    table = pd.DataFrame(runs, columns=["host", *RUN, "step", "measure"]).explode(["step", "measure"])
+    hosts = table.astype({"step": int, "measure": float}).groupby("host", sort=False)
+    return {(host, *model): seeds for host, part in hosts for model, seeds in losses_of(part, "measure").items()}
 
 
 def grids_of_runs(
@@ -655,29 +652,18 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
+        machine = (
+            f"{measured['device']} ({measured['processor']}), {measured['precision']}, {measured['threads']} threads, "
+            f"{measured['micro_batch_size']:,} sequences at a time"
+        )
         for name, each in measured["operators"].items():
             ratios = (seconds[name] / seconds["original"]).to_numpy() if "original" in seconds else None
             step, peak = float(seconds[name].median()), measured["peak_flops"]
-            rows.append(
-                {
-                    "size": measured["size"],
-                    "attention": name,
-                    "step_milliseconds": 1000 * step,
-                    "of_original_percent": None if ratios is None else 100 * float(pd.Series(ratios).median()),
-                    "tokens_per_second": measured["tokens_per_step"] / step,
-                    "mfu_percent": peak and 100 * each["flops_per_step"] / step / peak,
-                    "ratios": ratios,
-                    "machine": _machine(measured),
-                }
-            )
+            percent = None if ratios is None else 100 * float(pd.Series(ratios).median())
+            mfu = peak and 100 * each["flops_per_step"] / step / peak
+            values = (1000 * step, percent, measured["tokens_per_step"] / step, mfu, ratios, machine)
+            rows.append((measured["size"], name, *values))
     return pd.DataFrame(rows, columns=["size", "attention", *SPEEDS, "ratios", "machine"])
-
-
-def _machine(measured: Record) -> str:
-    device, threads = measured["device"], measured["threads"]
-    parts = [f"cpu ({measured['processor']})" if device == "cpu" else device, measured["precision"]]
-    parts += [f"{threads} thread{'s' if threads > 1 else ''}", f"{measured['micro_batch_size']:,} sequences at a time"]
-    return ", ".join(parts)
 
 
 # Corpus, heads and probes.
@@ -702,11 +688,7 @@ def read_parts(files: list[Path]) -> list[Record]:
     counts = Counter(part["counts"]["part"] for part in parts)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise DataError(f"parts: duplicate: {', '.join(twice)}; delete one file of each")
-    return sorted(parts, key=lambda part: _natural(part["counts"]["part"]))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(word), "") if word.isdigit() else (-1, word) for word in re.split(r"(\d+)", name)]
+    return sorted(parts, key=lambda part: re.sub(r"\d+", lambda digits: digits[0].zfill(9), part["counts"]["part"]))
 
 
 def read_manifest(file: Path, parts: list[Record]) -> Record:
@@ -734,15 +716,12 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({' '.join(str(error).split())}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
+    for column, ordered in (("size", names.sizes), ("attention", names.attentions)):
+        if column in table:
+            table[column] = pd.Categorical(table[column], ordered(table[column]), ordered=True)
     keys = [column for column in (*HEAD, "head") if column in table]
-    ranks = {"size": names.sizes, "attention": names.attentions}
-    places = {key: {name: at for at, name in enumerate(ranks[key](table[key]))} for key in keys if key in ranks}
-    return table.sort_values(
-        keys,
-        key=lambda column: column.map(places.get(column.name)) if column.name in places else column,
-        kind="stable",
-        ignore_index=True,
-    )
+    table = table.sort_values(keys, kind="stable", ignore_index=True)
+    return table.astype({column: object for column in ("size", "attention") if column in table})
 
 
 def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:

@@ -3,7 +3,6 @@ pairs, heads and corpus. A function returns None where an experiment has no data
 
 import math
 from collections.abc import Iterable, Sequence
-from textwrap import wrap
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,12 @@ from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocat
 from symbert.corpus.counts import EDGES
 from symbert.hosts import HOSTS
 from symbert.report import names, published, setting, statistics, style
-from symbert.report.collect import DOMAIN, Collection, level_name, losses_of
+from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
 from symbert.report.statistics import FEWEST, exits_of
 from symbert.report.style import PANEL, ROW, Entry, Look
 from symbert.report.tables.pretraining import place_of
-from symbert.report.tables.robustness import baseline_scores, domain_scores, noise_levels, noise_scores
+from symbert.report.tables.robustness import baseline_scores, noise_levels, noise_scores
 from symbert.report.tables.scores import accuracies
 
 MARKERS = 9  # along a curve
@@ -29,7 +28,10 @@ PRINTED_ENTRY = Entry({"color": style.GREY, "marker": "o", **HOLLOW}, "hollow: t
 
 
 def loss_figures(data: Collection) -> dict[str, Figure]:
-    """Figure 2 of each size: validation loss, and beneath it where each operator leaves the initial plateau."""
+    """Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau, by the
+    rule of the table of exits. Large markers are medians over seeds, ticks single seeds; a + is a run that is on the
+    plateau at its end. Hollow markers are the authors’ runs.
+    """
     return {size: loss_figure(data, size, runs) for size, runs in data.runs.groupby("size", sort=False)}
 
 
@@ -106,7 +108,9 @@ def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], look
 
 
 def grids_figure(data: Collection) -> Figure | None:
-    """At each point of a sweep the validation loss over seeds; beneath it the share of runs still on the plateau."""
+    """Above, the validation loss at each point of the sweep, mean and 95 % confidence over seeds; below, the share of
+    runs still on the plateau.
+    """
     places: dict[str, dict[str, pd.DataFrame]] = {}  # losses by place and operator
     for grid, of_points in data.grids:
         for point, losses in zip(grid.points, of_points, strict=True):
@@ -139,10 +143,9 @@ def grids_figure(data: Collection) -> Figure | None:
 
 
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
-    """Figure 3: score over pre-training checkpoints, with the line of 95 % of the highest final score.
-
-    A panel per size, with a legend that says where each curve first reaches the line, and its final score; an empty
-    panel where no task counts for the score.
+    """Score over pre-training checkpoints, one curve per operator, with the line of 95 % of the highest final score.
+    The legend says where each curve first reaches it, straight between the checkpoints in brackets, and its final
+    score.
     """
     scores = data.curve_of(suite)
     if scores is None:
@@ -193,9 +196,7 @@ ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
 
 
 def hosts_figure(data: Collection) -> Figure | None:
-    """Curves over training steps of what each host but the encoder measures on held-out data, one per operator; a panel
-    per host and size.
-    """
+    """What each host but the encoder measures on held-out data over training steps, a curve per operator."""
     if not data.courses:
         return None
     figure, panels, looks = _figure_of_hosts(data.courses)
@@ -239,9 +240,7 @@ CHANCE = 50  # percent
 
 
 def blimp_figure(data: Collection) -> Figure | None:
-    """Share of minimal pairs in which each operator finds the acceptable sentence likelier, over pre-training steps; a
-    panel per host and size.
-    """
+    """Share of minimal pairs in which each operator finds the acceptable sentence likelier, over pre-training steps."""
     if data.blimp is None:
         return None
     means = accuracies(data.blimp)["accuracy"].groupby(level=["host", "size", "attention"], sort=False)
@@ -259,71 +258,32 @@ def blimp_figure(data: Collection) -> Figure | None:
     return figure
 
 
-SET, DOT, LEAST = 0.1, 0.065, 0.27  # inches: room of an out-of-domain set, of each operator in it, and of both at least
-LABELS = 0.5  # inches above and below these rooms
-DOTS = 0.8  # of the room of a set: where its dots are
-NAME = 10  # characters in a line of a set's name
-
-
 def robustness_figure(data: Collection) -> Figure | None:
-    """Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator.
-
-    Panels of each size: one per kind of noise, one for other sets.
+    """Mean score over the share of changed letters, mean and range of the seeds of each operator, by kind of noise. The
+    table has the numbers, and those of out-of-domain sets.
     """
-    if data.robustness is None:
+    levels = {} if data.robustness is None else noise_levels(data.robustness)
+    if not levels:
         return None
-    clean, measured = data.trained, data.robustness
-    looks, sizes = style.looks_of(clean["attention"]), names.sizes(clean["size"])
-    levels, domains = noise_levels(measured), domain_scores(measured)
-    shown = [(size, kind) for size in sizes for kind in [*levels, *[DOMAIN] * bool(len(domains))]]
-    of_domains = max(PANEL / 2, LABELS + len(domains.columns) * max(LEAST, SET + DOT * len(looks)))
-    heights = [of_domains if kind == DOMAIN else PANEL for _, kind in shown]
+    clean, looks = data.trained, style.looks_of(data.trained["attention"])
+    shown = [(size, kind) for size in names.sizes(clean["size"]) for kind in levels]
     has_range = len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1
     entries = [*style.entries_of(looks), *[Entry(style.BAND_LINE, "range of seeds")] * has_range]
     entries += [Entry(style.MAJORITY_LINE, "majority baseline")]
-    figure, places = style.figure_of(heights, entries, columns=min(2, len(heights)))
-    noise, baseline = noise_scores(measured), baseline_scores(measured)
+    figure, places = style.figure_of([PANEL] * len(shown), entries, columns=min(2, len(shown)))
+    noise, baseline = noise_scores(data.robustness), noise_scores(baseline_scores(data.robustness))["clean"].iloc[0]
     for (size, kind), panel in zip(shown, places, strict=True):
-        if kind == DOMAIN:
-            _draw_domains(panel, domains.xs(size), domain_scores(baseline).iloc[0], looks)
-            panel.set_title(f"{names.family(size)}, out-of-domain sets")
-        else:
-            shares = {"clean": 0, **{level_name(kind, share): share for share in levels[kind]}}
-            _draw_noise(panel, noise.xs(size)[list(shares)], list(shares.values()), looks)
-            panel.axhline(noise_scores(baseline)["clean"].iloc[0], zorder=1.5, **style.MAJORITY_LINE)
-            panel.set_ylabel("mean stand-in score (%)" if clean["stand_in"].any() else "mean score (%)")
-            panel.set_title(f"{names.family(size)}, {kind} noise")
+        shares = {"clean": 0, **{level_name(kind, share): share for share in levels[kind]}}
+        for attention, seeds in noise.xs(size)[list(shares)].groupby(level="attention", sort=False):
+            percent, values = [100 * share for share in shares.values()], seeds.to_numpy()
+            bounds = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+            style.draw_band(panel, percent, *bounds, looks[attention])
+        panel.axhline(baseline, zorder=1.5, **style.MAJORITY_LINE)
+        panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        panel.set_xlabel("letters changed (%)")
+        panel.set_ylabel("mean stand-in score (%)" if clean["stand_in"].any() else "mean score (%)")
+        panel.set_title(f"{names.family(size)}, {kind} noise")
     return figure
-
-
-def _draw_noise(panel: Axes, scores: pd.DataFrame, shares: list[float], looks: dict[str, Look]) -> None:
-    """Mean and range of each operator; `scores` has a column per share, and a row per model and seed."""
-    panel.set_xlabel("letters changed (%)")
-    panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    for attention, seeds in scores.groupby(level="attention", sort=False):
-        percent, values = [100 * share for share in shares], seeds.to_numpy()
-        style.draw_band(panel, percent, values.mean(axis=0), values.min(axis=0), values.max(axis=0), looks[attention])
-
-
-def _draw_domains(panel: Axes, scores: pd.DataFrame, baseline: pd.Series, looks: dict[str, Look]) -> None:
-    """In the row of each set, mean and range of the operators one below the other, and the baseline as a tick.
-
-    `scores` has a column per set, and a row per model and seed.
-    """
-    labels = ["\n".join(wrap(name.replace("_", " "), NAME)) for name in scores]
-    panel.set_xlabel("score (%)")
-    panel.set_yticks(range(len(labels)), labels)
-    panel.set_ylim(len(labels) - 0.5, -0.5)
-    panel.tick_params(axis="y", length=0)
-    panel.grid(visible=False, axis="y")
-    rows = np.arange(len(labels))
-    panel.hlines(rows[1:] - 0.5, 0, 1, transform=panel.get_yaxis_transform(), color=style.FAINT, linewidth=0.8)
-    panel.vlines(baseline, rows - 0.45, rows + 0.45, zorder=1.5, **style.MAJORITY_LINE)
-    models = list(scores.groupby(level="attention", sort=False))
-    for place, (attention, seeds) in enumerate(models):
-        heights, look = rows + DOTS * ((place + 0.5) / len(models) - 0.5), looks[attention]
-        panel.hlines(heights, seeds.min(), seeds.max(), color=look.color, linewidth=1.2)
-        panel.plot(seeds.mean(), heights, **look.line(linestyle="none"))
 
 
 HEADS = {
@@ -336,8 +296,8 @@ HEADS_PANEL = 2.0  # inches
 
 
 def anatomy_figure(data: Collection) -> Figure | None:
-    """Symmetry, width, entropy and own share of attention over pre-training, means over the heads of each operator; a
-    panel per size and measure.
+    """Symmetry, width, entropy and own share of attention over pre-training steps, means over all heads of each
+    operator.
     """
     heads = data.anatomy
     if heads is None:
@@ -366,7 +326,7 @@ MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a pane
 
 
 def corpus_figure(data: Collection) -> Figure | None:
-    """Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens."""
+    """Documents read and kept, by harmful perplexity, length in characters, and tokens."""
     if not data.parts:
         return None
     histograms = [part["counts"]["histograms"] for part in data.parts]

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from symbert.errors import ConfigError
 from symbert.files import publish
-from symbert.operators import OPERATORS, Operator
+from symbert.operators import OPERATORS, Description
 from symbert.report.names import attentions
 from symbert.report.statistics import CONFIDENCE, FEWEST, Exits, survival_curve
 
@@ -117,23 +116,19 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """
     ordered, looks, spare = attentions(names), {}, cycle(SPARE)
     for name in attentions([*OPERATORS, *ordered]):
-        color, marker, line = _described(OPERATORS[name]) if name in OPERATORS else ("", "", "")
-        look = Look(color, marker, LINES.get(line)) if color and marker and line else next(spare)
-        looks[name] = Look(color or look.color, marker or look.marker, LINES.get(line, look.linestyle))
+        own = OPERATORS[name].description if name in OPERATORS else Description()
+        look = Look(own.color, own.marker, LINES.get(own.line))
+        if not (own.color and own.marker and own.line):
+            other = next(spare)
+            look = Look(own.color or other.color, own.marker or other.marker, LINES.get(own.line, other.linestyle))
+        try:
+            Line2D([], [], color=look.color, marker=look.marker)
+            if own.line and own.line not in LINES:
+                raise ValueError(f"'{own.line}' is no line; choose from {', '.join(LINES)}")
+        except ValueError as error:
+            raise ConfigError(f"{OPERATORS[name].path}: {error}") from None
+        looks[name] = look
     return {name: looks[name] for name in ordered}
-
-
-def _described(operator: Operator) -> tuple[str, str, str]:
-    """Colour, marker and line of an operator as its class describes them, each empty where it does not."""
-    own = operator.description
-    for key, is_known, known in (
-        ("color", is_color_like, "the colors of matplotlib"),
-        ("marker", Line2D.markers.__contains__, "the markers of matplotlib"),
-        ("line", LINES.__contains__, ", ".join(LINES)),
-    ):
-        if (value := getattr(own, key)) and not is_known(value):
-            raise ConfigError(f"{operator.path}: '{key}' is {value!r}; choose from {known}")
-    return own.color, own.marker, own.line
 
 
 def figure_of(

@@ -34,11 +34,10 @@ BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file on
 
 
 def corpus_table(data: Collection) -> Table | None:
-    """Corpus, per part and in all: documents read, bad lines, documents dropped by the first reason that applies, and
-    kept; characters, words and tokens; documents, tokens and rows after packing. Read is kept + dropped + bad in every
-    part. The last column or row holds the paper's numbers.
-
-    Csv has a row per part; Markdown and LaTeX, which have no room for its columns, turn it on its side.
+    """Documents read, bad, dropped by the first reason that applies, and kept; tokens of the documents kept, and per
+    word (text between white space; [CLS] and [SEP] are not counted there); packed into rows, and left over: of held-out
+    documents beyond their rows or with rows that are training rows too, beyond the budget, and of the last row. The
+    paper is arXiv 2406.06366, which does not say what it read or dropped. The csv has a row per part.
     """
     if not data.parts or data.manifest is None:
         return None
@@ -103,9 +102,8 @@ UNKNOWN = "–"
 
 
 def settings_table(data: Collection) -> Table | None:
-    """Every setting that changes losses or scores, by its key in config.yaml, beside that of the paper or its authors'
-    code; bold where the two differ. Where nothing is bold, the numbers of this experiment may be compared with the
-    paper's.
+    """Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors’ code;
+    bold where they differ. A dash: not known.
     """
     if data.origin is not None:
         return None
@@ -135,9 +133,8 @@ PACKAGES = (
 
 
 def provenance_table(data: Collection) -> Table:
-    """What made the tables and figures, what the models and speeds come from, and of imported scores their files.
-
-    The commit is read when the table is written; it is in no key, so that a commit makes nothing again.
+    """Versions and the commit of the machine that wrote this table; what trained the models stands under pre-training,
+    each run in data/runs.csv.
     """
     facts = {
         "symbert": symbert.__version__,

@@ -55,11 +55,12 @@ def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
 
 
 def robustness_table(data: Collection) -> Table | None:
-    """Robustness, which the papers' tables lack and arXiv 2412.00359 claims: scores of the fine-tuned models on
-    evaluation rows with changed letters, and on out-of-domain sets where their files were given. Lost is the drop at
-    the largest share in percent of the clean score's lead over the majority baseline.
-
-    A row per model, its mean over seeds, and one of the standard deviations.
+    """Clean: mean in percent of the columns that have noise; beside it the same with that percentage of letters
+    swapped, dropped, followed by another or hit one key beside (mixed: any of these). Drop: points that the largest
+    share takes; lost: as much in percent of the clean score’s lead over the majority baseline, a dash where a seed
+    leads by less than a point. Then out-of-domain sets, and adv mean of AdvGLUE’s. A row of means over seeds, and one
+    of standard deviations. † A seed predicts one class throughout. arXiv 2412.00359 claims that shared generalises
+    better on such data, but names no sets.
     """
     measured = data.robustness
     if measured is None:

@@ -40,11 +40,10 @@ class Line:
 
 
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Table 3 of this experiment, or that of another suite: scores of the last checkpoints, mean and sample standard
-    deviation over fine-tuning seeds, and the majority baseline. Where there are several pre-training seeds, the mean
-    over them has a row of its own.
-
-    The paper's rows are added where its scores may stand beside these.
+    """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
+    With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
+    it that predicts one class throughout. A dash: not measured; a mean of columns is of the seeds that have them all.
+    Bold: the highest of a size, from three seeds on.
     """
     final = data.scores_of(suite)
     if final is None:
@@ -133,7 +132,9 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def published_table(data: Collection) -> Table:
-    """Table 3 as the paper prints it (arXiv 2406.06366): the paper's own numbers, not this experiment's."""
+    """The paper’s own numbers, not this experiment’s: scores in percent as printed in table 3 of arXiv 2406.06366; mean
+    and sample standard deviation over five fine-tuning seeds of one pre-trained model.
+    """
     columns = ("glue_score", "std", *published.COLUMNS)
     rows = [
         {"model": f"{size}-{name}", **dict(zip(columns, printed, strict=True))}
@@ -144,8 +145,8 @@ def published_table(data: Collection) -> Table:
 
 
 def scores_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Scores of every fine-tuning seed: the score of the suite, GLUE's mean of tasks (MNLI's two columns as one) and
-    each column; then their mean and sample standard deviation. Table 3 and the statistics are made of these rows.
+    """Scores in percent of every fine-tuning seed, then their mean and sample standard deviation; in the column of
+    pre-training seeds those over the means of these. Collapsed: tasks of which a seed predicts one class throughout.
     """
     final = data.scores_of(suite)
     if final is None:
@@ -184,8 +185,11 @@ def _summary(model: Row, axis: str, scores: pd.DataFrame) -> Iterator[Row]:
 
 
 def blimp_table(data: Collection) -> Table | None:
-    """Share of minimal pairs in which a model finds the acceptable sentence likelier, without fine-tuning: the mean
-    over all paradigms and that of each phenomenon, at the last step; the csv has all steps and seeds.
+    """Share in percent of minimal pairs in which a model finds the acceptable sentence likelier at the last step,
+    without fine-tuning: the mean over paradigms, then by phenomenon; with several pre-training seeds their mean, and
+    std of the first. Chance is 50; a tie counts half. How likely a sentence is: the sum of the log probabilities of its
+    tokens, each masked alone (Salazar et al. 2020), of a decoder each given those before. The csv has all steps and
+    seeds.
     """
     judgements = data.blimp
     if judgements is None:
@@ -215,9 +219,11 @@ P_VALUES = ("p", "holm_p", "smallest_p")
 
 
 def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Differences between models in percentage points, in the score of a suite, for GLUE the mean of tasks, and each
-    column: of every operator to original and, where such models were fine-tuned, to no pre-training and to the majority
-    baseline, with intervals, and a permutation test of the score of the suite. Readers see the score of the suite.
+    """Model less reference, in percentage points, of the means over n units of each. A unit is a fine-tuning seed; with
+    several pre-training seeds a pre-training seed with the mean of its fine-tuning seeds. Welch: 95 % interval. p:
+    two-sided permutation test over all splits of the units of both; Holm p: with Holm’s correction among the
+    differences of one size from one reference; smallest p: the least that so many units can give. Fewer than three
+    units have neither. The csv has the intervals of all columns, which describe and are not tested.
     """
     final = data.scores_of(suite)
     compared = [] if final is None else comparisons(final)
