@@ -10,8 +10,7 @@ import pandas as pd
 
 from symbert.configuration import ReportFacts
 from symbert.glue.tasks import SUITES
-from symbert.paths import Run
-from symbert.report.collect import RUN, Collection, PretrainedRun, checked_runs, read_inputs, read_run, runs_of
+from symbert.report.collect import Collection, checked_runs, read_inputs, read_run, runs_of
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Table, Words, write_table
 from symbert.report.style import write_figure
@@ -32,12 +31,8 @@ def collected(
     files |= {name: {suite: files[name]} for name in ("scores", "curve") if name in files}
     files |= {name: [files[name]] for name in ("anatomy", "probes") if name in files}
     chosen = {**SWEEP, "curve": {"sizes": [], "finetune_seeds": [1]}, **(sweep or {})}
-    with mock.patch("symbert.report.collect.pretrained", _without_sessions):
+    with mock.patch("symbert.report.collect.machine_of", dict):
         return replace(read_inputs(facts, {"sweep": chosen}, files), **fields)
-
-
-def _without_sessions(run: dict[str, Any]) -> PretrainedRun:
-    return PretrainedRun(Run(*(run[key] for key in RUN), run["host"]), run["done"], [])
 
 
 def read_runs(folders: list[Path], steps: int, wanted: Iterable[tuple] = ()) -> pd.DataFrame:

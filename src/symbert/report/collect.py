@@ -28,7 +28,6 @@ from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
-from symbert.paths import Run
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
 from symbert.report.statistics import final_scores, of_whole_seeds
@@ -119,40 +118,6 @@ class SuiteScores:
 
 
 @dataclass(frozen=True)
-class PretrainedRun:
-    """A run: its published facts, and its sessions, the first one first; a run that was interrupted has several."""
-
-    run: Run
-    facts: Record
-    sessions: list[Record]
-
-    def facts_of(self, key: str) -> str | None:
-        """The value of `key` in each session, each once, in words; None where no session has it."""
-        values = [session[key] for session in self.sessions if key in session]
-        words = (
-            ", ".join(f"{name} {item}" for name, item in value.items()) if isinstance(value, dict) else str(value)
-            for value in values
-        )
-        return "; ".join(dict.fromkeys(words)) or None
-
-    @property
-    def hours(self) -> tuple[float, float] | None:
-        """The hours of all sessions, and as much of GPUs, one per process; None where timing.json has the last alone.
-
-        A session that was killed at once has no end.
-        """
-        if len(self.sessions) != self.facts.get("sessions", 1):
-            return None
-        wall = on_gpus = 0.0
-        for session in (session for session in self.sessions if "until" in session):
-            begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
-            hours = (ended - begun).total_seconds() / 3600
-            wall += hours
-            on_gpus += hours * (0 if session["device"] == "cpu" else session["processes"])
-        return wall, on_gpus
-
-
-@dataclass(frozen=True)
 class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
@@ -164,7 +129,7 @@ class Collection:
     robustness: pd.DataFrame | None = None  # the compared models on noise and out-of-domain sets
     runs: pd.DataFrame = field(default_factory=lambda: runs_of([]))  # validation losses of the encoder's runs
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
-    machines: list[PretrainedRun] = field(default_factory=list)  # of all runs; unknown of imported ones
+    machines: list[Record] = field(default_factory=list)  # what all runs were computed on; unknown of imported ones
     grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
     parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
     manifest: Record | None = None  # of the packed rows
@@ -265,7 +230,7 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
         hosts_trained=tuple(sweep["hosts"]),
         suites=suites,
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
-        machines=sorted((pretrained(run) for run in runs.values()), key=lambda known: _rank_of(known.run.facts)),
+        machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
         grids=grids_of_runs(grids, runs),
         speeds=read_speeds(given.get("speeds", [])),
         **data,
@@ -629,13 +594,35 @@ def grids_of_runs(
     return made
 
 
-def pretrained(run: Record) -> PretrainedRun:
-    """What a run was computed on. Its sessions stand in its working state, which may have been removed since;
-    timing.json then tells of one of them."""
-    timing, sessions = read(run["folder"] / "timing.json", RUN_FILE), run["folder"] / "state/provenance.json"
-    facts = run["done"] | timing
+def machine_of(run: Record) -> Record:
+    """A run, how long it took, and on what: the values of all its sessions, each once.
+
+    Its sessions stand in its working state, which may have been removed since; timing.json then tells of the last one,
+    and the hours of several are not known.
+    """
+    file, sessions = run["folder"] / "timing.json", run["folder"] / "state/provenance.json"
+    facts = run["done"] | read(file, RUN_FILE)
     kept = read(sessions, SESSIONS)["sessions"] if sessions.is_file() else [facts]
-    return PretrainedRun(Run(*(run[key] for key in RUN), run["host"]), facts, kept)
+    wall, on_gpus = hours_of(kept) if len(kept) == facts.get("sessions", 1) else (None, None)
+    known = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
+    row = {key: run[key] for key in ("host", *RUN)} | {key: facts.get(key) for key in known}
+    row |= {"wall_hours": wall, "gpu_hours": on_gpus}
+    for key in ("device", "processor", "processes", "threads", "precision", "recipe", "commit", "versions"):
+        values = [session[key] for session in kept if key in session]
+        versions = [", ".join(map(" ".join, value.items())) if isinstance(value, dict) else value for value in values]
+        row[key] = "; ".join(dict.fromkeys(map(str, versions))) or None
+    return row
+
+
+def hours_of(sessions: list[Record]) -> tuple[float, float]:
+    """The hours of all sessions, and as much of GPUs, one per process. A session that was killed at once has no end."""
+    wall = on_gpus = 0.0
+    for session in (session for session in sessions if "until" in session):
+        begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
+        hours = (ended - begun).total_seconds() / 3600
+        wall += hours
+        on_gpus += hours * (0 if session["device"] == "cpu" else session["processes"])
+    return wall, on_gpus
 
 
 def read_speeds(files: list[Path]) -> pd.DataFrame:

@@ -63,37 +63,26 @@ def comparison_of(
     others = [model for model in seeds if model != first and is_stand_in[model] == is_stand_in[first]]
     pairs = corrected(pair for model in others for pair in compared("", model, first, seeds[model], seeds[first]))
     differences = {pair.model: pair for pair in pairs if pair.score == score}
-    lines = list(model_lines(scores, columns, with_paper=False))
-    order = iter(seeds)  # of each of which one line is compared, in this order, and no line of a single seed
-    model_of = [None if line.size is None else next(order) for line in lines]
-    rows = []
-    for line, model in zip(lines, model_of, strict=True):
+    rows, groups, order = [], [], iter(seeds)
+    for line in model_lines(scores, columns, with_paper=False):
+        model = None if line.size is None else next(order)  # a line of a single pre-training seed is not compared
         pair = differences.get(model)
         low, high = (pair and pair.welch) or (None, None)
-        of_pair = {"difference": pair and pair.difference, "low": low, "high": high}
-        rows.append(
-            {**line.row, **of_pair, "holm_p": decimal_of(pair and pair.holm_p, 4), "common_seeds": pair and pair.n}
-        )
-    groups = [model and str(is_stand_in[model]) for model in model_of]
-    table = table_of(rows, best=best_of(rows, groups, ("glue_score", *columns)))
-    notes = [f"{label}: {_told(part)}" for label, part in final.items()]
+        p_value = decimal_of(pair and pair.holm_p, 4)
+        last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": p_value}
+        rows.append({**line.row, **last, "common_seeds": pair and pair.n})
+        groups.append(model and str(is_stand_in[model]))
+    flags = [f"{label}: {'stand-ins' if part['stand_in'].any() else 'GLUE'}"
+             f"{', partial' if part['partial'].any() else ''}" for label, part in final.items()]  # fmt: skip
     caption = CAPTION.format(score=heading(score), reference=first, tested=heading(shown[0]))
-    return table, Words("compare", caption, "; ".join(notes) + ".")
+    best = best_of(rows, groups, ("glue_score", *columns))
+    return table_of(rows, best=best), Words("compare", caption, "; ".join(flags) + ".")
 
 
 def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
     """The same with the name of the source before that of each model, all of one size and step."""
     models = [names.model_name(*model) for model in zip(scores["size"], scores["attention"], strict=True)]
     return scores.assign(size="", attention=[f"{label}: {model}" for model in models], step=1)
-
-
-def _told(scores: pd.DataFrame) -> str:
-    """Which tasks of a source are stand-ins, and which partial."""
-    flags = [(flag, ", ".join(dict.fromkeys(scores.loc[scores[key], "task"]))) for key, flag in FLAGS.items()]
-    return ", ".join(f"{flag} {of}" for flag, of in flags if of) or "whole tasks"
-
-
-FLAGS = {"stand_in": "stand-ins for", "partial": "other rows than published of"}
 
 
 def final_scores_in(path: Path) -> pd.DataFrame:

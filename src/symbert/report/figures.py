@@ -22,7 +22,7 @@ from symbert.report.tables.robustness import baseline_scores, noise_levels, nois
 from symbert.report.tables.scores import accuracies
 
 MARKERS = 9  # along a curve
-SURVIVAL = 0.9  # inches: a panel of shares of runs on the plateau
+LOSSES, SURVIVAL = 2.3, 0.9  # inches: a panel of losses, one of shares of runs on the plateau
 HOLLOW = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 4.5}
 PRINTED_ENTRY = Entry({"color": style.GREY, "marker": "o", **HOLLOW}, "hollow: the authors' runs")
 
@@ -51,7 +51,7 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
         for name, seeds in losses.items()
     ]
     entries += [*style.band_entries(counts), *[PRINTED_ENTRY] * bool(printed)]
-    heights = [PANEL, ROW * (len(losses) + 0.5), *[SURVIVAL] * (max(counts) >= FEWEST)]
+    heights = [LOSSES, ROW * (len(losses) + 0.5), *[SURVIVAL] * (max(counts) >= FEWEST)]
     title = "exit; final loss" if max(counts) == 1 else "median exit; final loss"
     figure, (curves, exits, *shares) = style.figure_of(heights, entries, title, across=1)
     style.prepare(curves, "validation loss (nats per token)")
@@ -120,7 +120,7 @@ def grids_figure(data: Collection) -> Figure | None:
     looks = style.looks_of(attention for models in places.values() for attention in models)
     columns = min(2, len(places))
     rows = math.ceil(len(places) / columns)
-    heights = [height for height in [PANEL, SURVIVAL] * rows for _ in range(columns)]
+    heights = [height for height in [LOSSES, SURVIVAL] * rows for _ in range(columns)]
     figure, panels = style.figure_of(heights, style.entries_of(looks), columns=columns)
     spare = set(panels)
     for at, (place, models) in enumerate(places.items()):

@@ -99,10 +99,8 @@ def _facts(data: Collection) -> Iterator[tuple[str, str]]:
         words = f"stand-in tasks, not {suites}" if tasks == ALL else f"stand-ins: {tasks}"
         yield words, f"{words[0].upper()}{words[1:]}, made from documentation text."
     if tasks := _tasks_where("partial", data):
-        yield (
-            f"partial {tasks}" if tasks == ALL else f"partial: {tasks}",
-            f"Other rows than published were read or scored: {tasks}.",
-        )
+        words = f"partial {tasks}" if tasks == ALL else f"partial: {tasks}"
+        yield words, f"Partial, of other rows than published: {tasks}."
     for suite in data.suites:
         whole = [column for column in SUITES[suite].columns if column in COUNTED]
         present = {column for table in _scores(data, suite) for column in table["column"]}

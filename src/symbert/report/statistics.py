@@ -407,19 +407,15 @@ class Exits:
         return int(median) if math.isfinite(median) else None
 
     @property
-    def earliest(self) -> int | None:
-        """The first exit; None where no run leaves."""
-        return int(self.steps[self.left].min()) if self.left.any() else None
-
-    @property
-    def latest(self) -> int | None:
-        """The last exit; None where a run stays."""
-        return int(self.steps.max()) if self.left.all() else None
+    def range(self) -> tuple[int | None, int | None]:
+        """The first exit, None where no run leaves, and the last one, None where a run stays."""
+        first = int(self.steps[self.left].min()) if self.left.any() else None
+        return first, int(self.steps.max()) if self.left.all() else None
 
     @property
     def in_words(self) -> str:
         """The median exit and its range over seeds: '825 (700–never)'."""
-        exits = (self.median, self.earliest, self.latest)
+        exits = (self.median, *self.range)
         median, earliest, latest = ("never" if step is None else f"{step:,}" for step in exits)
         return median if earliest == latest else f"{median} ({earliest}–{latest})"
 

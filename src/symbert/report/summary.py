@@ -73,7 +73,8 @@ def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
             first = min(known, key=known.get)
             others = {name: f"{step:,}" if step else "never" for name, step in medians.items() if name != first}
             rest = ", ".join(f"{name} {step}" for name, step in others.items())
-            yield f"In {names.family(size)} {first} leaves the plateau first, at step {known[first]:,} ({rest}). "
+            of = "" if max(map(len, models.values())) == 1 else "medians over seeds; "
+            yield f"In {names.family(size)} {first} leaves the plateau first, at step {known[first]:,} ({of}{rest}). "
 
 
 def _of_scores(suite: SuiteScores) -> tuple[list[str], str]:

@@ -91,7 +91,7 @@ def tables_of(data: Any) -> dict[str, Iterable[Record]]:
     return {
         "scores": scores,
         "losses": losses,
-        "runs": map(row_of_run, data.machines),
+        "runs": data.machines,
         "robustness": sets,
         "pairs": [] if data.blimp is None else data.blimp.to_dict("records"),
         "corpus": map(row_of_part, data.parts),
@@ -106,20 +106,6 @@ def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
         facts = {key: row[key] for key in ("majority", "partial", "stand_in", "constant_prediction")}
         for metric, value in {"": row["score"], **(row["details"] or {})}.items():
             yield {**cell, "metric": metric, "value": value, **facts}
-
-
-def row_of_run(run: Any) -> Record:
-    """A run, how long it took, and on what."""
-    wall, on_gpus = run.hours or (None, None)
-    facts = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
-    machine = ("device", "processor", "processes", "threads", "precision", "recipe", "commit", "versions")
-    return {
-        "host": run.run.host,
-        **{key: getattr(run.run, key) for key in ("size", "attention", "pretrain_seed")},
-        **{key: run.facts.get(key) for key in facts},
-        **{"wall_hours": wall, "gpu_hours": on_gpus},
-        **{key: run.facts_of(key) for key in machine},
-    }
 
 
 def row_of_part(part: Record) -> Record:

@@ -7,8 +7,7 @@ import pytest
 from csv_rows import read_shown
 from report.written import collected, write_exhibit
 from symbert.errors import DataError
-from symbert.report.collect import Collection, PretrainedRun, read_run
-from symbert.report.collect import pretrained as pretrained_run
+from symbert.report.collect import Collection, hours_of, machine_of, read_run
 from symbert.report.tables.corpus import provenance_table, settings_table
 
 
@@ -68,7 +67,7 @@ def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(report_
 
 
 def facts(*runs):
-    machines = [pretrained_run(read_run(folder)) for folder in runs]
+    machines = [machine_of(read_run(folder)) for folder in runs]
     rows = provenance_table(Collection(machines=machines)).frame.to_dict("records")
     return {row["what"]: row["value"] for row in rows}
 
@@ -89,7 +88,6 @@ def test_the_hours_of_one_session_are_not_those_of_three(pretrained):
 
 def test_a_session_that_was_killed_at_once_took_no_time():
     killed = {"started": "2026-01-01T00:00:00Z", "device": "A card", "processes": 4}
-    assert PretrainedRun(None, {}, [killed]).hours == (0, 0)
+    assert hours_of([killed]) == (0, 0)
     ended = killed | {"until": "2026-01-02T06:00:00Z"}
-    assert PretrainedRun(None, {"sessions": 2}, [killed, ended]).hours == (30, 120)
-    assert PretrainedRun(None, {}, [ended | {"device": "cpu"}]).hours == (30, 0)
+    assert hours_of([killed, ended]) == (30, 120) and hours_of([ended | {"device": "cpu"}]) == (30, 0)

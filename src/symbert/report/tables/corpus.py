@@ -147,14 +147,13 @@ def provenance_table(data: Collection) -> Table:
         facts |= {f"imported: {file}": f"SHA-256 {digest}" for file, digest in data.origin["files"].items()}
         facts["imported: steps"] = f"{data.facts.steps}, by {data.origin['steps_from']}"
     if data.machines:
-        sessions = sum(run.facts.get("sessions", 0) for run in data.machines)
+        sessions = sum(run["sessions"] or 0 for run in data.machines)
         facts["pre-training: runs"] = f"{len(data.machines)}, in {sessions} sessions"
-        hours = [run.hours for run in data.machines]
-        if None not in hours:
-            wall, on_gpus = map(sum, zip(*hours, strict=True))
+        if all(run["wall_hours"] is not None for run in data.machines):
+            wall, on_gpus = (sum(run[key] for run in data.machines) for key in ("wall_hours", "gpu_hours"))
             facts["pre-training: hours"] = f"{wall:.3f}, of GPUs {on_gpus:.3f}"
     for key in ("commit", "device", "processor", "precision", "versions"):
-        if values := dict.fromkeys(filter(None, (run.facts_of(key) for run in data.machines))):
+        if values := dict.fromkeys(run[key] for run in data.machines if run[key]):
             facts[f"pre-training: {key}"] = ", ".join(values)
     for size, machine in zip(data.speeds["size"], data.speeds["machine"], strict=True):
         facts[f"speeds: {size}"] = machine

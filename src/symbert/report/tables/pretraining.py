@@ -63,7 +63,7 @@ def exits_table(data: Collection) -> Table | None:
 
 def _numbers(exits: Exits) -> Row:
     numbers = {"runs": len(exits.steps), "left": int(exits.left.sum()), "median_exit": exits.median}
-    return numbers | {"earliest_exit": exits.earliest, "latest_exit": exits.latest}
+    return numbers | dict(zip(("earliest_exit", "latest_exit"), exits.range, strict=True))
 
 
 def _finite(value: float) -> float | None:
