@@ -424,40 +424,6 @@ def authors_data(tmp_path_factory) -> Path:
 
 
 AUTHORS_ATTENTION = {"vanilla": "original", "symmetric": "symmetric", "pairwise": "pairwise"}
-AUTHORS_METRIC = {
-    "cola": "matthews_correlation",
-    "mrpc": "combined_score",
-    "stsb": "combined_score",
-    "qqp": "combined_score",
-}
-
-
-def authors_record(folder: Path):
-    """A score record from a directory that Hugging Face's Trainer wrote for the authors; None for wnli."""
-    words = folder.name.split("_")
-    size, attention, (*_, tag), task = words[1], words[2], words[3].split("-"), words[4]
-    if task == "wnli":
-        return None
-    results = json.loads((folder / "eval_results.json").read_text())
-    scores = [results[f"eval_{AUTHORS_METRIC.get(task, 'accuracy')}"]]
-    if task == "mnli":
-        scores.append(results["eval_accuracy_mm"])
-    step = int(tag.removeprefix("ckpt")) if tag.startswith("ckpt") else 200_000
-    seed = int(tag.removeprefix("seed")) if tag.startswith("seed") else 1
-    metrics = dict(zip(COLUMNS[task], scores, strict=True))
-    return record(size, AUTHORS_ATTENTION[attention], step, task, seed, metrics=metrics)
-
-
-@pytest.fixture
-def authors_models(authors_data):
-    """Records of the authors' models, base and small, at the final step, five seeds each."""
-    return [entry for entry in map(authors_record, sorted((authors_data / "Exp2_results").iterdir())) if entry]
-
-
-@pytest.fixture
-def authors_curve(authors_data):
-    """Records of the authors' checkpoints of base, one seed."""
-    return [entry for entry in map(authors_record, sorted((authors_data / "Exp3_results").iterdir())) if entry]
 
 
 @pytest.fixture

@@ -192,15 +192,6 @@ def test_runs_of_other_hosts_are_inside_without_the_name_of_their_machine(folder
     assert not any(b"secret-node" in content for content in contents.values())
 
 
-def test_scores_that_this_experiment_does_not_report_stay_out(folder):
-    """Other experiments keep theirs in the same folders."""
-    before = contents_of(folder)
-    scored = (folder.parent / SCORES).parent
-    write(scored / "1x1-76543210.json", [record(1) | {"task": "cola", "metrics": {"cola": 0.1}}])
-    write(scored.with_name("step-900") / scored.name, [record(1) | {"step": 900}])
-    assert contents_of(folder) == before
-
-
 def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
     with pytest.raises(UsageError, match=r"small\.tar; name a \.zip file"):
         bundle(folder, tmp_path / "small.tar")
@@ -211,9 +202,3 @@ def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
     with pytest.raises(MissingInputError, match=r"experiment\.json: file not found"):
         bundle(folder, tmp_path / "small.zip")
     assert not (tmp_path / "small.zip").exists()
-
-
-def test_a_file_of_a_run_that_is_gone_is_named(folder, tmp_path):
-    (folder.parent / RUNS["symmetric"] / "done.json").unlink()
-    with pytest.raises(MissingInputError, match=r"tiny-symmetric-4e5f6a7b/seed-1/done\.json: file not found"):
-        bundle(folder, tmp_path / "small.zip")

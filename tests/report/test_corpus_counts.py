@@ -8,12 +8,6 @@ from symbert.errors import DataError
 from symbert.report.collect import read_parts
 
 
-def test_parts_come_in_natural_order(corpus_files):
-    parts = read_parts(corpus_files(10, 2, 1))
-    names = ["en_meta_part_1", "en_meta_part_2", "en_meta_part_10"]
-    assert [part["counts"]["part"] for part in parts] == [part["record"]["part"] for part in parts] == names
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

@@ -29,29 +29,6 @@ def read(write_scores):
     return make
 
 
-def test_there_is_a_row_per_set_in_the_order_of_the_clean_scores(records, read):
-    clean, table = read(*records)
-    assert len(table) == 2 * 2 * (3 * 2 + 2), "models, seeds, columns with shares, and sets of mnli"
-    assert (
-        list(dict.fromkeys(table["attention"])) == list(dict.fromkeys(clean["attention"])) == ["original", "pairwise"]
-    )
-    assert list(table["label"][:2]) == ["mixed_10", "mixed_40"] and table["task"][0] == "mrpc"
-    row = table[(table["attention"] == "pairwise") & (table["label"] == "hans") & (table["finetune_seed"] == 2)]
-    assert row[["task", "kind", "name", "rows", "majority"]].values.tolist() == [
-        ["mnli", "out-of-domain", "hans", 1104, 0.5]
-    ]
-    assert row["score"].item() == pytest.approx(0.7 + 0.02 - 0.1)
-
-
-def test_noise_lowers_the_mean_of_the_columns_that_have_it(records, read):
-    """By hand: mrpc and both columns of mnli have one score, so their mean is that score."""
-    means = noise_scores(read(*records)[1])
-    assert list(means) == ["clean", "mixed_10", "mixed_40"]
-    found = means.loc[("tiny", "pairwise", 1, 1800, 2)].tolist()
-    assert found == pytest.approx([72.0, 50 + 22 * 0.9, 50 + 22 * 0.6])
-    assert [index[1] for index in means.index] == ["original"] * 2 + ["pairwise"] * 2
-
-
 def test_clean_and_noisy_scores_are_of_the_same_model(records, read):
     """A seed without kept weights is fine-tuned again, and may come out otherwise than its clean score's model."""
     assert not read(*records)[1]["differs"].any()

@@ -14,19 +14,6 @@ from symbert.report.statistics import exits_of
 POINTS = [(50, 6.0), (100, 5.5)]
 
 
-def test_runs_are_sorted(write_run):
-    runs = [
-        write_run("tiny", name, [(50, 6.0 + n)], seed=2 - n % 2)
-        for n, name in enumerate(["pairwise", "original", "original"])
-    ]
-    found = read_runs(runs, 1800)
-    assert found[["attention", "pretrain_seed", "loss"]].values.tolist() == [
-        ["original", 1, 7.0],
-        ["original", 2, 8.0],
-        ["pairwise", 2, 6.0],
-    ]
-
-
 def refused(*folders, steps=1800):
     with pytest.raises(DataError) as caught:
         read_runs(list(folders), steps)

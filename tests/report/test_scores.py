@@ -25,14 +25,6 @@ def problem(files, *arguments):
     return str(caught.value)
 
 
-def test_there_is_a_row_per_score_column_in_a_fixed_order(records, write_scores):
-    table = read_scores(write_scores(records), TASKS, SEEDS)
-    assert len(table) == 2 * 2 * 2 * 3, "mnli has two columns"
-    assert list(table["attention"].unique()) == ["original", "pairwise"]
-    assert list(table["step"][:12]) == [300] * 6 + [1800] * 6
-    assert list(table["column"][:6]) == [*["mrpc"] * 2, *["mnli_matched", "mnli_mismatched"] * 2]
-
-
 FIRST = "tiny-pairwise, pretrain_seed 1, step 1800, mrpc"
 
 

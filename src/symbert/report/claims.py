@@ -112,16 +112,12 @@ def final_scores_of(data: Collection, size: str, *attentions: str, columns: tupl
 def lead(data: Collection, size: str, attention: str, columns: tuple[str, ...] = COLUMNS) -> Comparison:
     """How much higher than `original` an operator scores in the mean of some score columns."""
     final_scores_of(data, size, "original", attention, columns=columns)  # or it says what is missing
-    trained = data.trained
-    scores = trained[(trained["size"] == size) & trained["column"].isin(columns)]
+    scores = data.trained[(data.trained["size"] == size) & data.trained["column"].isin(columns)]
     return lead_in(glue_scores(scores).dropna(), size, attention)
 
 
 def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
-    """How much higher than `original` an operator scores, over the seeds that both models have.
-
-    Its p value is corrected for the number of operators that are compared with `original`.
-    """
+    """The same, with p corrected for the number of operators that are compared with `original`."""
     levels = ["size", "attention", "step"]
     models = {model[:2]: seeds.droplevel(levels) for model, seeds in scores.to_frame("score").groupby(level=levels)}
     models = {name: seeds for (of, name), seeds in models.items() if of == size}
@@ -232,10 +228,8 @@ def deviation(scores: pd.Series) -> Deviation:
 
 
 def ratio_interval(first: Deviation, second: Deviation) -> Interval | None:
-    """95 % interval of the ratio of two standard deviations of normal values, from quantiles of the F distribution.
-
-    None where both are zero, and where one is of fewer than three values.
-    """
+    """95 % interval of the ratio of two standard deviations, from quantiles of the F distribution; None where both are
+    zero, and where one is of fewer than three values."""
     if first.value == second.value == 0 or min(first.freedom, second.freedom) + 1 < FEWEST:
         return None
     from scipy.special import fdtri  # slow to load, and with few seeds nothing needs it
@@ -254,10 +248,8 @@ def check_deviations(data: Collection, size: str) -> Finding:
 
 
 def crossings_of(curve: pd.DataFrame | None, size: str) -> list[Crossing]:
-    """Where pairwise and original first reach 95 % of the highest final score among operators, on the curve of a size.
-
-    One that does not reach it would need more than its last step: `step` is infinite, `after` None.
-    """
+    """Where pairwise and original first reach 95 % of the highest final score; one that does not reach it would need
+    more than its last step: `step` is infinite, `after` None."""
     means, line = ({}, None) if curve is None else mean_curves(curve)
     _need(means, HALVED, f"no checkpoints of {size}-{{}} were scored")
     curves = [(list(means[name].index), list(means[name])) for name in HALVED]
@@ -271,10 +263,9 @@ def ratio_of(first: Crossing, second: Crossing) -> Interval:
 
 
 def ratios_without_collapsed(curve: pd.DataFrame, size: str) -> dict[str, Interval]:
-    """The ratio of pairwise and original without each run that predicts one class throughout, where that is known.
+    """The ratio of pairwise and original without each run that predicts one class throughout in a task that counts.
 
-    A run predicts so in a task that counts for the GLUE score. Without it there is one seed less of its checkpoint or,
-    if it is the only one, a checkpoint less; where the operator has no other, the ratio may be anything.
+    Without it there is one seed less of its checkpoint or, if it is the only one, a checkpoint less.
     """
     constant = curve[curve["constant_prediction"].eq(True) & curve["column"].isin(COLUMNS)]
     ratios = {}
@@ -308,11 +299,8 @@ def _span(ratio: Interval) -> str:
 
 
 def check_half(data: Collection, size: str) -> Finding:
-    """Steps to 95 % of the highest final score with `pairwise` and `original`.
-
-    The checkpoints around each crossing bound their ratio, and the whole of these bounds decides. It must decide the
-    same without any one run that predicts one class throughout, or the claim hangs on that run.
-    """
+    """Steps to 95 % of the highest final score, by the whole of the bounds that checkpoints give their ratio. They must
+    decide the same without any one run that predicts one class throughout, or the claim hangs on that run."""
 
     def is_half(ratio: Interval) -> bool | None:
         return True if ratio.high <= HALF else False if ratio.low >= HALF else None

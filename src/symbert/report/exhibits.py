@@ -13,6 +13,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from symbert.glue.tasks import BESIDE_GLUE, Suite
+from symbert.hosts import HOSTS, OTHERS
 from symbert.report import figures
 from symbert.report.claims import claims_table
 from symbert.report.collect import Collection
@@ -61,6 +62,7 @@ GLUE_SCORE = (
     "and own tasks count for neither. Majority baseline: the most frequent training class, or mean grade, for every "
     "row."
 )
+OF_HOSTS = " ".join(HOSTS[host].sentence for host in OTHERS)
 EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
     "At a glance": [
         Exhibit("summary", summary, "What the data support, what was compared, and on what"),
@@ -90,7 +92,7 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("anatomy", figures.anatomy_figure, "Attention over pre-training"),
     ],
     "Hosts": [
-        Exhibit("hosts", pretraining.hosts_table, "Operators in other hosts"),
+        Exhibit("hosts", pretraining.hosts_table, "Operators in other hosts", OF_HOSTS),
         Exhibit("hosts", figures.hosts_figure, "Other hosts over training"),
     ],
     "GLUE": [Exhibit("table3_published", scores.published_table, "Table 3 as the paper prints it")],

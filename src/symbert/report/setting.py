@@ -49,7 +49,7 @@ def other_training(data: Collection) -> str | None:
         return None if facts.steps == published.STEPS else steps
     if len(other_settings(facts)) == len(other_settings(facts, "glue.")):
         return None
-    return f"{'the corpus is a stand-in' if has_stand_in_corpus(facts) else 'pre-training is not the paper’s'}"
+    return "the corpus is a stand-in" if has_stand_in_corpus(facts) else "pre-training is not the paper’s"
 
 
 def other_finetuning(data: Collection) -> str | None:

@@ -1,11 +1,9 @@
 """What is computed from scores and losses: means over seeds, tests, crossings, and exits from the plateau.
 
-Scores are compared by differences in percentage points over units. The unit is a fine-tuning seed where there is one
-pre-training seed. Where there are several, the unit is a pre-training seed and its score the mean over fine-tuning
-seeds: fine-tunings of one pre-trained model are no independent draws of its operator, and counted as such they would
-make every interval too narrow (Hurlbert, "Pseudoreplication and the design of ecological field experiments", 1984; for
-BERT: Sellam et al., "The MultiBERTs", 2022). One score of each comparison is tested, the GLUE score, by
-`permutation_test`; docs/report.md says why. The others are described by intervals.
+Scores are compared by differences in points over units: fine-tuning seeds or, where there are several, pre-training
+seeds with the means of their fine-tuning seeds, which are no independent draws of an operator (Hurlbert,
+"Pseudoreplication and the design of ecological field experiments", 1984; for BERT: Sellam et al., "The MultiBERTs",
+2022). The GLUE score is tested by `permutation_test`; the others are described by intervals. docs/report.md says why.
 
 How long runs stay on the plateau is a right-censored time: a run that leaves has the step of its exit, by
 `plateau_exit`; of one that stays it is known that its exit would come after its last step.
@@ -56,10 +54,8 @@ WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside
 
 
 def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
-    """The scores at the last step, and at step 0 those of models without pre-training, where there are any.
-
-    `scores` is a table of scores of a collection. MissingInputError when they do not end at `steps`.
-    """
+    """The scores at the last step, and at step 0 those of models without pre-training; MissingInputError when they do
+    not end at `steps`."""
     last = int(scores["step"].max()) if len(scores) else 0
     if last != steps:
         raise MissingInputError(f"scores: the last step is {last}, expected {steps}; fine-tune that checkpoint first")
@@ -67,11 +63,10 @@ def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 
 def glue_scores(scores: pd.DataFrame) -> pd.Series:
-    """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns. Of a table of
-    another suite's scores: its score, the mean of its tasks.
+    """GLUE score in percent of each model, step and fine-tuning seed, or of another suite: the mean of its columns.
 
-    `scores` is a table of scores of a collection. The paper averages nine columns, MNLI's two as two;
-    a column outside them (wnli, the user's own) is left out. NaN for a seed that lacks a column of the others.
+    The paper averages nine columns, MNLI's two as two; a column outside them (wnli, the user's own) is left out. NaN
+    for a seed that lacks a column of the others.
     """
     counted = scores[scores["column"].isin(COUNTED)]
     return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
@@ -155,11 +150,8 @@ class Interval(NamedTuple):
 
 
 def welch_interval(ours: Values, theirs: Values) -> Interval:
-    """95 % interval of the difference of two means.
-
-    It takes the units of each model for normally distributed, with a variance of its own (Welch, "The generalization of
-    Student's problem when several different population variances are involved", 1947).
-    """
+    """95 % interval of the difference of two means of normal values with variances of their own (Welch, "The
+    generalization of Student's problem when several different population variances are involved", 1947)."""
     from scipy.stats import ttest_ind  # slow to load, and most tables need no test
 
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # values that are all equal
@@ -260,11 +252,8 @@ class Comparison:
 
 
 def comparisons(scores: pd.DataFrame) -> list[Comparison]:
-    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority.
-
-    `scores` is what `final_scores` gives. Nothing is compared with a majority that is not known, as that of imported
-    scores.
-    """
+    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority,
+    where that is known."""
     every, has_majority = [], scores["majority"].notna().all()
     for size, part in scores.groupby("size", sort=False):
         models = _models(part)
@@ -333,10 +322,8 @@ def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def mean_curves(scores: pd.DataFrame) -> tuple[dict[str, pd.Series], float]:
-    """GLUE scores of one size by operator and step, means over seeds, and the line that Figure 3 draws.
-
-    It is 95 % of the highest final score among the operators compared; NaN where nothing counts.
-    """
+    """GLUE scores of one size by operator and step, means over seeds, and the line of Figure 3: 95 % of the highest
+    final score among the operators compared; NaN where nothing counts."""
     means = {attention: seeds.mean().dropna() for attention, seeds in curves_of(scores).items()}
     last = scores["step"].max()
     return means, TARGET * max([mean[last] for mean in means.values() if last in mean], default=math.nan)
@@ -437,9 +424,7 @@ def survival_curve(exits: Exits) -> tuple[Values, Values]:
 
 def median_exit(steps: Values, left: NDArray[np.bool_]) -> Values:
     """The first step at which at most half of the runs are on the plateau, over the last axis; infinite for never.
-
-    Equal to the median of the Kaplan–Meier curve where all runs have the same length.
-    """
+    Equal to the median of the Kaplan–Meier curve where all runs have the same length."""
     ordered = np.sort(np.where(left, steps, np.inf), axis=-1)
     return ordered[..., (ordered.shape[-1] + 1) // 2 - 1]
 

@@ -169,10 +169,7 @@ def _ratio(ratio: float) -> str:
 
 
 def hosts_table(data: Collection) -> Table | None:
-    """Validation loss: nats per target at the last step; std over pre-training seeds, all else a mean. Decoders predict
-    the next token; perplexity is that of held-out rows, by word piece. Encoder-decoders translate lines of text; chrF
-    and BLEU, from 0 to 100, are of the held-out lines as greedy decoding writes them.
-    """
+    """Validation loss: nats per target at the last step; std over pre-training seeds, all else a mean."""
     if data.hosts is None:
         return None
     runs = data.hosts
