@@ -112,7 +112,8 @@ def report_of_grids(config: Config, grids: list[Grid]) -> Config:
         for key, values in grid.axes.items()
         if key in SWEPT
     }
-    settings = {key: value for key, value in facts["settings"].items() if not key.startswith("glue.")}
+    of_scores = [key for key in facts["settings"] if key.startswith("glue.") and key != "glue.source"]
+    settings = {key: value for key, value in facts["settings"].items() if key not in of_scores}
     return {**facts, "settings": settings | swept}
 
 

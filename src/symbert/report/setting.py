@@ -90,7 +90,10 @@ def _facts(data: Collection) -> Iterator[tuple[str, str]]:
     facts, suites = data.facts, ", ".join(SUITES[suite].title for suite in data.suites) or "BLiMP"
     if facts.scale == IMPORTED:
         yield "measured by others", "Others trained and scored these models; how, the imported files do not say."
-    if has_stand_in_corpus(facts) and any(HOSTS[host].reads_corpus for host in data.hosts_trained):
+    texts = ", ".join(dict.fromkeys(text for grid, _ in data.grids for text in grid.axes.get("text", [])))
+    if texts:
+        yield f"small texts: {texts}", f"Models read small texts: {texts}."
+    elif has_stand_in_corpus(facts) and any(HOSTS[host].reads_corpus for host in data.hosts_trained):
         yield "stand-in corpus", "The corpus is a stand-in made from documentation text."
     if facts.stand_in_text:
         sentence = "The parallel text is a stand-in, numbers in English and German words."

@@ -31,34 +31,6 @@ PANEL, ROW = 2.7, 0.17  # inches: height of a panel with its labels, of a legend
 NAME_CHARACTERS = 18  # of an operator in a legend
 DPI = 200
 INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
-RC: dict[str, Any] = {
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.h_pad": 0.05,
-    "figure.constrained_layout.w_pad": 0.05,
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "legend.title_fontsize": 8,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "text.color": INK,
-    "lines.linewidth": 1.3,
-    "pdf.fonttype": 42,
-}
 LINES: dict[str, Any] = {  # by the words that an operator's class has for its line
     "solid": "-",
     "dotted": (0, (1, 1)),
@@ -106,7 +78,7 @@ class Entry(NamedTuple):
 
 def house_style() -> AbstractContextManager[None]:
     """The context in which figures are drawn and saved."""
-    return rc_context(RC)
+    return rc_context(fname=Path(__file__).with_name("templates") / "figures.mplstyle")
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
