@@ -5,17 +5,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from legibility import assert_legible
-from symbert.corpus.counts import EDGES, histogram
 from symbert.experiment.sweep import Grid
 from symbert.operators import OPERATORS
 from symbert.report import published
 from symbert.report.collect import Collection
-from symbert.report.figures import grids_figure, loss_figures, median_of
+from symbert.report.figures import grids_figure, loss_figures
 from symbert.report.statistics import Exits
 from symbert.report.style import draw_survival, house_style, looks_of
 
@@ -34,16 +31,6 @@ def test_each_point_of_a_sweep_has_losses_and_shares_of_its_operators(report_fac
     assert len(figure.axes) == 2 * len(above) == 2 * len(rates)
     for at, panel in enumerate(above):
         assert [line.get_ydata()[-1] for line in panel.get_lines()] == [3.0 + at, 3.0 + at + len(rates)]
-
-
-@given(st.lists(st.floats(1.0, 999_999.0), min_size=1, max_size=300))
-def test_the_median_is_that_of_the_values_but_for_the_width_of_a_bin(values):
-    edges = EDGES["tokens"]
-    bounds = np.array([edges[0] ** 2 / edges[1], *edges, edges[-1] ** 2 / edges[-2]])
-    found = median_of(np.array(histogram("tokens", values)), bounds)
-    ordered = sorted(values)
-    low, high = ordered[(len(values) - 1) // 2], ordered[len(values) // 2]
-    assert low / 10**0.1001 <= found <= high * 10**0.1001
 
 
 def test_shares_on_the_plateau_are_drawn_from_one_down_with_a_cross_for_a_run_that_was_last_seen_on_it():

@@ -13,7 +13,6 @@ from symbert.errors import UsageError
 from symbert.report.formats import (
     Words,
     decimal_of,
-    frame_of,
     latex_text,
     table_of,
     to_csv,
@@ -29,13 +28,6 @@ WORDS = Words("test", "Caption: 95 % of A&B_c", "A note.")
 
 def table(**changes):
     return table_of([ROW | changes, ROW | {"saved_percent": -0.001, "note": 5}])
-
-
-def test_csv_has_plain_numbers_and_empty_cells():
-    rows = list(csv.reader(io.StringIO(to_csv(table()))))
-    assert rows[0] == ["name", "parameters", "saved_percent", "match", "note"]
-    assert rows[1] == ["tiny_one", "28795194", "3.645", "yes", ""], "all digits that there are"
-    assert rows[2][2] == "-0.001"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=x", "\r=1"])
@@ -71,13 +63,6 @@ def test_csv_gives_back_any_text_but_for_its_white_space(text):
 def test_a_cell_cannot_break_out_of_its_markdown_row():
     row = to_markdown(table(name="a|b\nc<script>"), WORDS).splitlines()[4]
     assert row.startswith(r"| a\|b c&lt;script&gt; | 28,795,194 |")
-
-
-def test_rows_for_csv_only_are_not_in_the_other_formats():
-    both = table_of([ROW | {"name": "part"}, ROW | {"name": "total"}], readable=frame_of([ROW]))
-    assert "part," in to_csv(both) and "total," in to_csv(both)
-    for text in (to_markdown(both, WORDS), to_latex(both, WORDS), to_html(both, WORDS)):
-        assert "part" not in text.replace("parameters", "") and "28,795,194" in text
 
 
 @given(st.text(alphabet="\\{}$&#%_^~<>ab ×−²–≥", max_size=30))

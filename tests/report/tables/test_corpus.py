@@ -5,10 +5,10 @@ import json
 import pytest
 
 from csv_rows import read_shown
-from report.written import collected, write_exhibit
+from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.report.collect import Collection, hours_of, machine_of, read_run
-from symbert.report.tables.corpus import provenance_table, settings_table
+from symbert.report.tables.corpus import provenance_table
 
 
 @pytest.fixture
@@ -43,27 +43,6 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     with pytest.raises(DataError, match="640000 tokens in rows and 61 left over are not its 640060"):
         write_exhibit("table-corpus", outputs, **files)
     assert not any(path.exists() for path in outputs)
-
-
-def cells(table):
-    return {row["setting"]: (row["here"], row["the_paper"]) for row in table.frame.to_dict("records")}
-
-
-def bold(table):
-    return {table.frame["setting"][row] for row, column in table.best if column == "here"}
-
-
-def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(report_facts):
-    changes = {"pretrain.learning_rate": 1e-3, "glue.max_examples": 1000, "glue.epochs": 3}
-    table = settings_table(collected(report_facts(changes)))
-    found = cells(table)
-    assert found["pretrain.steps"] == ("1,800", "200,000")
-    assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
-    assert found["glue.learning_rate"] == ("1e-05", "1e-05")
-    assert found["glue.max_examples"] == ("1,000", "all")
-    assert found["corpus.pack.sequence_length"] == ("64", "512")
-    different = {"pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length", "pretrain.learning_rate"}
-    assert bold(table) == different | {"glue.max_examples", "glue.epochs", "corpus.source", "glue.source"}
 
 
 def facts(*runs):
