@@ -152,9 +152,9 @@ def points(value: float) -> str:
 
 def in_points(lead: Comparison) -> str:
     """A difference, Welch's interval, and the primary p with Holm's correction: '0.6 [−0.2, 1.4], p 0.143'."""
-    if lead.welch is None:
+    if lead.interval is None:
         return points(lead.difference)
-    bounds = f"{points(lead.difference)} [{points(lead.welch.low)}, {points(lead.welch.high)}]"
+    bounds = f"{points(lead.difference)} [{points(lead.interval.low)}, {points(lead.interval.high)}]"
     return f"{bounds}, p {p_in_words(lead.holm_p, 3)}"
 
 

@@ -8,7 +8,7 @@ from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.glue import tasks
 from symbert.report import names
 from symbert.report.collect import read_record
-from symbert.report.formats import Table, Words, best_of, decimal_of, heading, table_of, to_markdown, write_table
+from symbert.report.formats import Table, Words, decimal_of, heading, table_of, to_markdown, write_table
 from symbert.report.statistics import compared, corrected, seed_scores
 from symbert.report.tables.scores import model_lines
 from symbert.report.tidy import length_of, parted, read_scores
@@ -63,20 +63,18 @@ def comparison_of(
     others = [model for model in seeds if model != first and is_stand_in[model] == is_stand_in[first]]
     pairs = corrected(pair for model in others for pair in compared("", model, first, seeds[model], seeds[first]))
     differences = {pair.model: pair for pair in pairs if pair.score == score}
-    rows, groups, order = [], [], iter(seeds)
+    rows, order = [], iter(seeds)
     for line in model_lines(scores, columns, with_paper=False):
         model = None if line.size is None else next(order)  # a line of a single pre-training seed is not compared
         pair = differences.get(model)
-        low, high = (pair and pair.welch) or (None, None)
+        low, high = (pair and pair.interval) or (None, None)
         p_value = decimal_of(pair and pair.holm_p, 4)
         last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": p_value}
         rows.append({**line.row, **last, "common_seeds": pair and pair.n})
-        groups.append(model and str(is_stand_in[model]))
     flags = [f"{label}: {'stand-ins' if part['stand_in'].any() else 'GLUE'}"
              f"{', partial' if part['partial'].any() else ''}" for label, part in final.items()]  # fmt: skip
     caption = CAPTION.format(score=heading(score), reference=first, tested=heading(shown[0]))
-    best = best_of(rows, groups, ("glue_score", *columns))
-    return table_of(rows, best=best), Words("compare", caption, "; ".join(flags) + ".")
+    return table_of(rows), Words("compare", caption, "; ".join(flags) + ".")
 
 
 def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:

@@ -116,17 +116,11 @@ def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
 
 
-def best_of(
-    rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str], lowest: Iterable[str] = ()
-) -> frozenset[tuple[int, str]]:
-    """The cells with the highest value of their column, in `lowest` with the lowest, among rows of a group that differ.
-
-    `groups` has the group of each row, or None: the row is not compared.
-    """
+def best_of(rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str]) -> frozenset[tuple[int, str]]:
+    """The cells with the highest value of their column among rows of a group that differ; None: of no group."""
     if not any(groups):
         return frozenset()
     values = pd.DataFrame(rows, columns=list(columns)).astype(float)
-    values[list(lowest)] *= -1
     grouped = values.groupby(pd.Series(groups, dtype=object))
     best = values.eq(grouped.transform("max")) & grouped.transform("nunique").gt(1)
     return frozenset((at, column) for column in values for at in values.index[best[column]])

@@ -28,7 +28,6 @@ PARAMETERS_SAVED: dict[tuple[str, str], float] = {
 
 # The claim of another paper for `shared`: percentage of query, key and value parameters saved in one layer of base
 # (66.5366 %, cut off rather than rounded). It also reports about a tenth less training time.
-SHARED_PAPER = "arXiv 2412.00359"
 ATTENTION_SAVED: dict[tuple[str, str], float] = {("base", "shared"): 66.53}
 
 # Table 3: score columns in its order; a row is the GLUE score, its standard deviation over 5 seeds, and the columns.

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
-from symbert.glue.tasks import BESIDE_GLUE, SUITES
+from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.names import UNTRAINED, attentions
 from symbert.report.published import COLUMNS
 
@@ -30,7 +30,6 @@ Values = NDArray[np.float64]
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
-SUITE_SCORES = tuple(suite.score for suite in SUITES.values())  # GLUE's first
 OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suite.columns}
 COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
@@ -132,12 +131,6 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
 
-def is_inferred_from(scores: pd.DataFrame) -> bool:
-    """Whether there are as many seeds as an interval or a test takes: of fewer no score is called the best."""
-    seeds = scores["pretrain_seed"].nunique()
-    return (seeds if seeds > 1 else scores["finetune_seed"].nunique()) >= FEWEST
-
-
 class Interval(NamedTuple):
     """From the lower to the upper bound."""
 
@@ -226,11 +219,9 @@ def p_in_words(p_value: float, decimals: int = 4) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A score of a model less that of its reference, in percentage points, over the seeds that both have.
-
-    Of fewer than three units there are neither intervals nor tests, of one no standard deviation, and of none no
-    difference: None.
-    """
+    """A score of a model less that of its reference, in percentage points, over the seeds that both have; or a loss, in
+    nats. Of fewer than three units there are neither intervals nor tests, of one no standard deviation, of none no
+    difference."""
 
     size: str
     model: str
@@ -240,7 +231,7 @@ class Comparison:
     n: int  # units of each model
     difference: float | None = None  # of the means
     std: float | None = None  # of the differences of equal seeds
-    welch: Interval | None = None
+    interval: Interval | None = None  # 95 %: Welch's, of losses Student's
     p: float | None = None  # of the score that is tested: two-sided, of the permutation test
     smallest_p: float | None = None  # that the test of so many units can give
     holm_p: float | None = None  # with Holm's correction among the tested differences of a size from a reference
@@ -295,7 +286,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
             over = spread((values - others).tolist())
             comparison = replace(comparison, difference=over.mean, std=over.deviation)
         if len(both) >= FEWEST:
-            comparison = replace(comparison, welch=welch_interval(values, others))
+            comparison = replace(comparison, interval=welch_interval(values, others))
             if score == ours.columns[0] and reference != MAJORITY:
                 p_value, smallest = permutation_test(values, others)
                 comparison = replace(comparison, p=p_value, smallest_p=smallest)
@@ -505,31 +496,17 @@ def exit_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dic
     return contrasts
 
 
-@dataclass(frozen=True)
-class LossComparison:
-    """The last validation loss of a model less that of its reference (nats), paired by pre-training seed: runs of a
-    seed start from equal shared parameters, and see the same batches and masks."""
-
-    seeds: int
-    difference: float  # the mean
-    interval: Interval  # 95 %
-    p: float  # of the sign-flip test
-    holm_p: float  # with Holm's correction within a size
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether the test, corrected, shows a difference."""
-        return self.holm_p <= LEVEL + NOISE
-
-
-def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dict[Contrast, LossComparison]:
-    """The last losses of models compared; the pairs are those of `exit_contrasts`."""
-    contrasts: dict[Contrast, LossComparison] = {}
+def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> list[Comparison]:
+    """The last validation losses (nats) of the pairs of `exit_contrasts`, paired by pre-training seed: runs of a seed
+    start from equal shared parameters, and see the same batches and masks."""
+    contrasts = []
     for pairs in _pairs(losses, named):
         differences = [(ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy() for ours, theirs in pairs.values()]
         p_values = [sign_flip_test(values) for values in differences]
-        for pair, values, *p in zip(pairs, differences, p_values, holm(p_values), strict=True):
-            contrasts[pair] = LossComparison(len(values), spread(values).mean, paired_interval(values), *p)
+        for pair, values, p, holm_p in zip(pairs, differences, p_values, holm(p_values), strict=True):
+            over, facts = spread(values), {"interval": paired_interval(values), "p": p, "holm_p": holm_p}
+            last = Comparison(*pair, "validation_loss", PRETRAIN_SEED, over.count, over.mean, over.deviation, **facts)
+            contrasts.append(last)
     return contrasts
 
 

@@ -45,10 +45,10 @@ def _supported(data: Collection) -> str:
     contrasts = exit_contrasts(models, data.facts.contrasts)
     exits = [_exit_in_words(*pair, result) for pair, result in contrasts.items() if result.verdict in EXITS]
     losses = [
-        f"a {'higher' if result.difference > 0 else 'lower'} validation loss of {size}-{model} than of "
-        f"{size}-{reference} ({abs(result.difference):.3f} nats, corrected p {p_in_words(result.holm_p)})"
-        for (size, model, reference), result in loss_contrasts(models, data.facts.contrasts).items()
-        if result.is_significant
+        f"a {'higher' if pair.difference > 0 else 'lower'} validation loss of {pair.size}-{pair.model} than of "
+        f"{pair.size}-{pair.reference} ({abs(pair.difference):.3f} nats, corrected p {p_in_words(pair.holm_p)})"
+        for pair in loss_contrasts(models, data.facts.contrasts)
+        if pair.is_significant
     ]
     few = f"a test of exits from the plateau takes {NUMBERS[FEWEST_EXITS]} pre-training seeds"
     is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())

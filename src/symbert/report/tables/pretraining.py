@@ -78,15 +78,15 @@ def losses_table(data: Collection) -> Table | None:
     """
     rows = [
         {
-            **dict(zip(("size", "model", "reference"), contrast, strict=True)),
-            "seeds": result.seeds,
+            **{key: getattr(result, key) for key in ("size", "model", "reference")},
+            "seeds": result.n,
             "difference": decimal_of(result.difference, 3),
             "low": decimal_of(result.interval.low, 3),
             "high": decimal_of(result.interval.high, 3),
             "p": decimal_of(result.p, 4),
             "holm_p": decimal_of(result.holm_p, 4),
         }
-        for contrast, result in loss_contrasts(losses_of(data.runs), data.facts.contrasts).items()
+        for result in loss_contrasts(losses_of(data.runs), data.facts.contrasts)
     ]
     return table_of(rows) if rows else None
 

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from symbert.report.collect import DOMAIN, KINDS, NOISE, Collection, level_name
-from symbert.report.formats import Table, best_of, table_of
-from symbert.report.statistics import SEEDS, STAND_IN, glue_scores, is_inferred_from, spread
+from symbert.report.formats import Table, table_of
+from symbert.report.statistics import SEEDS, STAND_IN, glue_scores, spread
 
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
@@ -72,24 +72,15 @@ def robustness_table(data: Collection) -> Table | None:
         place = scores.columns.get_loc(most) + 1
         scores.insert(place, f"{kind}_{DROP}", drop)
         scores.insert(place + 1, f"{kind}_{LOST}", (100 * drop / lead).where(lead >= LEAD))
-    rows, sizes, marked = [], [], set()
+    rows, marked = [], set()
     for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
         own = measured[(measured["size"] == size) & (measured["attention"] == attention)]
-        collapsed = own.loc[own["constant_prediction"].eq(True), "label"]
-        marked |= {(len(rows), column) for column in collapsed}
-        of_model = _rows(f"{size}-{attention}", seeds)
-        rows += of_model
-        sizes += [size, None][: len(of_model)]
+        marked |= {(len(rows), column) for column in own.loc[own["constant_prediction"].eq(True), "label"]}
+        rows += _rows(f"{size}-{attention}", seeds)
     rows.append({"model": "majority baseline"} | {column: baseline.get(column) for column in scores})
-    less_is_better = [column for column in scores if column.endswith((DROP, LOST))]
     stand_ins = scores if measured.loc[measured["kind"] == NOISE, "stand_in"].any() else ()
     sets = {*measured.loc[measured["kind"] == DOMAIN, "label"], ADVERSARIAL_MEAN}
-    return table_of(
-        rows,
-        names={column: f"{column}{STAND_IN}" for column in stand_ins if column not in sets},
-        best=best_of(rows, [*sizes, None], scores, lowest=less_is_better) if is_inferred_from(data.trained) else (),
-        marked=marked,
-    )
+    return table_of(rows, {column: f"{column}{STAND_IN}" for column in stand_ins if column not in sets}, marked=marked)
 
 
 def _scores(measured: pd.DataFrame) -> pd.DataFrame:

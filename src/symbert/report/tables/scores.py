@@ -16,7 +16,6 @@ from symbert.report.statistics import (
     STAND_IN,
     Spread,
     comparisons,
-    is_inferred_from,
     means_of,
     p_in_words,
     seed_scores,
@@ -43,7 +42,7 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
     With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
     it that predicts one class throughout. A dash: not measured; a mean of columns is of the seeds that have them all.
-    Bold: the highest of a size, from three seeds on.
+    Bold: the highest of a size, where a test shows a difference from original.
     """
     final = data.scores_of(suite)
     if final is None:
@@ -55,8 +54,9 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
-    rows = [line.row for line in lines]
-    sizes = [line.size if is_inferred_from(final) else None for line in lines]
+    rows, pairs = [line.row for line in lines], comparisons(final)
+    differing = {pair.size for pair in pairs if pair.is_significant and pair.reference == "original"}
+    sizes = [line.size if line.size in differing else None for line in lines]
     return table_of(
         rows,
         names=stand_in_names(final),
@@ -140,8 +140,7 @@ def published_table(data: Collection) -> Table:
         {"model": f"{size}-{name}", **dict(zip(columns, printed, strict=True))}
         for (size, name), printed in published.SCORES.items()
     ]
-    best = best_of(rows, [size for size, _ in published.SCORES], ("glue_score", *published.COLUMNS))
-    return table_of(rows, best=best)
+    return table_of(rows)
 
 
 def scores_table(data: Collection, suite: str = "glue") -> Table | None:
@@ -233,10 +232,10 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
     for pair in compared:
         row = {name: getattr(pair, name) for name in START} | {"score": scores.get(pair.score, pair.score)}
         p_values = {name: getattr(pair, name) for name in P_VALUES}
-        low, high = pair.welch or (None, None)
+        low, high = pair.interval or (None, None)
         rows.append({**row, "std": pair.std, "welch_low": low, "welch_high": high, **p_values, "unit": pair.unit})
         if pair.score == compared[0].score:
-            welch = pair.welch and f"[{two_decimals(low)}, {two_decimals(high)}]"
+            welch = pair.interval and f"[{two_decimals(low)}, {two_decimals(high)}]"
             in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
             shown.append({**row, "score": heading(row["score"]), "welch": welch, **in_words, "unit": pair.unit})
     return table_of(rows, readable=frame_of(shown))
