@@ -26,6 +26,18 @@ def test_without_the_encoder_nothing_is_fine_tuned(changed):
     assert not any(experiment.steps(run) for run in experiment.runs)
 
 
+def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
+    own = {"decoder": {"steps": 300, "schedule_steps": 900}}
+    experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
+    decoder = next(run for run in experiment.runs if run.host == "decoder")
+    assert (experiment.training(decoder).steps, experiment.training(experiment.encoders[0]).steps) == (
+        300,
+        experiment.final,
+    )
+    assert experiment.extracted_steps(decoder) == [300]
+    assert experiment.report_settings["settings"]["hosts.decoder.steps"] == 300
+
+
 def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed):
     chosen = {"hosts": list(HOSTS), "suites": ["glue", "blimp"], "finetuned_pretrain_seeds": [1]}
     experiment = changed({"sweep": chosen, "hosts": {"decoder": {"steps": 700}}})

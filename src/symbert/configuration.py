@@ -8,7 +8,7 @@ it; tests/test_paths.py declares which results it changes. Imports no torch.
 import os
 import types
 from collections.abc import Iterator
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,7 +19,6 @@ from msgspec import Meta, to_builtins
 from symbert import operators, sizes
 from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import hash_of
 from symbert.glue import tasks
 from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.tasks import (
@@ -222,49 +221,16 @@ class RobustnessSettings(Settings):
 # What reports say.
 
 
-class Wording(Settings):
-    """What captions, claims and the page say of an experiment."""
-
-    experiment: str  # its name, and how it was computed
-    corpus: str
-    tasks: str
-    pretraining: str  # how models were made; a number of seeds follows in brackets
-    beside_printed: str  # said where the paper's scores stand beside these
-    facts: dict[str, str]  # at the top of the page, before corpus and tasks
-    warnings: list[str]  # at the top of the page
-    other_training: str | None  # why losses are not comparable with the paper's; null: both are shown
-    other_finetuning: str | None  # why scores are not, although losses may be; null: both are shown
-
-
-class ReportSettings(Settings):
-    """What captions must say about the experiment; null where imported scores do not say."""
+class ReportFacts(Settings):
+    """What the report says of a configuration beside its sweep; experiment.json has it."""
 
     experiment: str
-    scale: str
-    corpus_source: str
-    glue_source: str
-    recipe: str
-    tasks: list[str]
-    sequence_length: int | None
-    steps: int
-    batch_size: int | None
-    pretrain: dict[str, Scalar]  # the other settings of pre-training that change its losses, but for the recipe
-    glue: dict[str, Scalar]  # those of tasks and fine-tuning that change scores
-    settings_hash: str | None  # of fine-tuning: a score of another is stale
-    match: Match | None  # of the corpus's filter, as are the next two; null where that filter is not chosen
-    min_harmful_perplexity: int | float | None
-    max_harmful_perplexity: int | float | None
-    rules: list[str] | None = None  # the filters that are chosen; None: the paper's, or not known
-    runs: list[Axes] = []  # asked for
-    scored_runs: list[Axes] = []  # those of them that are fine-tuned
-    curve_runs: list[Axes] = []  # those of them that Figure 3 has
+    title: str
+    scale: str  # of scores that others measured: imported
+    steps: int  # of the encoder's pre-training
+    settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
     contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
-    wording: Wording | None = None  # where the other keys do not tell; None: what follows from them
-    suites: dict[str, str] | None = None  # beside GLUE, where some are chosen: the hash of the settings of each
-    host_runs: list[Axes] | None = None  # asked for of other hosts than the encoder, each with its host first
-    host_steps: dict[str, int] | None = None  # by other host, how many its runs have; None: as many as the encoder's
     stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
-    overrides: dict[str, Scalar] | None = None  # keys of `suites` and `hosts` that replace those of glue and pretrain
 
 
 # The sections.
@@ -597,59 +563,41 @@ def finetuned_pretrain_seeds(config: Config) -> list[int]:
 
 
 def report_of(config: Config) -> Config:
-    """What captions say; settings of `pretrain` and `glue` that change results are compared with the paper's.
+    """What the report says of a configuration, as `ReportFacts` has it.
 
-    Keys are left out that say nothing: of suites where GLUE is the only one, of hosts where the encoder is, and so on.
+    A filter that is not chosen has no settings; keys of `suites` and `hosts` stand beside those that they replace.
     """
-    sweep, filters = config["sweep"], filter_of(config)
+    sweep, filters, name = config["sweep"], filter_of(config), experiment_name(config)
     pretrain = _compared(config, "pretrain", PretrainSettings)
-    axes = [list(axes) for axes in product(sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
-    runs = axes if ENCODER in sweep["hosts"] else []
-    scored = [run for run in runs if run[-1] in finetuned_pretrain_seeds(config)]
-    others = [host for host in OTHERS if host in sweep["hosts"]]
-    has_stand_in = any(not HOSTS[host].reads_corpus for host in others) and config["parallel"] is None
-    suites = {
-        suite.name: hash_of(values_of(protocol_of(config, suite.name, GlueSettings)))
-        if suite.tasks
-        else hash_of(protocol_of_pairs(config))
-        for suite in BESIDE_GLUE
-        if suite.name in sweep["suites"]
-    }
-    overrides = {
-        f"{section}.{name}.{key}": value
-        for section in ("suites", "hosts")
-        for name, keys in config[section].items()
-        for key, value in keys.items()
-        if name in sweep[section]
-    }
-    optional = {
-        "suites": suites,
-        "host_runs": [[host, *run] for host in others for run in axes],
-        "host_steps": {host: training_of(config, host).steps for host in others},
-        "stand_in_text": has_stand_in,
-        "overrides": overrides,
-    }
-    bounds = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
-    return {
-        "experiment": experiment_name(config),
-        "scale": Path(config["scale"]).stem,
-        "corpus_source": source_of(config, "corpus"),
-        "glue_source": source_of(config, "glue"),
+    glue = _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings)
+    filtered = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
+    settings = {
         "recipe": config["recipe"],
-        "tasks": sweep["tasks"],
-        "sequence_length": config["corpus"]["pack"]["sequence_length"],
-        "steps": pretrain.pop("steps"),
-        "batch_size": pretrain.pop("batch_size"),
-        "pretrain": pretrain,
-        "glue": _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings),
-        "runs": runs,
-        "scored_runs": scored,
-        "curve_runs": [run for size in sweep["curve"]["sizes"] for run in scored if run[0] == size],
-        "settings_hash": hash_of(values_of(_settings_of(config, "glue", GlueSettings, {}))),
-        **{key: value for key, value in optional.items() if value},
-        **{key: filters[key] if has_filter(config, name) else None for key, name in bounds.items()},
-        **({} if filters["rules"] == list(PAPERS_FILTERS) else {"rules": filters["rules"]}),
-        **({} if sweep["contrasts"] is None else {"contrasts": sweep["contrasts"]}),
+        "corpus.source": source_of(config, "corpus"),
+        "glue.source": source_of(config, "glue"),
+        **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
+        "corpus.pack.sequence_length": config["corpus"]["pack"]["sequence_length"],
+        **{f"pretrain.{key}": value for key, value in pretrain.items()},
+        **{f"glue.{key}": value for key, value in glue.items()},
+        **{
+            f"{section}.{own}.{key}": value
+            for section in ("suites", "hosts")
+            for own in config[section]
+            if own in sweep[section]
+            for key, value in config[section][own].items()
+        },
+    }
+    if filters["rules"] != list(PAPERS_FILTERS):
+        settings["corpus.filter.rules"] = ", ".join(filters["rules"]) or "none"
+    translates = any(not HOSTS[host].reads_corpus for host in sweep["hosts"])
+    return {
+        "experiment": name,
+        "title": config.get("title") or f"Experiment {name}",
+        "scale": Path(config["scale"]).stem,
+        "steps": pretrain["steps"],
+        "settings": settings,
+        "contrasts": sweep["contrasts"],
+        "stand_in_text": translates and config["parallel"] is None,
     }
 
 

@@ -12,20 +12,14 @@ import pandas as pd
 import pytest
 from msgspec import to_builtins
 
-from symbert.configuration import ReportSettings, settings_from
+from symbert.configuration import ReportFacts, settings_from
 from symbert.corpus.counts import EDGES
 from symbert.experiment.project import read_config
-from symbert.report.imported import wording_of_import
+from symbert.report import published
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
 SHAPES = {"tiny": (2, 2, 64, 256, 1000), "small": (4, 8, 512, 2048, 30522), "base": (12, 12, 768, 3072, 30522)}
-# Sections 3.3 and 3.4 of the paper, and the authors' code where it is silent.
-PRETRAIN = {"learning_rate": 1e-4, "warmup_steps": 10_000, "weight_decay": 0.01, "gradient_clip": 1.0, "dropout": 0.1}
-PRETRAIN |= {"adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-12, "mask_probability": 0.15}
-GLUE = {"epochs": 5, "batch_size": 16, "learning_rate": 1e-5, "warmup_ratio": 0.1, "max_length": 128, "dropout": 0.1}
-GLUE |= {"weight_decay": 0.0, "adam_epsilon": 1e-8, "gradient_clip": 1.0}
-GLUE |= {"max_examples": None, "max_evaluation_examples": None}
 SHAPE_KEYS = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size")
 
 
@@ -42,35 +36,16 @@ def outputs(tmp_path):
 
 
 @pytest.fixture
-def report_settings():
-    """Makes report settings, those of a short run but for the given keys.
+def report_facts():
+    """Makes the facts of a short run on stand-ins, but for the given ones; `settings` that are not given are the
+    paper's. At the scale imported others measured."""
 
-    At the scale imported they have the words of an import. What `pretrain` and `glue` do not say is the paper's.
-    """
-
-    def make(pretrain=None, glue=None, **changes) -> ReportSettings:
-        settings = {
-            "experiment": "demo-embedded",
-            "scale": "demo",
-            "corpus_source": "embedded",
-            "glue_source": "embedded",
-            "recipe": "faithful",
-            "tasks": TASKS,
-            "sequence_length": 64,
-            "steps": 1800,
-            "batch_size": 32,
-            "pretrain": PRETRAIN | (pretrain or {}),
-            "glue": GLUE | (glue or {}),
-            "runs": [],
-            "curve_runs": [],
-            "settings_hash": "aaaa",
-            "match": "exact",
-            "min_harmful_perplexity": 5.0,
-            "max_harmful_perplexity": 100_000.0,
-        } | changes
-        if settings["scale"] == "imported":
-            settings["wording"] = to_builtins(wording_of_import(settings["experiment"], settings["steps"]))
-        return settings_from(settings, ReportSettings, "report")
+    def make(settings=None, steps=1800, scale="demo", **changes) -> ReportFacts:
+        of_demo = {"corpus.source": "embedded", "glue.source": "embedded", "corpus.pack.sequence_length": 64}
+        of_demo |= {"pretrain.steps": steps, "pretrain.batch_size": 32}
+        settings = {} if scale == "imported" else published.SETTINGS | of_demo | (settings or {})
+        facts = {"experiment": "demo-embedded", "title": "A demo", "scale": scale, "steps": steps}
+        return settings_from(facts | {"settings": settings} | changes, ReportFacts, "report")
 
     return make
 
@@ -407,11 +382,11 @@ def configuration(root) -> dict:
 
 
 @pytest.fixture
-def experiment(tmp_path, record, report_settings, configuration):
+def experiment(tmp_path, record, report_facts, configuration):
     """Writes the results of an experiment by hand: scores of tiny models at step 1800, by operator and fine-tuning
     seed; `inputs` are the other files of its report. Returns its folder, results/<name>."""
 
-    def make(name, scores, tasks=TASKS, inputs=None, settings=None, own=None, **changes) -> Path:
+    def make(name, scores, tasks=TASKS, inputs=None, settings=None, own=None, sweep=None, **changes) -> Path:
         files = []
         for attention in scores:
             place = f"results/scores/glue-0badcafe/encoder/tiny-{attention}-{name}/seed-1/step-1800/8x3-0badcafe.json"
@@ -419,13 +394,13 @@ def experiment(tmp_path, record, report_settings, configuration):
             write(tmp_path / place, [record("tiny", attention, 1800, task, *seed, **changes) for task, seed in cells])
             files.append(place)
         seeds = sorted({seed for each in scores.values() for seed in range(1, len(each) + 1)})
-        sweep = {**configuration["sweep"], "attention": list(scores), "finetune_seeds": seeds, "tasks": list(tasks)}
-        told = report_settings(experiment=name, tasks=list(tasks), **(settings or {}))
+        axes = {"attention": list(scores), "pretrain_seeds": [1], "finetuned_pretrain_seeds": None, "probes": []}
+        axes |= {"finetune_seeds": seeds, "tasks": list(tasks), **(sweep or {})}
         content = {
             "experiment": name,
             "key": "0123abcd",
-            "configuration": {**configuration, "sweep": sweep, "tasks": own or {}},
-            "report": to_builtins(told),
+            "configuration": {**configuration, "sweep": {**configuration["sweep"], **axes}, "tasks": own or {}},
+            "report": to_builtins(report_facts(settings, experiment=name, title=f"Experiment {name}")),
             "inputs": {"runs": [], "scores": {"glue": files}, "curve": {"glue": []}, **(inputs or {})},
             "settings": {},
         }
@@ -449,40 +424,6 @@ def authors_data(tmp_path_factory) -> Path:
 
 
 AUTHORS_ATTENTION = {"vanilla": "original", "symmetric": "symmetric", "pairwise": "pairwise"}
-AUTHORS_METRIC = {
-    "cola": "matthews_correlation",
-    "mrpc": "combined_score",
-    "stsb": "combined_score",
-    "qqp": "combined_score",
-}
-
-
-def authors_record(folder: Path):
-    """A score record from a directory that Hugging Face's Trainer wrote for the authors; None for wnli."""
-    words = folder.name.split("_")
-    size, attention, (*_, tag), task = words[1], words[2], words[3].split("-"), words[4]
-    if task == "wnli":
-        return None
-    results = json.loads((folder / "eval_results.json").read_text())
-    scores = [results[f"eval_{AUTHORS_METRIC.get(task, 'accuracy')}"]]
-    if task == "mnli":
-        scores.append(results["eval_accuracy_mm"])
-    step = int(tag.removeprefix("ckpt")) if tag.startswith("ckpt") else 200_000
-    seed = int(tag.removeprefix("seed")) if tag.startswith("seed") else 1
-    metrics = dict(zip(COLUMNS[task], scores, strict=True))
-    return record(size, AUTHORS_ATTENTION[attention], step, task, seed, metrics=metrics)
-
-
-@pytest.fixture
-def authors_models(authors_data):
-    """Records of the authors' models, base and small, at the final step, five seeds each."""
-    return [entry for entry in map(authors_record, sorted((authors_data / "Exp2_results").iterdir())) if entry]
-
-
-@pytest.fixture
-def authors_curve(authors_data):
-    """Records of the authors' checkpoints of base, one seed."""
-    return [entry for entry in map(authors_record, sorted((authors_data / "Exp3_results").iterdir())) if entry]
 
 
 @pytest.fixture

@@ -167,38 +167,19 @@ def test_the_mirror_of_the_configuration_is_inside_without_its_place(folder, tmp
 DECODER = "runs/decoder/tiny-original-8c9d0e1f/seed-1"
 
 
-def change_inputs(folder: Path, **inputs) -> None:
-    """Other files of the report."""
-    experiment = json.loads((folder / "experiment.json").read_text())
-    write(folder / "experiment.json", {**experiment, "inputs": {**experiment["inputs"], **inputs}})
-
-
-def add_decoder(folder: Path) -> None:
-    """A run of another host."""
-    change_inputs(folder, runs_of_others=[f"results/{DECODER}"])
-    home, run = folder.parent / DECODER, {"size": "tiny", "attention": "original"}
-    run |= {"pretrain_seed": 1, "model_host": "decoder"}
-    write(home / "done.json", {**run, "parameters": 1, "validation_loss": 2.0, "steps": 1800})
-    write(home / "timing.json", {**run, **SESSION, "host": "secret-node", "sessions": 1})
-    write(home / "metrics.jsonl", "")
-
-
 def test_runs_of_other_hosts_are_inside_without_the_name_of_their_machine(folder):
     """Only those of encoders were, though the tables have the numbers of all."""
-    add_decoder(folder)
+    experiment = json.loads((folder / "experiment.json").read_text())
+    experiment["inputs"]["runs_of_others"] = [f"results/{DECODER}"]
+    write(folder / "experiment.json", experiment)
+    run = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "model_host": "decoder"}
+    write(folder.parent / DECODER / "done.json", {**run, "parameters": 1, "validation_loss": 2.0, "steps": 1800})
+    write(folder.parent / DECODER / "timing.json", {**run, **SESSION, "host": "secret-node", "sessions": 1})
+    write(folder.parent / DECODER / "metrics.jsonl", "")
     contents = contents_of(folder)
     inside = {name.rpartition("/")[2] for name in contents if name.startswith(DECODER)}
     assert inside == {"done.json", "timing.json", "metrics.jsonl"}
     assert not any(b"secret-node" in content for content in contents.values())
-
-
-def test_scores_that_this_experiment_does_not_report_stay_out(folder):
-    """Other experiments keep theirs in the same folders."""
-    before = contents_of(folder)
-    scored = (folder.parent / SCORES).parent
-    write(scored / "1x1-76543210.json", [record(1) | {"task": "cola", "metrics": {"cola": 0.1}}])
-    write(scored.with_name("step-900") / scored.name, [record(1) | {"step": 900}])
-    assert contents_of(folder) == before
 
 
 def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
@@ -211,9 +192,3 @@ def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
     with pytest.raises(MissingInputError, match=r"experiment\.json: file not found"):
         bundle(folder, tmp_path / "small.zip")
     assert not (tmp_path / "small.zip").exists()
-
-
-def test_a_file_of_a_run_that_is_gone_is_named(folder, tmp_path):
-    (folder.parent / RUNS["symmetric"] / "done.json").unlink()
-    with pytest.raises(MissingInputError, match=r"tiny-symmetric-4e5f6a7b/seed-1/done\.json: file not found"):
-        bundle(folder, tmp_path / "small.zip")

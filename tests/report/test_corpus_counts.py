@@ -5,13 +5,7 @@ import json
 import pytest
 
 from symbert.errors import DataError
-from symbert.report.collect import COUNTS, TOKENS, read_parts
-
-
-def test_parts_come_in_natural_order(corpus_files):
-    parts = read_parts(corpus_files(10, 2, 1))
-    names = ["en_meta_part_1", "en_meta_part_2", "en_meta_part_10"]
-    assert [part["counts"]["part"] for part in parts] == [part["record"]["part"] for part in parts] == names
+from symbert.report.collect import read_parts
 
 
 @pytest.mark.parametrize(
@@ -37,10 +31,10 @@ def test_a_part_given_twice_is_refused(corpus_files):
 
 
 def test_parts_that_lack_a_key_are_refused(corpus_files):
-    for half, key in [*(("counts", key) for key in COUNTS), *(("record", key) for key in TOKENS)]:
+    for half, key in [("counts", "bad"), ("counts", "histograms"), ("record", "words")]:
         (file,) = corpus_files(1)
         content = json.loads(file.read_text())
         del content[half][key]
         file.write_text(json.dumps(content))
-        with pytest.raises(DataError, match=f"en_meta_part_1.json: has no '{half}.{key}'"):
+        with pytest.raises(DataError, match=rf"en_meta_part_1.json: .*`{key}` - at `\$.{half}`"):
             read_parts([file])

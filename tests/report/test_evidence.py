@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from symbert.configuration import ReportSettings, settings_from, training_of
+from symbert.configuration import ReportFacts, settings_from, training_of
 from symbert.experiment.project import read_chosen
 from symbert.experiment.sweep import Grid, grids_of, report_of_grids
 from symbert.report.collect import Collection
@@ -40,8 +40,8 @@ def collection_of(name: str) -> Collection:
     config = read_chosen(ROOT, None, [ROOT / f"studies/{name}.yaml"], None)
     frame = pd.read_csv(EVIDENCE / name / "runs.csv", dtype={"exit": str, "losses": str})
     grids = [(grid, [_losses(config, grid, point, frame) for point in grid.points]) for grid in grids_of(config)]
-    settings = settings_from(report_of_grids(config, grids_of(config)), ReportSettings, name)
-    return Collection(settings, grids=grids)
+    facts = settings_from(report_of_grids(config, grids_of(config)), ReportFacts, name)
+    return Collection(facts, grids=grids)
 
 
 def _losses(config: dict, grid: Grid, point: dict, frame: pd.DataFrame) -> pd.DataFrame:

@@ -5,48 +5,32 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from legibility import assert_legible
-from symbert.corpus.counts import EDGES, histogram
 from symbert.experiment.sweep import Grid
 from symbert.operators import OPERATORS
 from symbert.report import published
 from symbert.report.collect import Collection
-from symbert.report.figures.corpus import median_of
-from symbert.report.figures.pretraining import grids_figure, loss_figure
+from symbert.report.figures import grids_figure, loss_figures
 from symbert.report.statistics import Exits
 from symbert.report.style import draw_survival, house_style, looks_of
 
 LOOKS = looks_of(OPERATORS)
-PAPER = {"scale": "paper", "experiment": "paper-hub", "corpus_source": "hub", "glue_source": "hub"}
-PAPER |= {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
 
 
-def test_each_point_of_a_sweep_has_losses_and_shares_of_its_operators(report_settings):
+def test_each_point_of_a_sweep_has_losses_and_shares_of_its_operators(report_facts):
     rates = [1e-3, 2e-3, 4e-3]
     axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original", "pairwise"], "learning_rate": rates}
     grid, steps = Grid("rates", axes, [1, 2, 3], []), [50, 100, 200, 400]
     losses = [pd.DataFrame([[5.0, 5.0, 4.0, 3.0 + at]] * 3, columns=steps) for at, _ in enumerate(grid.points)]
     with house_style():
-        figure = grids_figure(Collection(report_settings(), grids=[(grid, losses)])).figure
+        figure = grids_figure(Collection(report_facts(), grids=[(grid, losses)]))
         assert_legible(figure)
     above = [panel for panel in figure.axes if panel.get_ylabel() == "loss (nats)"]
     assert len(figure.axes) == 2 * len(above) == 2 * len(rates)
     for at, panel in enumerate(above):
         assert [line.get_ydata()[-1] for line in panel.get_lines()] == [3.0 + at, 3.0 + at + len(rates)]
-
-
-@given(st.lists(st.floats(1.0, 999_999.0), min_size=1, max_size=300))
-def test_the_median_is_that_of_the_values_but_for_the_width_of_a_bin(values):
-    edges = EDGES["tokens"]
-    bounds = np.array([edges[0] ** 2 / edges[1], *edges, edges[-1] ** 2 / edges[-2]])
-    found = median_of(np.array(histogram("tokens", values)), bounds)
-    ordered = sorted(values)
-    low, high = ordered[(len(values) - 1) // 2], ordered[len(values) // 2]
-    assert low / 10**0.1001 <= found <= high * 10**0.1001
 
 
 def test_shares_on_the_plateau_are_drawn_from_one_down_with_a_cross_for_a_run_that_was_last_seen_on_it():
@@ -63,20 +47,22 @@ def test_shares_on_the_plateau_are_drawn_from_one_down_with_a_cross_for_a_run_th
     ("changes", "overlaid", "seeds"),
     [
         ({}, True, (1, 2)),
-        ({"glue_source": "mirror"}, True, (1,)),
-        ({"recipe": "fast"}, False, (1, 2)),
-        ({"scale": "imported", "recipe": "imported", "pretrain": {"dropout": 0.0}}, True, (1,)),
+        ({"settings": {"glue.source": "mirror"}}, True, (1,)),
+        ({"settings": {"recipe": "fast"}}, False, (1, 2)),
+        ({"scale": "imported"}, True, (1,)),
     ],
 )
 def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
-    report_settings, runs_of, changes, overlaid, seeds
+    report_facts, runs_of, changes, overlaid, seeds
 ):
     steps = [250, 1_000, 14_000, 200_000]
     names = ("original", "symmetric", "shared")
     runs = [("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
-        plot = loss_figure(runs_of(*runs), "base", report_settings(**(PAPER | changes)))
-        figure, found = plot.figure, assert_legible(plot.figure)
+        settings = published.SETTINGS | changes.pop("settings", {})
+        facts = report_facts(settings, steps=200_000, **changes)
+        figure = loss_figures(Collection(facts, runs=runs_of(*runs)))["base"]
+        found = assert_legible(figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
     expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []

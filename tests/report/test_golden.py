@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
 from csv_rows import read
@@ -25,11 +26,17 @@ from symbert.glue.tasks import SUITES
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.exhibits import EXHIBITS
-from symbert.report.figures.corpus import corpus_figure
-from symbert.report.figures.pretraining import hosts_figure, loss_figures
-from symbert.report.figures.scores import blimp_figure, checkpoints_figure, robustness_figure
-from symbert.report.formats import Table, write_table
-from symbert.report.style import Plot, house_style, looks_of, write_plot
+from symbert.report.figures import (
+    blimp_figure,
+    checkpoints_figure,
+    corpus_figure,
+    hosts_figure,
+    loss_figures,
+    robustness_figure,
+)
+from symbert.report.formats import Table, Words, write_table
+from symbert.report.setting import note_of
+from symbert.report.style import house_style, looks_of, write_figure
 
 GOLDEN = Path(__file__).parent / "golden"
 SKIPPED = {"tables/provenance.csv", "tables/provenance.md"}  # of this machine
@@ -102,7 +109,7 @@ def probes_file(file):
 
 @pytest.fixture
 def folder(
-    tmp_path, monkeypatch, experiment, report_settings, write_scores, write_run, write_timing, write_sessions,
+    tmp_path, monkeypatch, experiment, write_scores, write_run, write_timing, write_sessions,
     write_speeds, corpus_files, counted, falling
 ):  # fmt: skip
     """The experiment: three pre-training and fine-tuning seeds, checkpoints, suites, hosts and the rest."""
@@ -149,14 +156,10 @@ def folder(
         "probes": [probes_file(tmp_path / "probes.csv")],
     }
     inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
-    settings = {"glue_source": "mirror", "suites": SUITE_HASHES, "pretrain": {"learning_rate": 1e-3}}
-    made = experiment("golden", dict.fromkeys(ATTENTION, (0, 0, 0)), TASKS, inputs, settings)
-    told = json.loads((made / "experiment.json").read_text())
-    told["report"]["tasks"] = [*TASKS, *SUPERGLUE, "squad2"]
-    told["configuration"]["sweep"]["pretrain_seeds"] = list(SEEDS)
-    told["configuration"]["sweep"]["curve"]["finetune_seeds"] = [1]
-    write(made / "experiment.json", told)
-    return made
+    settings = {"glue.source": "mirror", "pretrain.learning_rate": 1e-3}
+    sweep = {"suites": list(SUITES), "tasks": [*TASKS, *SUPERGLUE, "squad2"], "pretrain_seeds": list(SEEDS)}
+    sweep |= {"sizes": [], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # nothing more is asked for
+    return experiment("golden", dict.fromkeys(ATTENTION, (0, 0, 0)), TASKS, inputs, settings, sweep=sweep)
 
 
 def cells_of(file):
@@ -174,7 +177,7 @@ def cells_of(file):
 def test_every_table_and_text_is_the_golden_one_and_stands_in_every_format_and_on_the_page(folder):
     assert main(["report", str(folder)]) == 0
     page = (folder / "report/report.html").read_text(encoding="utf-8")
-    for kind, suffixes in (("tables", {"html", "csv", "md", "tex"}), ("figures", {"png", "pdf", "txt", "tex"})):
+    for kind, suffixes in (("tables", {"html", "csv", "md", "tex"}), ("figures", {"png", "pdf"})):
         written = list(folder.glob(f"report/{kind}/*"))
         for stem in {file.stem for file in written}:
             assert {file.suffix[1:] for file in written if file.stem == stem} == suffixes
@@ -204,8 +207,8 @@ def lines_of(panel):
     return {name: by_color[look.color] for name, look in looks_of(ATTENTION).items() if look.color in by_color}
 
 
-def panels_of(plot):
-    return [panel for panel in plot.figure.axes if panel.axison]
+def panels_of(figure):
+    return [panel for panel in figure.axes if panel.axison]
 
 
 def test_figures_draw_what_the_collection_says(folder):
@@ -263,14 +266,15 @@ def test_latex_sets_every_exhibit_and_no_text_of_a_figure_runs_into_another(fold
         for exhibit in (exhibit for exhibits in EXHIBITS.values() for exhibit in exhibits):
             made = exhibit.function(data)
             for part in made.values() if isinstance(made, dict) else [made]:
-                if isinstance(part, Plot):
+                if isinstance(part, Figure):
                     figures += 1
-                    assert_legible(part.figure)
-                if isinstance(part, Table | Plot):
-                    stems.append(tmp_path / f"{type(part).__name__}-{exhibit.name}")
-                    files = [stems[-1].with_suffix(suffix) for suffix in (".tex", ".pdf")]
-                    write_table(part, files[:1]) if isinstance(part, Table) else write_plot(part, "", files)
-    assert figures >= 7 and len(stems) > 25
+                    write_figure(part, note_of(data), [])
+                    assert_legible(part)
+                if isinstance(part, Table):
+                    stems.append(tmp_path / exhibit.name)
+                    words = Words(exhibit.name, exhibit.caption, note_of(data))
+                    write_table(part, words, [stems[-1].with_suffix(".tex")])
+    assert figures >= 7 and len(stems) > 20
     if shutil.which("pdflatex"):
         floats = "\n".join(rf"\input{{{stem.name}}}\clearpage" for stem in stems)
         (tmp_path / "paper.tex").write_text(PAPER % floats)

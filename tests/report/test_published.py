@@ -1,12 +1,10 @@
 """The restated numbers agree with each other and with what the authors published."""
 
 import math
-import statistics
 
 import pytest
 
 from symbert.report import published
-from symbert.report.statistics import plateau_exit
 
 
 def test_the_printed_shares_saved_follow_from_the_printed_counts():
@@ -38,42 +36,3 @@ def test_the_loss_table_is_the_authors_curve(authors_losses):
     for model, losses in authors_losses.items():
         for step, printed in zip(published.LOSS_STEPS, published.LOSSES[model], strict=True):
             assert losses[step // 250 - 1] == pytest.approx(printed, abs=0.0051)
-
-
-def means_of(records):
-    """GLUE score in percent by model and the rest of the cell, without this project's statistics."""
-    cells = {}
-    for entry in records:
-        cell = (entry["size"], entry["attention"]), entry["step"], entry["finetune_seed"]
-        cells.setdefault(cell, []).extend(entry["metrics"].values())
-    return {cell: 100 * statistics.fmean(values) for cell, values in cells.items()}
-
-
-def test_the_raw_scores_are_those_of_the_authors_files(authors_models):
-    means = means_of(authors_models)
-    assert published.RAW_SCORES.keys() == published.SCORES.keys()
-    for model, (mean, deviation) in published.RAW_SCORES.items():
-        seeds = [value for (name, *_), value in means.items() if name == model]
-        assert len(seeds) == 5
-        assert (round(statistics.fmean(seeds), 4), round(statistics.stdev(seeds), 4)) == (mean, deviation)
-
-
-def test_the_raw_crossings_are_those_of_the_authors_checkpoints(authors_curve):
-    means, curves = means_of(authors_curve), {}
-    for (model, step, _), score in sorted(means.items()):
-        curves.setdefault(model, []).append((step, score))
-    target = 0.95 * max(curve[-1][1] for curve in curves.values())
-    assert round(target, 4) == 75.0995
-    for model, crossing in published.RAW_CROSSINGS.items():
-        curve = curves[model]
-        at = next(index for index, (_, score) in enumerate(curve) if score >= target)
-        (before, low), (after, high) = curve[at - 1], curve[at]
-        assert crossing == (before, after, round(before + (after - before) * (target - low) / (high - low)))
-
-
-def test_the_raw_losses_and_plateau_exits_are_those_of_the_authors_curve(authors_losses):
-    steps = range(250, 200_001, 250)
-    assert authors_losses.keys() == published.RAW_FINAL_LOSSES.keys() == published.RAW_PLATEAU_EXITS.keys()
-    for model, losses in authors_losses.items():
-        assert round(losses[-1], 4) == published.RAW_FINAL_LOSSES[model]
-        assert plateau_exit(list(steps), losses) == published.RAW_PLATEAU_EXITS[model]

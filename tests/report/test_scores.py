@@ -25,53 +25,47 @@ def problem(files, *arguments):
     return str(caught.value)
 
 
-def test_there_is_a_row_per_score_column_in_a_fixed_order(records, write_scores):
-    table = read_scores(write_scores(records), TASKS, SEEDS)
-    assert len(table) == 2 * 2 * 2 * 3, "mnli has two columns"
-    assert list(table["attention"].unique()) == ["original", "pairwise"]
-    assert list(table["step"][:12]) == [300] * 6 + [1800] * 6
-    assert list(table["column"][:6]) == [*["mrpc"] * 2, *["mnli_matched", "mnli_mismatched"] * 2]
-
-
-FIRST = "tiny-pairwise/seed-1/step-1800/mrpc"
+FIRST = "tiny-pairwise, pretrain_seed 1, step 1800, mrpc"
 
 
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda records: records.pop(0), f"scores: missing: {FIRST} finetune_seed 2;"),
-        (lambda records: records.append(records[0]), f"duplicate: {FIRST} finetune_seed 2 is there 2 times"),
+        (lambda records: records.pop(0), f"scores: missing: {FIRST}, finetune_seed 2;"),
+        (lambda records: records.append(records[0]), f"duplicate: {FIRST}, finetune_seed 2 is there 2 times"),
         (
             lambda records: records.append(records[0] | {"task": "rte"}),
-            "unexpected: tiny-pairwise/seed-1/step-1800/rte",
+            "unexpected: tiny-pairwise, pretrain_seed 1, step 1800, rte",
         ),
         (
             lambda records: records[0].update(settings_hash="bbbb"),
-            f"other settings_hash: {FIRST} finetune_seed 2 has bbbb",
+            f"other settings_hash: {FIRST}, finetune_seed 2 has bbbb",
         ),
         (
             lambda records: records[2]["metrics"].pop("mnli_mismatched"),
-            "step-1800/mnli finetune_seed 2 mnli_mismatched",
+            "step 1800, mnli, finetune_seed 2, mnli_mismatched",
         ),
         *(
             (
                 lambda records, score=score: records[0].update(metrics={"mrpc": score}),
-                f"not a score: {FIRST} finetune_seed 2 is {score}",
+                f"not a score: {FIRST}, finetune_seed 2 is {score}",
             )
-            for score in (float("nan"), -float("inf"), 87.3)
+            for score in (-1.5, 87.3)
         ),
     ],
 )
 def test_a_cell_that_is_missing_twice_stale_or_no_number_is_named(records, write_scores, damage, told):
     damage(records)
-    assert told in problem(write_scores(records), "aaaa")
+    assert told in problem(write_scores(records))
 
 
 def test_a_table_that_lacks_a_wanted_run_is_refused(records, write_scores):
     """What was asked for was told by the files alone."""
     wanted = [("tiny", "original", 1), ("tiny", "pairwise", 1)]
     assert len(read_scores(write_scores(records), TASKS, SEEDS, runs=wanted)) == 2 * 2 * 2 * 3
-    with pytest.raises(DataError, match="missing: tiny-low_rank8/seed-1/step-300/mnli finetune_seed 1 mnli_matched"):
+    with pytest.raises(
+        DataError, match="missing: tiny-low_rank8, pretrain_seed 1, step 300, mnli, finetune_seed 1, mnli_matched"
+    ):
         read_scores(write_scores(records), TASKS, SEEDS, runs=[*wanted, ("tiny", "low_rank8", 1)])
 
 
@@ -86,18 +80,20 @@ def test_a_score_of_other_rows_another_precision_or_dropout_than_the_rest_is_sta
         for entry in mixed:
             if (entry["attention"], entry["step"], entry["task"]) == ("original", 300, "mrpc"):
                 entry[key] = other
-        message = problem(write_scores(mixed), "aaaa")
+        message = problem(write_scores(mixed))
         for seed in SEEDS:
-            assert f"other {key}: tiny-original/seed-1/step-300/mrpc finetune_seed {seed} {words}" in message
+            assert (
+                f"other {key}: tiny-original, pretrain_seed 1, step 300, mrpc, finetune_seed {seed} {words}" in message
+            )
         alike = write_scores([entry | {key: other} for entry in mixed])
-        assert len(read_scores(alike, TASKS, SEEDS, "aaaa")) == 24
+        assert len(read_scores(alike, TASKS, SEEDS)) == 24
 
 
 def test_a_value_of_another_type_is_named(records, write_scores):
     metrics = [("metrics", {"mrpc": "0.5"}), ("metrics", {"mrpc": True})]
     others = ("size", None), ("attention", ["original"]), ("step", True), ("partial", None), ("settings_hash", 7)
     for key, value in (*metrics, *others):
-        with pytest.raises(DataError, match=rf"\.json: has the \[0\]\.{key}"):
+        with pytest.raises(DataError, match=rf"\.json: Expected .*\$\[0\]\.{key}"):
             read_scores(write_scores([records[0] | {key: value}]), TASKS, SEEDS)
 
 

@@ -598,7 +598,7 @@ class Experiment:
 
     @property
     def report_settings(self) -> Config:
-        """What captions say of the experiment."""
+        """What the report says of the configuration."""
         return report_of_grids(self.config, self.grids) if self.grids else report_of(self.config)
 
     @property

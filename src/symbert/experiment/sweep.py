@@ -16,14 +16,13 @@ from symbert.configuration import (
     PackSettings,
     check_training,
     report_of,
-    source_of,
     training_of,
 )
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS
 from symbert.paths import VARIANT
-from symbert.sources import EMBEDDED, SOURCES, Config
+from symbert.sources import EMBEDDED, Config
 
 AXES = {"host": "hosts", "size": "sizes", "attention": "attention"}  # of a point, by their keys in `sweep`
 
@@ -105,31 +104,17 @@ def text_of(config: Config, variant: VARIANT) -> Config | None:
 
 
 def report_of_grids(config: Config, grids: list[Grid]) -> Config:
-    """The report's settings of an experiment whose sweep has grids: nothing is fine-tuned, and no run is like another
-    of the same size, operator and seed."""
-    texts = list(dict.fromkeys(text for grid in grids for text in grid.axes.get("text", [])))
-    swept = list(dict.fromkeys(key for grid in grids for key in grid.axes if key in SWEPT))
-    settings = report_of(config)
-    wording = {
-        "experiment": f"Experiment {settings['experiment']}, scale {settings['scale']}, recipe {settings['recipe']}",
-        "corpus": ", ".join(texts) or SOURCES[source_of(config, "corpus")].corpus,
-        "tasks": "",
-        "pretraining": "Pre-trained at each point of the sweep",
-        "beside_printed": "",
-        "facts": {"Scale": settings["scale"], "Recipe": settings["recipe"], "Swept": ", ".join(swept)},
-        "warnings": ["This is not the paper’s experiment: its numbers are not comparable with the paper’s."],
-        "other_training": "pre-training is not the paper’s",
-        "other_finetuning": "nothing is fine-tuned",
-    }
-    values = {
+    """What the report says of a sweep that has grids: nothing is fine-tuned, and each grid has values of its own."""
+    facts = report_of(config)
+    swept = {
         f"sweep.grids.{grid.name}.{key}": ", ".join(map(str, values))
         for grid in grids
         for key, values in grid.axes.items()
         if key in SWEPT
     }
-    runs = {"runs": [], "scored_runs": [], "curve_runs": []}
-    nothing = {"tasks": [], "glue": {}, "settings_hash": None}
-    return {**settings, **runs, **nothing, "overrides": {**settings.get("overrides", {}), **values}, "wording": wording}
+    of_scores = [key for key in facts["settings"] if key.startswith("glue.") and key != "glue.source"]
+    settings = {key: value for key, value in facts["settings"].items() if key not in of_scores}
+    return {**facts, "settings": settings | swept}
 
 
 def check_sweep(config: Config) -> None:

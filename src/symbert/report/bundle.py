@@ -1,13 +1,11 @@
 """Finished results as one citable archive: the report, the files that it was made of, the code, a Workflow RO-Crate."""
 
-import csv
 import json
 import os
 import re
 import zipfile
 from collections.abc import Iterator
 from importlib import metadata
-from mimetypes import MimeTypes
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,34 +19,32 @@ from symbert.provenance import PROJECT
 from symbert.report.collect import read_record
 
 WORKFLOW = "Snakefile"
-CODE = (  # what repeats the results; of folders all files but those that Python and its packaging make
-    *(WORKFLOW, "Makefile", "config.yaml", "pyproject.toml", "CITATION.cff", "LICENSE"),
-    *("envs", "profiles", "workflow", "src"),
-)
+CODE = (WORKFLOW, "Makefile", "config.yaml", "pyproject.toml", "CITATION.cff", "LICENSE")
+CODE += ("envs", "profiles", "workflow", "src")  # of folders all files but those that Python and its packaging make
 MADE = ("__pycache__", ".egg-info")
 OF_RUN = ("done.json", "timing.json", "metrics.jsonl")  # state and weights stay out
 BESIDE = ("commit.json", "blocklist.json")  # the settings of a folder with a key
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the beginning of time for zip: no file's own time is kept
-PLACES = {  # what lies where in the archive; a folder is described as a whole
-    "README.md": "This text",
-    "report.html": "The report on one page, which opens offline",
-    "tables/": "Each table of the report in all formats",
-    "figures/": "Each figure of the report in all formats",
-    "texts/": "The summary of the report",
-    "experiment.json": "The configuration, and the settings behind the key at the end of each folder's name",
-    "runs/": "Losses, speed and machine of each run of pre-training",
-    "corpus/": "Counts and checksums of the corpus",
-    "published/": "The commits of the published files",
-    "scores/": "Scores of each checkpoint, and in how many minimal pairs it prefers the acceptable sentence",
-    "robustness/": "Scores on noise and out-of-domain sets",
-    "measured/": "Speeds of the operators, and what was asked about their heads and what they can express",
-    WORKFLOW: "The workflow",
-    **dict.fromkeys(
-        ("workflow/", "src/", "profiles/", "envs/", *CODE[1:4]), "Code, options and packages of the workflow"
-    ),
-    "CITATION.cff": "How to cite symbert",
-    "LICENSE": "The licence of code and results",
-}
+README = """\
+# {title}
+
+{summary}
+
+Written by symbert {version}: {count} files, {size:.1f} MB unpacked. Begin with `report.html`, which opens offline.
+
+| path | what it is |
+|---|---|
+| `tables/`, `figures/`, `texts/`, `data/` | the report in all formats, and the tidy tables that it is made from |
+| `experiment.json` | the configuration, and the settings behind the key at the end of each folder's name |
+| `runs/` | losses, speed and machine of each run of pre-training |
+| `corpus/`, `published/` | counts and checksums of the corpus, and the commits of the published files |
+| `scores/`, `robustness/`, `measured/` | scores of each checkpoint, and what was measured of operators |
+| `Snakefile`, `workflow/`, `src/`, `profiles/`, `envs/` | the workflow, its code, options and packages |
+| `ro-crate-metadata.json` | all this for machines: a Workflow RO-Crate |
+
+The commits that trained models stand in `tables/provenance.md` and in `timing.json` of each run; they may be older than
+the code here. Weights, texts and token ids are not in the archive.
+"""
 Record = dict[str, Any]
 
 
@@ -76,32 +72,30 @@ def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     report, copy = folder / "report", f"experiment-{record['key']}.json"  # of experiment.json
     if not (report / "report.html").is_file():
         raise MissingInputError(f"{report / 'report.html'}: no such file; run the workflow to its end first")
-    made = [file for file in sorted(report.rglob("*")) if file.is_file() and file.name != copy]
-    files = _code(project) | {str(file.relative_to(report)): file for file in made}
+    files = {str(file.relative_to(project)): file for name in CODE for file in _files_in(project / name)}
+    files = {name: file for name, file in files.items() if not any(part.endswith(MADE) for part in Path(name).parts)}
+    files |= {str(file.relative_to(report)): file for file in _files_in(report) if file.name != copy}
     files |= {os.path.relpath(file, folder.parent): file for file in _read_by_report(folder, record)}
     files["experiment.json"] = folder / "experiment.json"
     contents = {name: _content(file) for name, file in files.items()}
     title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
-    contents = {"README.md": _readme(title, summary, contents).encode()} | contents
-    return {"ro-crate-metadata.json": _metadata(title, summary, _date(report), contents, project).encode()} | contents
+    told = {"title": title, "summary": summary, "version": __version__, "count": len(contents)}
+    readme = README.format(**told, size=sum(map(len, contents.values())) / MEGABYTE)
+    date = re.search(rb"^written,(\S+)", contents.get("tables/provenance.csv", b""), re.MULTILINE)
+    crate = _metadata(title, summary, date[1].decode() if date else None, [*contents, "README.md"], project)
+    return {"ro-crate-metadata.json": crate.encode(), "README.md": readme.encode(), **contents}
 
 
-def _code(project: Path) -> dict[str, Path]:
-    """The project's files that repeat the results, by their paths in the archive."""
-    files = [file for name in CODE for file in sorted([project / name, *(project / name).rglob("*")]) if file.is_file()]
-    named = {file.relative_to(project): file for file in files}
-    return {str(path): file for path, file in named.items() if not any(part.endswith(MADE) for part in path.parts)}
+def _files_in(place: Path) -> list[Path]:
+    return [file for file in sorted([place, *place.rglob("*")]) if file.is_file()]
 
 
 def _read_by_report(folder: Path, record: Record) -> Iterator[Path]:
     """The files that the report was made of, and the records beside the settings of keyed folders."""
     for name, named in record["inputs"].items():
         for path in _paths_in(named) if name != "origin" else []:
-            is_run = name in ("runs", "runs_of_others", "grids")
-            for file in [path / part for part in OF_RUN] if is_run else [path]:
-                if file.name != "timing.json" or "origin" not in record["inputs"]:  # of imports nobody knows it
-                    yield file
+            yield from [path / part for part in OF_RUN] if name in ("runs", "runs_of_others", "grids") else [path]
     beside = (folder / "../.." / Path(settings).with_name(name) for settings in record["settings"] for name in BESIDE)
     yield from (file for file in beside if file.is_file())
 
@@ -131,54 +125,17 @@ def _public(value: Any) -> Any:
     return PurePosixPath(value).name if isinstance(value, str) and value.startswith("/") else value
 
 
-def _date(report: Path) -> str:
-    """When the report was written, by its table of provenance."""
-    table = report / "tables/provenance.csv"
-    rows = dict(csv.reader(table.read_text(encoding="utf-8").splitlines())) if table.is_file() else {}
-    if "written" not in rows:
-        raise MissingInputError(f"{table}: no row 'written'; make the tables again")
-    return rows["written"].partition(" ")[0]
-
-
-def _described(contents: dict[str, bytes]) -> dict[str, str]:
-    """What lies where in an archive: of PLACES what it has, and its other files by their names."""
-    present = {path: words for path, words in PLACES.items() if any(name.startswith(path) for name in contents)}
-    return present | {name: "Data of the report" for name in contents if not name.startswith(tuple(PLACES))}
-
-
-def _readme(title: str, summary: str, contents: dict[str, bytes]) -> str:
-    """What the archive is, and what lies where."""
-    size = sum(map(len, contents.values())) / MEGABYTE
-    rows = "\n".join(f"| `{path}` | {words} |" for path, words in _described(contents).items())
-    return f"""\
-# {title}
-
-{summary}
-
-Written by symbert {__version__}: {len(contents)} files, {size:.1f} MB unpacked. Begin with `report.html`, which opens
-offline.
-
-| path | what it is |
-|---|---|
-{rows}
-| `ro-crate-metadata.json` | all this for machines: a Workflow RO-Crate |
-
-The commits that trained models stand in `tables/provenance.md` and in `timing.json` of each run; they may be older than
-the code here. Weights, texts and token ids are not in the archive.
-"""
-
-
-def _metadata(title: str, summary: str, date: str, contents: dict[str, bytes], project: Path) -> str:
+def _metadata(title: str, summary: str, date: str | None, names: list[str], project: Path) -> str:
     """ro-crate-metadata.json: a Workflow RO-Crate 1.0 after RO-Crate 1.1, whose main workflow is the Snakefile."""
     from rocrate.model.contextentity import ContextEntity  # imports requests and jinja2
     from rocrate.rocrate import ROCrate
 
-    cited, kinds = yaml.safe_load((project / "CITATION.cff").read_text(encoding="utf-8")), MimeTypes()
+    cited = yaml.safe_load((project / "CITATION.cff").read_text(encoding="utf-8"))
     (author,) = cited["authors"]
     crate = ROCrate(version="1.1")
     crate.name, crate.description, crate.datePublished = title, summary, date
-    licence = {"@type": "CreativeWork", "name": cited["license"]}
-    licence["identifier"] = address = f"https://spdx.org/licenses/{cited['license']}"
+    address = f"https://spdx.org/licenses/{cited['license']}"
+    licence = {"@type": "CreativeWork", "name": cited["license"], "identifier": address}
     crate.license = crate.add(ContextEntity(crate, address, licence))
     organization = {"@type": "Organization", **author}
     authors = crate.add(ContextEntity(crate, f"#{author['name'].replace(' ', '-')}", organization))
@@ -187,11 +144,10 @@ def _metadata(title: str, summary: str, date: str, contents: dict[str, bytes], p
     snakefile = crate.add_workflow(dest_path=WORKFLOW, main=True, lang="snakemake", lang_version=version)
     snakefile["name"], snakefile["license"], snakefile["creator"] = cited["title"], crate.license, authors
     snakefile["version"], snakefile["encodingFormat"] = cited["version"], "text/plain"
-    for path, words in _described({"README.md": b"", **contents}).items():
+    for path in dict.fromkeys(name if "/" not in name else f"{name.split('/')[0]}/" for name in names):
         if path.endswith("/"):
-            crate.add_dataset(dest_path=path, properties={"name": words, "description": words})
+            crate.add_dataset(dest_path=path, properties={"name": path})
         elif path != WORKFLOW:
-            facts = {"name": words, "encodingFormat": kinds.guess_type(path)[0] or "text/plain"}
-            crate.add_file(dest_path=path, properties=facts | {"contentSize": str(len(contents[path]))})
+            crate.add_file(dest_path=path, properties={"name": path})
     crate.get("README.md")["about"] = crate.root_dataset
     return json.dumps(crate.metadata.generate(), indent=2, ensure_ascii=False) + "\n"

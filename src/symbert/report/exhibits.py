@@ -1,41 +1,27 @@
-"""The list of tables, figures and texts, in the order of the page. To add one, add its function and its line."""
+"""The list of tables, figures and texts, in the order of the page. To add one, add its function and its line.
 
+The docstring of a function is the caption: what is shown, and how to read it. What depends on the experiment is said by
+`symbert.report.setting`.
+"""
+
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from symbert.glue.tasks import BESIDE_GLUE
+from matplotlib.figure import Figure
+
+from symbert.glue.tasks import BESIDE_GLUE, Suite
+from symbert.hosts import HOSTS, OTHERS
+from symbert.report import figures
 from symbert.report.claims import claims_table
 from symbert.report.collect import Collection
-from symbert.report.figures.corpus import corpus_figure
-from symbert.report.figures.pretraining import grids_figure, hosts_figure, loss_figures
-from symbert.report.figures.scores import anatomy_figure, blimp_figure, checkpoints_figure, robustness_figure
 from symbert.report.formats import Table
-from symbert.report.style import Plot
 from symbert.report.summary import summary
-from symbert.report.tables.corpus import corpus_table, provenance_table, runs_table, settings_table
-from symbert.report.tables.operators import (
-    anatomy_table,
-    operators_drawing,
-    operators_table,
-    parameters_table,
-    probes_table,
-    training_table,
-)
-from symbert.report.tables.pretraining import (
-    contrasts_table,
-    exits_table,
-    grid_exits_table,
-    hosts_table,
-    losses_table,
-    milestones_table,
-)
-from symbert.report.tables.robustness import robustness_table
-from symbert.report.tables.scores import answers_table, blimp_table, glue_table, published_table, scores_table
-from symbert.report.tables.statistics import statistics_table
+from symbert.report.tables import corpus, operators, pretraining, robustness, scores
 
-Made = Table | Plot | Path | list[str]  # a table, a figure, a drawing that is there already, or lines of a text
+Made = Table | Figure | Path | list[str]  # a table, a figure, a drawing that is there already, or lines of a text
 
 
 @dataclass(frozen=True)
@@ -43,153 +29,90 @@ class Exhibit:
     """A table, figure or text: its name is that of its files, in the folder of its kind.
 
     The function returns None where an experiment has no data for it, and for an exhibit per size a dict by size, whose
-    files and headings end in the size.
+    files and headings end in the size. `more` ends the caption.
     """
 
     name: str
     function: Callable[[Collection], Made | dict[str, Made] | None]
     heading: str
-    caption: str = ""  # of a figure, also for those who cannot see it; a table has its own
+    more: str = ""
+
+    @property
+    def caption(self) -> str:
+        """What is shown, and how to read it."""
+        function = self.function.func if isinstance(self.function, partial) else self.function
+        return " ".join([*inspect.getdoc(function).split(), *self.more.split()])
 
 
-OVER_CHECKPOINTS = (
-    "over pre-training checkpoints, one per operator, with the line of 95 % of the highest final score; the "
-    "legend says where each curve first reaches it, and its final score."
-)
-
-
-def _of_suite(suite: str, title: str) -> list[Exhibit]:
+def _of_suite(suite: Suite) -> list[Exhibit]:
     """The exhibits of a suite beside GLUE."""
+    name, title = suite.name, suite.title
+    table, statistics = partial(scores.glue_table, suite=name), partial(scores.statistics_table, suite=name)
+    curve, seeds = partial(figures.checkpoints_figure, suite=name), partial(scores.scores_table, suite=name)
     return [
-        Exhibit(suite, partial(glue_table, suite=suite), f"{title}: scores of this experiment"),
-        Exhibit(
-            f"{suite}_checkpoints",
-            partial(checkpoints_figure, suite=suite),
-            f"{title}: score over checkpoints",
-            f"{title}. Curves of the score of the suite {OVER_CHECKPOINTS}",
-        ),
-        Exhibit(
-            f"{suite}_statistics",
-            partial(statistics_table, suite=suite),
-            f"{title}: differences between operators",
-        ),
-        Exhibit(f"{suite}_scores", partial(scores_table, suite=suite), f"{title}: scores of every seed"),
-        Exhibit(
-            f"{suite}_answers",
-            partial(answers_table, suite=suite),
-            f"{title}: questions with and without an answer",
-        ),
+        Exhibit(name, table, f"{title}: scores of this experiment", suite.note),
+        Exhibit(f"{name}_checkpoints", curve, f"{title}: score over checkpoints"),
+        Exhibit(f"{name}_statistics", statistics, f"{title}: differences between operators"),
+        Exhibit(f"{name}_scores", seeds, f"{title}: scores of every seed"),
     ]
 
 
+GLUE_SCORE = (
+    "The GLUE score is the mean of nine columns, MNLI’s two counted as two; the mean of tasks counts MNLI once; wnli "
+    "and own tasks count for neither. Majority baseline: the most frequent training class, or mean grade, for every "
+    "row."
+)
+OF_HOSTS = " ".join(HOSTS[host].sentence for host in OTHERS)
 EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
     "At a glance": [
-        Exhibit("summary", summary, "What was compared, on what, and what the data support"),
-        Exhibit(
-            "figure2",
-            loss_figures,
-            "Figure 2: validation loss",
-            "Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau.",
-        ),
-        Exhibit("table3_glue", glue_table, "Table 3: scores of this experiment"),
-        Exhibit(
-            "grids",
-            grids_figure,
-            "Losses and exits at each point of the sweep",
-            "Above, the validation loss, mean and range over seeds; below, the share of runs still on the plateau.",
-        ),
-        Exhibit("grid_exits", grid_exits_table, "Exits at each point of the sweep"),
-        Exhibit("grid_contrasts", contrasts_table, "Contrasts named before the runs"),
+        Exhibit("summary", summary, "What the data support, what was compared, and on what"),
+        Exhibit("figure2", figures.loss_figures, "Figure 2: validation loss"),
+        Exhibit("table3_glue", scores.glue_table, "Table 3: scores of this experiment", GLUE_SCORE),
+        Exhibit("grids", figures.grids_figure, "Losses and exits at each point of the sweep"),
+        Exhibit("grid_exits", pretraining.grid_exits_table, "Exits at each point of the sweep"),
+        Exhibit("grid_contrasts", pretraining.contrasts_table, "Contrasts named before the runs"),
     ],
     "Claims": [Exhibit("claims", claims_table, "What became of the papers’ claims")],
     "Pre-training": [
-        Exhibit(
-            "figure3_checkpoints",
-            checkpoints_figure,
-            "Figure 3: score over checkpoints",
-            f"Curves of the score {OVER_CHECKPOINTS}",
-        ),
-        Exhibit("milestones", milestones_table, "Milestones"),
-        Exhibit("table2_training", training_table, "Table 2, continued: training"),
-        Exhibit("exits", exits_table, "Exits from the plateau"),
-        Exhibit("losses", losses_table, "Differences of validation losses"),
+        Exhibit("figure3_checkpoints", figures.checkpoints_figure, "Figure 3: score over checkpoints"),
+        Exhibit("table2_training", operators.training_table, "Table 2, continued: training"),
+        Exhibit("exits", pretraining.exits_table, "Exits from the plateau"),
+        Exhibit("losses", pretraining.losses_table, "Differences of validation losses"),
     ],
     "Robustness": [
-        Exhibit(
-            "robustness",
-            robustness_figure,
-            "Score over noise, and out of domain",
-            "Curves of the score over the share of changed letters, and scores on out-of-domain sets, per operator; "
-            "the table of robustness gives the numbers.",
-        ),
-        Exhibit("robustness", robustness_table, "Scores on noise and out of domain"),
+        Exhibit("robustness", figures.robustness_figure, "Score over noise"),
+        Exhibit("robustness", robustness.robustness_table, "Scores on noise and out of domain"),
     ],
     "Operators": [
-        Exhibit(
-            "figure1_operators",
-            operators_drawing,
-            "Figure 1: the operators",
-            "How a token x attends to a token y, by each operator: the projections that two tokens go through, and "
-            "what stands between them in the dot product. What an operator learns has its colour, what is computed is "
-            "white."
-            "\n\nColoured, thick frames: learned; thin frames: computed, in each head. h: hidden size; n: heads; "
-            "d = h/n. S: a d × d matrix per head; a, b, c: vectors of length h; ∘: element by element. Parameters: of "
-            "a layer, with biases.",
-        ),
-        Exhibit("table1_operators", operators_table, "Table 1: parameters per operator"),
-        Exhibit("table2_parameters", parameters_table, "Table 2: parameters per model"),
-        Exhibit("probes", probes_table, "What operators can express"),
-        Exhibit("anatomy", anatomy_table, "Attention of trained models"),
-        Exhibit(
-            "anatomy",
-            anatomy_figure,
-            "Attention over pre-training",
-            "Curves over pre-training steps, from the start: means over the heads of each operator of the symmetry of "
-            "their scores, the width of their logits, the entropy of their attention, and the share that a token gives "
-            "to itself.",
-        ),
+        Exhibit("figure1_operators", operators.operators_drawing, "Figure 1: the operators"),
+        Exhibit("table1_operators", operators.operators_table, "Table 1: parameters per operator"),
+        Exhibit("table2_parameters", operators.parameters_table, "Table 2: parameters per model"),
+        Exhibit("probes", operators.probes_table, "What operators can express"),
+        Exhibit("anatomy", operators.anatomy_table, "Attention of trained models"),
+        Exhibit("anatomy", figures.anatomy_figure, "Attention over pre-training"),
     ],
     "Hosts": [
-        Exhibit("hosts", hosts_table, "Operators in other hosts"),
-        Exhibit(
-            "hosts",
-            hosts_figure,
-            "Other hosts over training",
-            "Curves over training steps of what each host but the encoder measures on held-out data, one per operator; "
-            "a panel per host and size.",
-        ),
+        Exhibit("hosts", pretraining.hosts_table, "Operators in other hosts", OF_HOSTS),
+        Exhibit("hosts", figures.hosts_figure, "Other hosts over training"),
     ],
-    "GLUE": [Exhibit("table3_published", published_table, "Table 3 as the paper prints it")],
-    **{suite.title: _of_suite(suite.name, suite.title) for suite in BESIDE_GLUE if suite.tasks},
+    "GLUE": [Exhibit("table3_published", scores.published_table, "Table 3 as the paper prints it")],
+    **{suite.title: _of_suite(suite) for suite in BESIDE_GLUE if suite.tasks},
     "BLiMP": [
-        Exhibit("blimp", blimp_table, "BLiMP: accuracy by phenomenon"),
-        Exhibit(
-            "blimp",
-            blimp_figure,
-            "BLiMP: accuracy over checkpoints",
-            "Curves over pre-training steps of the share of minimal pairs in which each operator finds the acceptable "
-            "sentence likelier, with the line of chance; a panel per host and size.",
-        ),
+        Exhibit("blimp", scores.blimp_table, "BLiMP: accuracy by phenomenon"),
+        Exhibit("blimp", figures.blimp_figure, "BLiMP: accuracy over checkpoints"),
     ],
     "Statistics of scores": [
-        Exhibit("statistics", statistics_table, "Differences between operators"),
-        Exhibit("scores", scores_table, "Scores of every seed"),
+        Exhibit("statistics", scores.statistics_table, "Differences between operators"),
+        Exhibit("scores", scores.scores_table, "Scores of every seed"),
     ],
     "Corpus": [
-        Exhibit(
-            "corpus",
-            corpus_figure,
-            "Perplexity, length and tokens of documents",
-            "Histograms of the documents read and kept: harmful perplexity, length in characters, and tokens; the "
-            "table of documents gives the counts.",
-        ),
-        Exhibit("corpus", corpus_table, "Documents read, dropped and kept"),
+        Exhibit("corpus", figures.corpus_figure, "Perplexity, length and tokens of documents"),
+        Exhibit("corpus", corpus.corpus_table, "Documents read, dropped and kept"),
     ],
     "Provenance": [
-        Exhibit("settings", settings_table, "Settings, and the paper’s"),
-        Exhibit("provenance", provenance_table, "What made this report"),
-        Exhibit("runs", runs_table, "What the models were computed on"),
+        Exhibit("settings", corpus.settings_table, "Settings, and the paper’s"),
+        Exhibit("provenance", corpus.provenance_table, "What made this report"),
     ],
 }
 OF_PAPER = ("table1_operators", "table2_parameters", "table3_published")  # which need no experiment
-OF_SWEEP = ("grids", "grid_exits", "grid_contrasts", "settings", "provenance", "runs")  # of keys that no page compares
+OF_SWEEP = ("grids", "grid_exits", "grid_contrasts", "settings", "provenance")  # of keys that no page compares

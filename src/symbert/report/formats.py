@@ -1,6 +1,6 @@
 """A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,6 @@ TEMPLATES = Environment(
 DAGGER = "†"
 LONG = 40  # characters from which the text of a column is wrapped
 ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by kind
-LARGEST = r"max width=\linewidth,max totalheight=0.8\textheight"  # of a table in LaTeX, which is shrunk to that
 MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"\\{mark}" for mark in "\\`*_[]|"})
 LATEX = str.maketrans(
     {
@@ -38,6 +37,22 @@ LATEX = str.maketrans(
         **{"∞": r"$\infty$", "→": r"$\to$"},
     }
 )
+LATEX_TABLE = r"""\begin{table*}
+\centering
+\caption{%(caption)s}
+\label{%(label)s}
+\begin{adjustbox}{max width=\linewidth,max totalheight=0.8\textheight}
+\begin{tabular}{@{}%(alignments)s@{}}
+\toprule
+%(head)s \\
+\midrule
+%(body)s
+\bottomrule
+\end{tabular}
+\end{adjustbox}
+\par\smallskip\parbox{\linewidth}{\footnotesize %(note)s}
+\end{table*}
+"""
 
 
 @dataclass(frozen=True)
@@ -56,21 +71,26 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Table:
-    """What a table file holds.
-
-    Cells are text, bool (yes or no), int, float (readers see two decimals, as in the paper), `Rounded` or
-    None (does not apply). Csv has neither caption, note nor emphasis, and numbers in full precision.
-    """
+    """The cells of a table: text, bool (yes or no), int, float (readers see two decimals, as in the paper), `Rounded`
+    or None (does not apply). Csv has numbers in full precision, and no emphasis."""
 
     frame: pd.DataFrame
-    caption: str  # and after an empty line its explanation, which readers of the caption can do without
-    label: str  # of LaTeX references
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     readable: pd.DataFrame | None = None  # rows that the other formats show in place of those of `frame`
-    note: str = ""  # plain sentences under the table: what it shows
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
-    folded: frozenset[int] = frozenset()  # positions of rows that a page shows when it is asked to
-    folded_as: str = ""  # what these rows are
+
+
+class Words(NamedTuple):
+    """What stands with a table in its files."""
+
+    name: str
+    caption: str
+    note: str  # of the experiment: what stands in for the paper's data
+
+    @property
+    def label(self) -> str:
+        """The label of LaTeX references."""
+        return f"tab:{self.name}"
 
 
 class Column(NamedTuple):
@@ -80,19 +100,15 @@ class Column(NamedTuple):
     kind: str | None
 
 
-def table_of(
-    rows: list[dict[str, Any]],
-    caption: str,
-    label: str,
-    names: Mapping[str, str] | None = None,
-    best: Iterable[tuple[int, str]] = (),
-    marked: Iterable[tuple[int, str]] = (),
-    **more: Any,
-) -> Table:
+def table_of(rows: list[dict[str, Any]], names: dict[str, str] | None = None, **marks: Any) -> Table:
     """A table of rows that have the same keys in the same order; `names` renames some columns."""
     names = names or {}
-    best, marked = (frozenset((at, names.get(column, column)) for at, column in cells) for cells in (best, marked))
-    return Table(frame_of(rows).rename(columns=names), caption, label, best=best, marked=marked, **more)
+    marks |= {
+        key: frozenset((at, names.get(column, column)) for at, column in marks[key])
+        for key in ("best", "marked")
+        if key in marks
+    }
+    return Table(frame_of(rows).rename(columns=names), **marks)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -100,17 +116,11 @@ def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
 
 
-def best_of(
-    rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str], lowest: Iterable[str] = ()
-) -> frozenset[tuple[int, str]]:
-    """The cells with the highest value of their column, in `lowest` with the lowest, among rows of a group that differ.
-
-    `groups` has the group of each row, or None: the row is not compared.
-    """
+def best_of(rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str]) -> frozenset[tuple[int, str]]:
+    """The cells with the highest value of their column among rows of a group that differ; None: of no group."""
     if not any(groups):
         return frozenset()
     values = pd.DataFrame(rows, columns=list(columns)).astype(float)
-    values[list(lowest)] *= -1
     grouped = values.groupby(pd.Series(groups, dtype=object))
     best = values.eq(grouped.transform("max")) & grouped.transform("nunique").gt(1)
     return frozenset((at, column) for column in values for at in values.index[best[column]])
@@ -119,12 +129,6 @@ def best_of(
 def decimal_of(value: float | None, decimals: int) -> Rounded | None:
     """A cell for a number of which readers see other than two decimals; None stays None."""
     return None if pd.isna(value) else Rounded(value, decimals)
-
-
-def caption_and_explanation(text: str) -> tuple[str, str]:
-    """The first paragraph of a text, and what follows it, as one line each."""
-    caption, _, explanation = text.partition("\n\n")
-    return " ".join(caption.split()), " ".join(explanation.split())
 
 
 def two_decimals(value: float) -> str:
@@ -139,16 +143,16 @@ def heading(column: str) -> str:
     return column
 
 
-def write_table(table: Table, output: list[Path]) -> None:
+def write_table(table: Table, words: Words, files: list[Path]) -> None:
     """Write the table to each file in the format of its suffix; UsageError for an unknown suffix."""
-    for path in output:
+    for path in files:
         if path.suffix not in FORMATS:
             raise UsageError(f"{path}: no table format for '{path.suffix}'; choose from {', '.join(FORMATS)}")
-    for path in output:
-        write_text(path, FORMATS[path.suffix](table))
+    for path in files:
+        write_text(path, FORMATS[path.suffix](table, words))
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: Table, words: Words | None = None) -> str:
     """Comma-separated values; text that a spreadsheet would take for a formula gets a leading apostrophe."""
 
     def cell(value: Any) -> str:
@@ -161,59 +165,39 @@ def to_csv(table: Table) -> str:
     return frame.to_csv(index=False, header=[cell(str(name)) for name in frame], lineterminator="\n")
 
 
-def to_markdown(table: Table) -> str:
-    """A GitHub table between its caption, with the explanation, and its note; the best values are bold."""
+def to_markdown(table: Table, words: Words) -> str:
+    """A GitHub table between its caption and the note; the best values are bold."""
 
     def escaped(value: Any) -> str:
         return _plain(value).translate(MARKDOWN)
 
     columns, body = _shown(table, escaped, "**{}**")
-    headings = [escaped(column.heading) for column in columns]
     rules = ["---:" if column.kind == "number" else "---" for column in columns]
-    lines = [f"| {' | '.join(row)} |" for row in (headings, rules, *body)]
-    above = [line for text in caption_and_explanation(table.caption) if text for line in (escaped(text), "")]
-    return "\n".join([*above, *lines, *(["", escaped(table.note)] if table.note else [])]) + "\n"
+    rows = [[escaped(column.heading) for column in columns], rules, *body]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([escaped(words.caption), "", *lines, *["", escaped(words.note)] * bool(words.note)]) + "\n"
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: Table, words: Words) -> str:
     """A `table*`, shrunk where it is wider or higher than the page. Needs booktabs, adjustbox and array.
 
     Numbers stand at the right, with the words of their heading one above the other; long text is wrapped.
     """
-
-    def cell(value: Any) -> str:
-        return latex_text(_plain(value))
 
     def title(column: Column) -> str:
         words = latex_text(column.heading).split()
         is_stacked = column.kind == "number" and len(words) > 1
         return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
 
-    columns, body = _shown(table, cell, r"\textbf{{{}}}")
-    caption, explanation = caption_and_explanation(table.caption)
-    lines = [
-        r"\begin{table*}",
-        r"\centering",
-        rf"\caption{{{latex_text(caption)}}}",
-        rf"\label{{{table.label}}}",
-        rf"\begin{{adjustbox}}{{{LARGEST}}}",
-        rf"\begin{{tabular}}{{@{{}}{''.join(ALIGNMENTS[column.kind] for column in columns)}@{{}}}}",
-        r"\toprule",
-        " & ".join(map(title, columns)) + r" \\",
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in body),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{adjustbox}",
-        *(latex_note(text) for text in (table.note, explanation) if text),
-        r"\end{table*}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def latex_note(text: str) -> str:
-    """A paragraph in small print under a table or figure."""
-    return rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {latex_text(text)}}}"
+    columns, body = _shown(table, lambda value: latex_text(_plain(value)), r"\textbf{{{}}}")
+    return LATEX_TABLE % {
+        "caption": latex_text(words.caption),
+        "label": words.label,
+        "alignments": "".join(ALIGNMENTS[column.kind] for column in columns),
+        "head": " & ".join(map(title, columns)),
+        "body": "\n".join(" & ".join(row) + r" \\" for row in body),
+        "note": latex_text(words.note),
+    }
 
 
 def latex_text(text: str) -> str:
@@ -221,27 +205,25 @@ def latex_text(text: str) -> str:
     return " ".join(text.translate(LATEX).split())
 
 
-def to_html(table: Table) -> str:
-    """A document with one `figure`: the table, which scrolls where it is wide, its note, caption and explanation.
-
-    In ASCII, so that a file is read right without its page. Rows to fold are a second table, which a reader opens.
-    """
-    columns, body = _shown(table, lambda value: escape(_plain(value)), Markup("<strong>{}</strong>"))
-    caption, explanation = caption_and_explanation(table.caption)
-    text = TEMPLATES.get_template("table.html").render(
-        label=table.label,
-        columns=columns,
-        rows=[row for at, row in enumerate(body) if at not in table.folded],
-        folded=[body[at] for at in sorted(table.folded)],
-        folded_as=table.folded_as,
-        note=_plain(table.note),
-        caption=caption,
-        explanation=explanation,
-    )
-    return text.encode("ascii", "xmlcharrefreplace").decode()
+def to_html(table: Table, words: Words) -> str:
+    """A document with the table, in ASCII, so that a file is read right without its page."""
+    document = TEMPLATES.get_template("table.html").render(words=words, body=body_of(table, words, note=words.note))
+    return document.encode("ascii", "xmlcharrefreplace").decode()
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex, ".html": to_html}
+def body_of(table: Table, words: Words, note: str = "") -> Markup:
+    """A `figure` with the table, which scrolls where it is wide, its caption, and a note."""
+    columns, rows = _shown(table, lambda value: escape(_plain(value)), Markup("<strong>{}</strong>"))
+    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words, note=note)
+    return Markup(body)  # escaped by the template
+
+
+FORMATS: dict[str, Callable[[Table, Words], str]] = {
+    ".html": to_html,
+    ".csv": to_csv,
+    ".md": to_markdown,
+    ".tex": to_latex,
+}
 
 
 def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Column], list[list[str]]]:

@@ -1,23 +1,56 @@
-"""The command `report`: one process reads the files of an experiment, and writes its tables, figures and page."""
+"""The command `report`: one process reads the files of an experiment, and writes its tables, figures and page.
 
-from dataclasses import replace
+The page is one HTML file that opens offline: files stand in it as data, nothing is loaded, and it forbids scripts.
+"""
+
+import base64
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from symbert import __version__
 from symbert.configuration import define_own
 from symbert.files import copy_file, write_text
-from symbert.report import published
+from symbert.report import published, setting
 from symbert.report.collect import Collection, collect, counted, read_record
-from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Exhibit, Made
-from symbert.report.formats import Table, write_table
-from symbert.report.page import Written, write_page
-from symbert.report.style import house_style, write_plot
+from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Made
+from symbert.report.formats import TEMPLATES, Table, Words, body_of, write_table
+from symbert.report.statistics import STAND_IN
+from symbert.report.style import house_style, write_figure
 from symbert.report.tidy import tables_of, write_csv
 
-FORMATS = {  # of the files of each kind; the first is on the page
-    "tables": ("html", "csv", "md", "tex"),
-    "figures": ("png", "pdf", "txt", "tex"),
-    "texts": ("txt",),
+FORMATS = {"tables": ("html", "csv", "md", "tex"), "figures": ("png", "pdf"), "texts": ("txt",)}  # by kind
+MEDIA = {
+    ".csv": "text/csv;charset=utf-8",
+    ".md": "text/markdown;charset=utf-8",
+    ".tex": "application/x-tex;charset=utf-8",
 }
+MEDIA |= {".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml"}
+FOLDED = ("Operators", "GLUE", "Corpus", "Provenance")  # chapters that a reader opens
+PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
+NARROW = 512  # CSS pixels up to which a figure leaves room for another beside it
+DRAWING = (720, 404)  # CSS pixels, as its file says
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An exhibit of a chapter: its files, and what the page shows of it."""
+
+    chapter: str
+    id: str  # of the page: 'table-corpus'
+    heading: str
+    files: list[Path]
+    body: Markup | list[str]  # HTML, or the lines of a text
+    is_narrow: bool = False
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Addresses of its other formats, which hold them, by name."""
+        suffixes = (".csv", ".md", ".tex", ".pdf")
+        return {file.name: address_of(file) for file in self.files if file.suffix in suffixes}
 
 
 def report(folder: Path, /, paper: bool = False) -> None:
@@ -33,46 +66,72 @@ def report(folder: Path, /, paper: bool = False) -> None:
     if "origin" not in record["inputs"]:
         define_own(record["configuration"])
     data, output = collect(record), folder / "report"
-    written = write_exhibits(data, output)
+    shown = write_exhibits(data, output)
     tables = [file for name, rows in tables_of(data).items() for file in write_csv(output / f"data/{name}.csv", rows)]
     surplus = {file for kind in (*FORMATS, "data") for file in output.glob(f"{kind}/*")}
     surplus |= {*output.glob("experiment-*.json")}
-    for file in surplus.difference(tables, *(exhibit.files for exhibit in written)):
+    for file in surplus.difference(tables, *(exhibit.files for exhibit in shown)):
         file.unlink()  # of an earlier configuration
-    write_page(output, data.settings, written)
+    write_page(output, data, shown)
     copy_file(folder / "experiment.json", output / f"experiment-{record['key']}.json")
 
 
-def write_exhibits(data: Collection, folder: Path) -> list[Written]:
+def write_exhibits(data: Collection, folder: Path) -> list[Shown]:
     """Write every exhibit that there are data for, in all formats, in the order of the page.
 
-    Without settings these are the tables of the paper, and of a sweep of other keys its exits.
+    Without facts these are the tables of the paper, and of a sweep of other keys its exits.
     """
-    chosen = OF_PAPER if data.settings is None else OF_SWEEP if data.grids else None
-    written = []
+    chosen = OF_PAPER if data.facts is None else OF_SWEEP if data.grids else None
+    shown, note = [], setting.note_of(data)
     with house_style():
         for chapter, exhibits in EXHIBITS.items():
             for exhibit in exhibits:
                 made = exhibit.function(data) if chosen is None or exhibit.name in chosen else None
-                if isinstance(made, dict):
-                    for size, part in made.items():
-                        of_size = replace(exhibit, name=f"{exhibit.name}_{size}", heading=f"{exhibit.heading}, {size}")
-                        written.append(Written(chapter, of_size, write_exhibit(of_size, part, folder)))
-                elif made is not None:
-                    written.append(Written(chapter, exhibit, write_exhibit(exhibit, made, folder)))
-    return written
+                for size, part in (made if isinstance(made, dict) else {"": made} if made is not None else {}).items():
+                    heading = f"{exhibit.heading}, {size}" if size else exhibit.heading
+                    words = Words(f"{exhibit.name}_{size}" if size else exhibit.name, exhibit.caption, note)
+                    shown.append(write_exhibit(part, words, folder, chapter, heading))
+    return shown
 
 
-def write_exhibit(exhibit: Exhibit, made: Made, folder: Path) -> list[Path]:
-    """Write a table, figure or text in all formats of its kind; returns its files, that of the page first."""
-    if isinstance(made, Path):
-        return [made]
+def write_exhibit(made: Made, words: Words, folder: Path, chapter: str, heading: str) -> Shown:
+    """Write a table, figure or text in all formats of its kind."""
     kind = "tables" if isinstance(made, Table) else "texts" if isinstance(made, list) else "figures"
-    files = [folder / kind / f"{exhibit.name}.{suffix}" for suffix in FORMATS[kind]]
+    files = [made] if isinstance(made, Path) else [folder / kind / f"{words.name}.{end}" for end in FORMATS[kind]]
+    place = chapter, f"{kind[:-1]}-{words.name}", heading, files
     if isinstance(made, Table):
-        write_table(made, files)
-    elif isinstance(made, list):
+        write_table(made, words, files)
+        return Shown(*place, Markup(body_of(made, words).replace(STAND_IN, "")))  # the page's top says it
+    if isinstance(made, list):
         write_text(files[0], "\n".join(made) + "\n")
-    else:
-        write_plot(made, exhibit.caption, files)
-    return files
+        return Shown(*place, made)
+    size = DRAWING
+    if isinstance(made, Figure):
+        write_figure(made, words.note, files)
+        header = files[0].read_bytes()[16:24]  # IHDR
+        size = [round(PIXEL * int.from_bytes(header[at : at + 4])) for at in (0, 4)]
+    picture = Markup(
+        '<figure>\n<img src="{}" alt="{}" width="{}" height="{}">\n<figcaption>{}</figcaption>\n</figure>\n'
+    )
+    body = picture.format(address_of(files[0]), heading, *size, words.caption)
+    return Shown(*place, body, is_narrow=size[0] <= NARROW)
+
+
+def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
+    """Write report.html; other formats are offered with each table and figure."""
+    exhibits = [exhibit for exhibit in shown if not isinstance(exhibit.body, list)]
+    page = TEMPLATES.get_template("page.html").render(
+        version=__version__,
+        facts=data.facts,
+        setting=setting.sentences_of(data),
+        summary=[line.replace(STAND_IN, "") for text in shown if isinstance(text.body, list) for line in text.body],
+        folded=FOLDED,
+        glossary=setting.GLOSSARY,
+        chapters=[(name, list(group)) for name, group in groupby(exhibits, key=lambda exhibit: exhibit.chapter)],
+    )
+    write_text(folder / "report.html", page)
+
+
+def address_of(file: Path) -> str:
+    """The content of a file as an address that holds it."""
+    return f"data:{MEDIA[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}"

@@ -1,11 +1,9 @@
 """What is computed from scores and losses: means over seeds, tests, crossings, and exits from the plateau.
 
-Scores are compared by differences in percentage points over units. The unit is a fine-tuning seed where there is one
-pre-training seed. Where there are several, the unit is a pre-training seed and its score the mean over fine-tuning
-seeds: fine-tunings of one pre-trained model are no independent draws of its operator, and counted as such they would
-make every interval too narrow (Hurlbert, "Pseudoreplication and the design of ecological field experiments", 1984; for
-BERT: Sellam et al., "The MultiBERTs", 2022). One score of each comparison is tested, the GLUE score, by
-`permutation_test`; docs/report.md says why. The others are described by intervals.
+Scores are compared by differences in points over units: fine-tuning seeds or, where there are several, pre-training
+seeds with the means of their fine-tuning seeds, which are no independent draws of an operator (Hurlbert,
+"Pseudoreplication and the design of ecological field experiments", 1984; for BERT: Sellam et al., "The MultiBERTs",
+2022). The GLUE score is tested by `permutation_test`; the others are described by intervals. docs/report.md says why.
 
 How long runs stay on the plateau is a right-censored time: a run that leaves has the step of its exit, by
 `plateau_exit`; of one that stays it is known that its exit would come after its last step.
@@ -24,16 +22,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
-from symbert.glue.tasks import BESIDE_GLUE, SUITES
-from symbert.report.captions import UNTRAINED
-from symbert.report.order import attentions
+from symbert.glue.tasks import BESIDE_GLUE
+from symbert.report.names import UNTRAINED, attentions
 from symbert.report.published import COLUMNS
 
 Values = NDArray[np.float64]
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
 MEANS = ("glue_score", "mean_of_tasks")  # over score columns
-SUITE_SCORES = tuple(suite.score for suite in SUITES.values())  # GLUE's first
 OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suite.columns}
 COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
@@ -57,10 +53,8 @@ WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside
 
 
 def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
-    """The scores at the last step, and at step 0 those of models without pre-training, where there are any.
-
-    `scores` is a table of scores of a collection. MissingInputError when they do not end at `steps`.
-    """
+    """The scores at the last step, and at step 0 those of models without pre-training; MissingInputError when they do
+    not end at `steps`."""
     last = int(scores["step"].max()) if len(scores) else 0
     if last != steps:
         raise MissingInputError(f"scores: the last step is {last}, expected {steps}; fine-tune that checkpoint first")
@@ -68,11 +62,10 @@ def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
 
 
 def glue_scores(scores: pd.DataFrame) -> pd.Series:
-    """GLUE score in percent of each model, step and fine-tuning seed: the mean of its score columns. Of a table of
-    another suite's scores: its score, the mean of its tasks.
+    """GLUE score in percent of each model, step and fine-tuning seed, or of another suite: the mean of its columns.
 
-    `scores` is a table of scores of a collection. The paper averages nine columns, MNLI's two as two;
-    a column outside them (wnli, the user's own) is left out. NaN for a seed that lacks a column of the others.
+    The paper averages nine columns, MNLI's two as two; a column outside them (wnli, the user's own) is left out. NaN
+    for a seed that lacks a column of the others.
     """
     counted = scores[scores["column"].isin(COUNTED)]
     return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
@@ -138,12 +131,6 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
 
 
-def is_inferred_from(scores: pd.DataFrame) -> bool:
-    """Whether there are as many seeds as an interval or a test takes: of fewer no score is called the best."""
-    seeds = scores["pretrain_seed"].nunique()
-    return (seeds if seeds > 1 else scores["finetune_seed"].nunique()) >= FEWEST
-
-
 class Interval(NamedTuple):
     """From the lower to the upper bound."""
 
@@ -156,11 +143,8 @@ class Interval(NamedTuple):
 
 
 def welch_interval(ours: Values, theirs: Values) -> Interval:
-    """95 % interval of the difference of two means.
-
-    It takes the units of each model for normally distributed, with a variance of its own (Welch, "The generalization of
-    Student's problem when several different population variances are involved", 1947).
-    """
+    """95 % interval of the difference of two means of normal values with variances of their own (Welch, "The
+    generalization of Student's problem when several different population variances are involved", 1947)."""
     from scipy.stats import ttest_ind  # slow to load, and most tables need no test
 
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # values that are all equal
@@ -185,14 +169,7 @@ def permutation_test(ours: Values, theirs: Values) -> tuple[float, float]:
     large numbers of units even where the variances differ (Romano, "On the behavior of randomization tests without a
     group invariance assumption", 1990).
     """
-    from scipy.stats import permutation_test
-
-    def distance(first: Values, second: Values, axis: int) -> Values:
-        return np.abs(first.mean(axis=axis) - second.mean(axis=axis)).round(DECIMALS)
-
-    # In the order of their values, so that drawn splits do not hang on the order of seeds.
-    options = {"permutation_type": "independent", "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
-    test = permutation_test((np.sort(ours), np.sort(theirs)), distance, vectorized=True, **options)
+    test = _permuted("independent", ours, theirs)
     if math.comb(len(ours) + len(theirs), len(ours)) > ARRANGEMENTS:
         return float(test.pvalue), 1 / (1 + ARRANGEMENTS)
     distances = test.null_distribution
@@ -205,13 +182,20 @@ def sign_flip_test(differences: Values) -> float:
     It is the share of all choices of signs, 32 of five differences, whose mean is at least as far from zero (Fisher,
     "The Design of Experiments", 1935); ties count. Of more than 14 differences choices are drawn as splits are.
     """
-    from scipy.stats import permutation_test
+    return float(_permuted("samples", differences).pvalue)
 
-    def distance(sample: Values, axis: int) -> Values:
-        return np.abs(sample.mean(axis=axis)).round(DECIMALS)
 
-    options = {"permutation_type": "samples", "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
-    return float(permutation_test((np.sort(differences),), distance, vectorized=True, **options).pvalue)
+def _permuted(kind: str, *samples: Values) -> Any:
+    """The test of the distance of two means, or of one mean from zero, by scipy."""
+    from scipy.stats import permutation_test  # slow to load, and most tables need no test
+
+    def distance(*samples: Values, axis: int) -> Values:
+        means = [sample.mean(axis=axis) for sample in samples]
+        return np.abs(means[0] - (means[1] if len(means) > 1 else 0)).round(DECIMALS)
+
+    # In the order of their values, so that drawn arrangements do not hang on the order of seeds.
+    options = {"permutation_type": kind, "alternative": "greater", "n_resamples": ARRANGEMENTS, "rng": SEED}
+    return permutation_test(tuple(map(np.sort, samples)), distance, vectorized=True, **options)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -235,11 +219,9 @@ def p_in_words(p_value: float, decimals: int = 4) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A score of a model less that of its reference, in percentage points, over the seeds that both have.
-
-    Of fewer than three units there are neither intervals nor tests, of one no standard deviation, and of none no
-    difference: None.
-    """
+    """A score of a model less that of its reference, in percentage points, over the seeds that both have; or a loss, in
+    nats. Of fewer than three units there are neither intervals nor tests, of one no standard deviation, of none no
+    difference."""
 
     size: str
     model: str
@@ -249,7 +231,7 @@ class Comparison:
     n: int  # units of each model
     difference: float | None = None  # of the means
     std: float | None = None  # of the differences of equal seeds
-    welch: Interval | None = None
+    interval: Interval | None = None  # 95 %: Welch's, of losses Student's
     p: float | None = None  # of the score that is tested: two-sided, of the permutation test
     smallest_p: float | None = None  # that the test of so many units can give
     holm_p: float | None = None  # with Holm's correction among the tested differences of a size from a reference
@@ -261,11 +243,8 @@ class Comparison:
 
 
 def comparisons(scores: pd.DataFrame) -> list[Comparison]:
-    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority.
-
-    `scores` is what `final_scores` gives. Nothing is compared with a majority that is not known, as that of imported
-    scores.
-    """
+    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority,
+    where that is known."""
     every, has_majority = [], scores["majority"].notna().all()
     for size, part in scores.groupby("size", sort=False):
         models = _models(part)
@@ -307,7 +286,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
             over = spread((values - others).tolist())
             comparison = replace(comparison, difference=over.mean, std=over.deviation)
         if len(both) >= FEWEST:
-            comparison = replace(comparison, welch=welch_interval(values, others))
+            comparison = replace(comparison, interval=welch_interval(values, others))
             if score == ours.columns[0] and reference != MAJORITY:
                 p_value, smallest = permutation_test(values, others)
                 comparison = replace(comparison, p=p_value, smallest_p=smallest)
@@ -334,10 +313,8 @@ def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def mean_curves(scores: pd.DataFrame) -> tuple[dict[str, pd.Series], float]:
-    """GLUE scores of one size by operator and step, means over seeds, and the line that Figure 3 draws.
-
-    It is 95 % of the highest final score among the operators compared; NaN where nothing counts.
-    """
+    """GLUE scores of one size by operator and step, means over seeds, and the line of Figure 3: 95 % of the highest
+    final score among the operators compared; NaN where nothing counts."""
     means = {attention: seeds.mean().dropna() for attention, seeds in curves_of(scores).items()}
     last = scores["step"].max()
     return means, TARGET * max([mean[last] for mean in means.values() if last in mean], default=math.nan)
@@ -408,19 +385,15 @@ class Exits:
         return int(median) if math.isfinite(median) else None
 
     @property
-    def earliest(self) -> int | None:
-        """The first exit; None where no run leaves."""
-        return int(self.steps[self.left].min()) if self.left.any() else None
-
-    @property
-    def latest(self) -> int | None:
-        """The last exit; None where a run stays."""
-        return int(self.steps.max()) if self.left.all() else None
+    def range(self) -> tuple[int | None, int | None]:
+        """The first exit, None where no run leaves, and the last one, None where a run stays."""
+        first = int(self.steps[self.left].min()) if self.left.any() else None
+        return first, int(self.steps.max()) if self.left.all() else None
 
     @property
     def in_words(self) -> str:
         """The median exit and its range over seeds: '825 (700–never)'."""
-        exits = (self.median, self.earliest, self.latest)
+        exits = (self.median, *self.range)
         median, earliest, latest = ("never" if step is None else f"{step:,}" for step in exits)
         return median if earliest == latest else f"{median} ({earliest}–{latest})"
 
@@ -442,9 +415,7 @@ def survival_curve(exits: Exits) -> tuple[Values, Values]:
 
 def median_exit(steps: Values, left: NDArray[np.bool_]) -> Values:
     """The first step at which at most half of the runs are on the plateau, over the last axis; infinite for never.
-
-    Equal to the median of the Kaplan–Meier curve where all runs have the same length.
-    """
+    Equal to the median of the Kaplan–Meier curve where all runs have the same length."""
     ordered = np.sort(np.where(left, steps, np.inf), axis=-1)
     return ordered[..., (ordered.shape[-1] + 1) // 2 - 1]
 
@@ -525,31 +496,17 @@ def exit_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dic
     return contrasts
 
 
-@dataclass(frozen=True)
-class LossComparison:
-    """The last validation loss of a model less that of its reference (nats), paired by pre-training seed: runs of a
-    seed start from equal shared parameters, and see the same batches and masks."""
-
-    seeds: int
-    difference: float  # the mean
-    interval: Interval  # 95 %
-    p: float  # of the sign-flip test
-    holm_p: float  # with Holm's correction within a size
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether the test, corrected, shows a difference."""
-        return self.holm_p <= LEVEL + NOISE
-
-
-def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dict[Contrast, LossComparison]:
-    """The last losses of models compared; the pairs are those of `exit_contrasts`."""
-    contrasts: dict[Contrast, LossComparison] = {}
+def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> list[Comparison]:
+    """The last validation losses (nats) of the pairs of `exit_contrasts`, paired by pre-training seed: runs of a seed
+    start from equal shared parameters, and see the same batches and masks."""
+    contrasts = []
     for pairs in _pairs(losses, named):
         differences = [(ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy() for ours, theirs in pairs.values()]
         p_values = [sign_flip_test(values) for values in differences]
-        for pair, values, *p in zip(pairs, differences, p_values, holm(p_values), strict=True):
-            contrasts[pair] = LossComparison(len(values), spread(values).mean, paired_interval(values), *p)
+        for pair, values, p, holm_p in zip(pairs, differences, p_values, holm(p_values), strict=True):
+            over, facts = spread(values), {"interval": paired_interval(values), "p": p, "holm_p": holm_p}
+            last = Comparison(*pair, "validation_loss", PRETRAIN_SEED, over.count, over.mean, over.deviation, **facts)
+            contrasts.append(last)
     return contrasts
 
 

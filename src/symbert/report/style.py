@@ -16,52 +16,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from symbert.errors import ConfigError
-from symbert.files import publish, write_text
-from symbert.operators import OPERATORS, Operator
-from symbert.report.formats import caption_and_explanation, latex_note, latex_text
-from symbert.report.order import attentions
+from symbert.files import publish
+from symbert.operators import OPERATORS, Description
+from symbert.report.names import attentions
 from symbert.report.statistics import CONFIDENCE, FEWEST, Exits, survival_curve
 
 WIDTH = 3.5  # inches: of a column of a paper
 PANEL, ROW = 2.7, 0.17  # inches: height of a panel with its labels, of a legend's row
-HANDLE, CHARACTER = 0.55, 0.064  # inches: in a legend, of a line with the space around it, of a character of a name
 NAME_CHARACTERS = 18  # of an operator in a legend
 DPI = 200
 INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
-RC: dict[str, Any] = {
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.h_pad": 0.05,
-    "figure.constrained_layout.w_pad": 0.05,
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "legend.title_fontsize": 8,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "text.color": INK,
-    "lines.linewidth": 1.3,
-    "pdf.fonttype": 42,
-}
 LINES: dict[str, Any] = {  # by the words that an operator's class has for its line
     "solid": "-",
     "dotted": (0, (1, 1)),
@@ -107,21 +76,9 @@ class Entry(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Plot:
-    """What the function of a figure returns: the figure, without title or notes, and what its caption has to add.
-
-    `caption` says what only the data say: where they come from, stand-ins, seeds; and after an empty line an
-    explanation, which readers can do without.
-    """
-
-    figure: Figure
-    caption: str = ""
-
-
 def house_style() -> AbstractContextManager[None]:
     """The context in which figures are drawn and saved."""
-    return rc_context(RC)
+    return rc_context(fname=Path(__file__).with_name("templates") / "figures.mplstyle")
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
@@ -131,34 +88,30 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """
     ordered, looks, spare = attentions(names), {}, cycle(SPARE)
     for name in attentions([*OPERATORS, *ordered]):
-        color, marker, line = _described(OPERATORS[name]) if name in OPERATORS else ("", "", "")
-        look = Look(color, marker, LINES.get(line)) if color and marker and line else next(spare)
-        looks[name] = Look(color or look.color, marker or look.marker, LINES.get(line, look.linestyle))
+        own = OPERATORS[name].description if name in OPERATORS else Description()
+        look = Look(own.color, own.marker, LINES.get(own.line))
+        if not (own.color and own.marker and own.line):
+            other = next(spare)
+            look = Look(own.color or other.color, own.marker or other.marker, LINES.get(own.line, other.linestyle))
+        try:
+            Line2D([], [], color=look.color, marker=look.marker)
+            if own.line and own.line not in LINES:
+                raise ValueError(f"'{own.line}' is no line; choose from {', '.join(LINES)}")
+        except ValueError as error:
+            raise ConfigError(f"{OPERATORS[name].path}: {error}") from None
+        looks[name] = look
     return {name: looks[name] for name in ordered}
 
 
-def _described(operator: Operator) -> tuple[str, str, str]:
-    """Colour, marker and line of an operator as its class describes them, each empty where it does not."""
-    own = operator.description
-    for key, is_known, known in (
-        ("color", is_color_like, "the colors of matplotlib"),
-        ("marker", Line2D.markers.__contains__, "the markers of matplotlib"),
-        ("line", LINES.__contains__, ", ".join(LINES)),
-    ):
-        if (value := getattr(own, key)) and not is_known(value):
-            raise ConfigError(f"{operator.path}: '{key}' is {value!r}; choose from {known}")
-    return own.color, own.marker, own.line
-
-
 def figure_of(
-    heights: Sequence[float], entries: Sequence[Entry] = (), title: str = "", columns: int = 1
+    heights: Sequence[float], entries: Sequence[Entry] = (), title: str = "", columns: int = 1, across: int = 2
 ) -> tuple[Figure, list[Axes]]:
-    """Panels (inches high with their labels) over one legend, in so many columns of a paper."""
-    longest = max((len(entry.name) for entry in entries), default=1)
-    across = max(1, int(WIDTH * columns / (HANDLE + CHARACTER * longest)))  # entries as wide as the longest
+    """Panels (inches high with their labels) in so many columns of a paper, over one legend with `across` entries side
+    by side in each."""
+    across *= columns
     legend = ROW * (math.ceil(len(entries) / across) + bool(title) + 0.5)
     rows = [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
-    figure = Figure(figsize=(WIDTH * columns, sum(rows) + legend))
+    figure = Figure(figsize=(WIDTH * columns, sum(rows) + legend + ROW))
     grid = figure.add_gridspec(len(rows), columns, height_ratios=rows)
     if entries:
         options = {"loc": "outside lower left", "ncols": across, "columnspacing": 1.2, "alignment": "left"}
@@ -265,39 +218,18 @@ def draw_survival(panel: Axes, exits: Exits, first: float, last: float, look: Lo
     panel.set_yticks([0, 0.5, 1])
 
 
-LATEX_FIGURE = r"""\begin{%(place)s}
-\centering
-\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{%(stem)s.pdf}
-\caption{%(caption)s}
-\label{fig:%(stem)s}
-%(note)s\end{%(place)s}
-"""
-
-
-def write_plot(plot: Plot, caption: str, output: list[Path]) -> None:
-    """Write the figure to each file in the format of its suffix: pictures (png, pdf), its caption as text, and LaTeX
-    that puts the pdf with its caption into a paper.
-
-    `caption` stands before that of the plot. The same figure gives the same bytes.
-    """
-    caption, explanation = caption_and_explanation(f"{caption} {plot.caption}")
-    for path in output:
-        if path.suffix == ".txt":
-            write_text(path, "\n\n".join(filter(None, (caption, explanation))) + "\n")
-        elif path.suffix == ".tex":
-            place = "figure*" if plot.figure.get_figwidth() > WIDTH else "figure"
-            note = latex_note(explanation) + "\n" if explanation else ""
-            parts = {"place": place, "stem": path.stem, "caption": latex_text(caption), "note": note}
-            write_text(path, LATEX_FIGURE % parts)
-        else:
-            _save(plot.figure, path)
-
-
 METADATA = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
 
 
-def _save(figure: Figure, path: Path) -> None:
-    picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
-    figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])
-    with publish(path) as temporary:
-        temporary.write_bytes(picture.getvalue())
+def write_figure(figure: Figure, note: str, files: Iterable[Path]) -> None:
+    """Write the figure, with a note above its panels, to each file in the format of its suffix: png or pdf.
+
+    The same figure gives the same bytes.
+    """
+    figure.suptitle(note, x=0.01, horizontalalignment="left", fontsize=8, color=GREY, wrap=True)
+    for path in files:
+        picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
+        figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])
+        figure.set_layout_engine("none")  # its panels have their places now
+        with publish(path) as temporary:
+            temporary.write_bytes(picture.getvalue())

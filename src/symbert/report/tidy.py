@@ -18,8 +18,7 @@ from symbert.errors import DataError, UsageError
 from symbert.files import publish, reading
 from symbert.glue import tasks
 from symbert.hosts import HOSTS
-from symbert.report import order
-from symbert.report.published import TRAINING
+from symbert.report import names, published
 
 Record = dict[str, Any]
 
@@ -85,14 +84,14 @@ def tables_of(data: Any) -> dict[str, Iterable[Record]]:
     for suite in data.suites.values():
         final, curve = ([] if table is None else rows_of_scores(table) for table in (suite.scores, suite.curve))
         # Scores of the comparison have no step, and those over checkpoints have one, be it the last.
-        scores += [row | {"step": None} if row["step"] == data.settings.steps else row for row in final]
+        scores += [row | {"step": None} if row["step"] == data.facts.steps else row for row in final]
         scores += curve
     losses = data.runs[["size", "attention", "pretrain_seed", "step", "loss"]].to_dict("records")
     sets = [] if data.robustness is None else data.robustness.drop(columns="metrics").to_dict("records")
     return {
         "scores": scores,
         "losses": losses,
-        "runs": map(row_of_run, data.machines),
+        "runs": data.machines,
         "robustness": sets,
         "pairs": [] if data.blimp is None else data.blimp.to_dict("records"),
         "corpus": map(row_of_part, data.parts),
@@ -107,20 +106,6 @@ def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
         facts = {key: row[key] for key in ("majority", "partial", "stand_in", "constant_prediction")}
         for metric, value in {"": row["score"], **(row["details"] or {})}.items():
             yield {**cell, "metric": metric, "value": value, **facts}
-
-
-def row_of_run(run: Any) -> Record:
-    """A run, how long it took, and on what."""
-    wall, on_gpus = run.hours or (None, None)
-    facts = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
-    machine = ("device", "processor", "processes", "threads", "precision", "recipe", "commit", "versions")
-    return {
-        "host": run.run.host,
-        **{key: getattr(run.run, key) for key in ("size", "attention", "pretrain_seed")},
-        **{key: run.facts.get(key) for key in facts},
-        **{"wall_hours": wall, "gpu_hours": on_gpus},
-        **{key: run.facts_of(key) for key in machine},
-    }
 
 
 def row_of_part(part: Record) -> Record:
@@ -165,7 +150,7 @@ def read_scores(file: Path) -> pd.DataFrame:
     places = {task.name: place for place, task in enumerate(known)}
     rows.sort(
         key=lambda row: (
-            *order.model_rank(row["size"], row["attention"]),
+            *names.model_rank(row["size"], row["attention"]),
             row["pretrain_seed"],
             row["step"] if row["step"] == row["step"] else math.inf,
             places[row["task"]],
@@ -231,7 +216,7 @@ def read_losses(file: Path) -> pd.DataFrame:
             raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
         rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}
     encoders = [row for row in rows.values() if row.pop("host") == "encoder"]
-    encoders.sort(key=lambda row: (*order.model_rank(row["size"], row["attention"]), row["pretrain_seed"], row["step"]))
+    encoders.sort(key=lambda row: (*names.model_rank(row["size"], row["attention"]), row["pretrain_seed"], row["step"]))
     return pd.DataFrame(encoders, columns=[*LOSS_COLUMNS, "logit_std", "attention_entropy"])
 
 
@@ -270,7 +255,7 @@ def length_of(steps: Iterable[float], given: int | None = None) -> tuple[int, st
     """The steps of pre-training, and how they are known."""
     last = int(max((step for step in steps if step == step), default=0))
     if given is None:
-        return (last, "the last step") if last else (TRAINING[0], "the paper")
+        return (last, "the last step") if last else (published.STEPS, "the paper")
     if given < (last or 1):
         raise UsageError(f"--steps is {given}, expected at least {last or 1}, the last step")
     return given, "the command"

@@ -13,8 +13,6 @@ from symbert.glue.metrics import hashed
 from symbert.report.collect import read_judgements
 from symbert.report.tables.scores import blimp_table
 
-MIRROR = {"glue_source": "mirror", "corpus_source": "mirror", "suites": {"blimp": "b11a"}}
-
 
 @pytest.fixture
 def files_of(tmp_path):
@@ -23,10 +21,10 @@ def files_of(tmp_path):
 
 
 @pytest.fixture
-def table_of(files_of, report_settings):
+def table_of(files_of, report_facts):
     """The table of such records."""
-    return lambda *records, **changes: blimp_table(
-        collected(settings=report_settings(**{**MIRROR, **changes}), blimp=files_of(*records))
+    return lambda *records, facts=None, **sweep: blimp_table(
+        collected(report_facts(facts), sweep=sweep, blimp=files_of(*records))
     )
 
 
@@ -43,43 +41,44 @@ def test_the_accuracy_is_the_mean_over_paradigms_and_a_tie_counts_half(table_of)
 
 def test_a_wanted_run_is_not_left_out_of_the_table(table_of):
     """What was asked for was told by the files alone, as once for scores."""
-    encoder, decoder = ["tiny", "original", 1], ["decoder", "tiny", "original", 1]
-    asked = {"runs": [encoder], "host_runs": [decoder, ["encoder-decoder", *encoder]], "host_steps": {"decoder": 900}}
+    asked = {"hosts": ["encoder", "decoder", "encoder-decoder"], "sizes": ["tiny"], "attention": ["original"]}
+    asked["facts"] = {"hosts.decoder.steps": 900}
     judged = judgement(), judgement(step=900, host="decoder")
-    table = table_of(*judged, **asked)
-    assert len(table.readable) == 2, "an encoder-decoder judges no sentences"
-    assert "; decoders for 900 steps. No fine-tuning." in table.caption, "all had the encoder's steps"
-    for left, lost in ((judged[:1], "decoder tiny-original/seed-1/step-900"), (judged[1:], "tiny-original/seed-1/st")):
+    assert len(table_of(*judged, **asked).readable) == 2, "an encoder-decoder judges no sentences"
+    last = "tiny-original, pretrain_seed 1, step"
+    for left, lost in ((judged[:1], f"decoder {last} 900"), (judged[1:], f"{last} 1800")):
         with pytest.raises(DataError, match=f"^blimp: missing: {lost}"):
             table_of(*left, **asked)
-    with pytest.raises(DataError, match="^blimp: duplicate: tiny-original/seed-1/step-1800 is there 2 times"):
+    with pytest.raises(
+        DataError, match="^blimp: duplicate: tiny-original, pretrain_seed 1, step 1800 is there 2 times"
+    ):
         table_of(judgement(), *judged)
 
 
 def test_a_flipped_digit_of_a_record_does_not_go_into_the_table(files_of):
     (file,) = files_of(hashed(judgement()))
-    assert len(read_judgements([file], None)) == len(PARADIGMS)
+    assert len(read_judgements([file])) == len(PARADIGMS)
     file.write_text(file.read_text().replace('"right": 6', '"right": 7', 1))
     with pytest.raises(IntegrityError, match=f"{file}: sha256 expected .*; delete it"):
-        read_judgements([file], None)
+        read_judgements([file])
 
 
 @pytest.mark.parametrize(
     ("changes", "flaw"),
     [
-        ({"settings_hash": "cafe"}, "tiny-pairwise/seed-1/step-1800 has cafe, expected b11a"),
+        ({"settings_hash": "cafe"}, "tiny-pairwise, pretrain_seed 1, step 1800 has cafe, expected b11a"),
         ({"data_sha256": "others"}, "other data_sha256: tiny-pairwise"),
         ({"right": 9, "ties": 2}, "counts of anaphor_gender_agreement do not add up"),
         ({"right": -1}, "counts of anaphor_gender_agreement do not add up"),
         ({"pairs": 0, "right": 0}, "counts of anaphor_gender_agreement do not add up"),
         ({"paradigms": {}}, "not of BLiMP's 67 paradigms"),
-        ({"paradigms": {name: {"pairs": 1, "right": True, "ties": 0} for name in PARADIGMS}}, "gender_agreement.right"),
-        ({"step": "1800"}, "has the step '1800'"),
-        ({"stand_in": 0}, "has the stand_in 0"),
+        ({"paradigms": {name: {"pairs": 1, "right": True, "ties": 0} for name in PARADIGMS}}, "Expected `int`"),
+        ({"step": "1800"}, "step`"),
+        ({"stand_in": 0}, "stand_in`"),
         ({"host": "radio"}, "not of BLiMP's 67 paradigms and a host"),
     ],
 )
 def test_a_record_that_cannot_stand_beside_the_others_is_named(files_of, changes, flaw):
     files = files_of(judgement(), judgement("pairwise", **changes))
     with pytest.raises(DataError, match=flaw):
-        read_judgements(files, "b11a")
+        read_judgements(files)

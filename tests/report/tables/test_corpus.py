@@ -5,14 +5,14 @@ import json
 import pytest
 
 from csv_rows import read_shown
-from report.written import collected, write_exhibit
+from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.report.collect import PretrainedRun
-from symbert.report.tables.corpus import provenance_table, runs_table, settings_table
+from symbert.report.collect import Collection, hours_of, machine_of, read_run
+from symbert.report.tables.corpus import provenance_table
 
 
 @pytest.fixture
-def corpus(tmp_path, report_settings, corpus_files):
+def corpus(tmp_path, report_facts, corpus_files):
     """Writes parts and a manifest; returns the data of the table."""
 
     def make(*numbers, documents=(900, 50), tokens=640_060, record=None, **part):
@@ -22,7 +22,7 @@ def corpus(tmp_path, report_settings, corpus_files):
         values |= {"remainder_tokens": 10, "surplus_tokens": {"train": 30, "validation": tokens - 640_040}}
         manifest.write_text(json.dumps(values))
         parts = corpus_files(*numbers, part=part, record=record)
-        return {"parts": parts, "manifest": manifest, "settings": report_settings()}
+        return {"parts": parts, "manifest": manifest, "facts": report_facts()}
 
     return make
 
@@ -45,34 +45,9 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     assert not any(path.exists() for path in outputs)
 
 
-PAPER = {"steps": 200_000, "batch_size": 256, "sequence_length": 512}
-PAPER |= {"corpus_source": "hub", "glue_source": "hub"}
-
-
-def cells(table):
-    return {row["setting"]: (row["here"], row["the_paper"]) for row in table.frame.to_dict("records")}
-
-
-def bold(table):
-    return {table.frame["setting"][row] for row, column in table.best if column == "here"}
-
-
-def test_settings_stand_beside_the_papers_and_those_that_differ_are_bold(report_settings):
-    changes = {"pretrain": {"learning_rate": 1e-3}, "glue": {"max_examples": 1000, "epochs": 3}}
-    table = settings_table(collected(settings=report_settings(**changes)))
-    found = cells(table)
-    assert found["pretrain.steps"] == ("1,800", "200,000")
-    assert found["pretrain.learning_rate"] == ("0.001", "0.0001")
-    assert found["glue.learning_rate"] == ("1e-05", "1e-05")
-    assert found["glue.max_examples"] == ("1,000", "all")
-    assert found["corpus.pack.sequence_length"] == ("64", "512")
-    different = {"pretrain.steps", "pretrain.batch_size", "corpus.pack.sequence_length", "pretrain.learning_rate"}
-    assert bold(table) == different | {"glue.max_examples", "glue.epochs", "corpus.source", "glue.source"}
-    assert "Hash of the settings of fine-tuning: aaaa." in table.caption
-
-
-def facts(runs=(), **given):
-    rows = provenance_table(collected(sections={"report": {}}, runs=list(runs), **given)).frame.to_dict("records")
+def facts(*runs):
+    machines = [machine_of(read_run(folder)) for folder in runs]
+    rows = provenance_table(Collection(machines=machines)).frame.to_dict("records")
     return {row["what"]: row["value"] for row in rows}
 
 
@@ -83,21 +58,15 @@ def test_a_report_that_is_made_again_does_not_have_to_differ_by_its_moment(monke
     assert facts()["written"] > "2026", "an empty variable says nothing"
 
 
-def rows(*runs, hosts=()):
-    return runs_table(collected(runs=list(runs), hosts=list(hosts))).frame.to_dict("records")
-
-
 def test_the_hours_of_one_session_are_not_those_of_three(pretrained):
     """Where the state is gone, timing.json tells of the last session alone."""
-    (row,) = rows(pretrained("original", sessions=3))
-    assert row["sessions"] == 3 and row["wall_hours"] is row["gpu_hours"] is None
-    (row,) = rows(pretrained("original", sessions=1))
-    assert str(row["wall_hours"]) == "0.010"
+    found = facts(pretrained("original", sessions=3))
+    assert found["pre-training: runs"] == "1, in 3 sessions" and "pre-training: hours" not in found
+    assert facts(pretrained("original", sessions=1))["pre-training: hours"] == "0.010, of GPUs 0.000"
 
 
 def test_a_session_that_was_killed_at_once_took_no_time():
     killed = {"started": "2026-01-01T00:00:00Z", "device": "A card", "processes": 4}
-    assert PretrainedRun(None, {}, [killed]).hours == (0, 0)
+    assert hours_of([killed]) == (0, 0)
     ended = killed | {"until": "2026-01-02T06:00:00Z"}
-    assert PretrainedRun(None, {"sessions": 2}, [killed, ended]).hours == (30, 120)
-    assert PretrainedRun(None, {}, [ended | {"device": "cpu"}]).hours == (30, 0)
+    assert hours_of([killed, ended]) == (30, 120) and hours_of([ended | {"device": "cpu"}]) == (30, 0)

@@ -6,20 +6,6 @@ from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.operators import OPERATORS
-from symbert.report import published
-
-
-def test_table_1_has_printed_corrected_and_counted_parameters(counted, outputs):
-    write_exhibit("table-table1_operators", outputs, parameters=counted())
-    rows = {row["attention"]: row for row in read_shown(outputs[0])}
-    assert list(rows) == ["original", "symmetric", "pairwise"]
-    assert [row["printed"] for row in rows.values()] == ["O(3h²)", "O(2h²)", "O(2h² + h/n) (erratum)"]
-    assert [row["corrected"] for row in rows.values()] == ["3h²", "2h²", "2h² + h²/n"]
-    assert [row["counted_base"] for row in rows.values()] == ["1771776", "1181184", "1230336"]
-    assert [row["counted_small"] for row in rows.values()] == ["787968", "525312", "558080"]
-    assert {row["exact_is_counted"] for row in rows.values()} == {"yes"}
-    for path in outputs[1:]:
-        assert "589,824" in path.read_text() and "Erratum" in path.read_text()
 
 
 def test_an_operator_of_the_user_is_counted_without_a_formula(counted, outputs):
@@ -31,16 +17,6 @@ def test_an_operator_of_the_user_is_counted_without_a_formula(counted, outputs):
 
 
 ATTENTION = tuple(OPERATORS)
-
-
-def test_table_2_equals_the_papers(counted, outputs):
-    write_exhibit("table-table2_parameters", outputs, parameters=counted())
-    rows = read_shown(outputs[0])
-    assert {(row["size"], row["attention"]): int(row["parameters"]) for row in rows} == published.PARAMETERS
-    assert [row["saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
-    assert [row["paper_saved_percent"] for row in rows] == ["", "3.65", "3.19", "", "6.47", "5.93"]
-    assert {row["match"] for row in rows} == {"yes"}
-    assert "109,514,298" in outputs[1].read_text() and r"saved\\(\%)" in outputs[2].read_text()
 
 
 def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outputs):
@@ -63,8 +39,8 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outp
     ("text", "message"),
     [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'")],
 )
-def test_another_file_is_refused_with_its_name(tmp_path, report_settings, text, message):
+def test_another_file_is_refused_with_its_name(tmp_path, report_facts, text, message):
     path = tmp_path / "probes.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=f"probes.csv: {message}"):
-        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, settings=report_settings())
+        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, facts=report_facts())

@@ -1,4 +1,4 @@
-"""Tables of pre-training, read back from their files: milestones, exits, points of a sweep, and other hosts."""
+"""Tables of pre-training, read back from their files: exits and points of a sweep."""
 
 import math
 from pathlib import Path
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import CensoredData, logrank
 
-from csv_rows import read, read_shown
+from csv_rows import read
 from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
@@ -16,41 +16,9 @@ from symbert.report.collect import Collection, grids_of_runs, read_run
 from symbert.report.statistics import holm
 from symbert.report.tables.pretraining import contrasts_table, grid_exits_table
 
-PUBLISHED = ("paper_plateau_exit", "authors_plateau_exit", "authors_before", "authors_after", "authors_crossing")
-CROSSINGS = ("target_score", "before", "after", "crossing")
-
-
-def test_the_authors_files_give_their_milestones_beside_the_papers_words(
-    outputs, report_settings, write_scores, write_run, authors_losses, authors_curve
-):
-    steps = range(250, 200_001, 250)
-    runs = [
-        write_run(*model, list(zip(steps, losses, strict=True)), steps=200_000)
-        for model, losses in authors_losses.items()
-    ]
-    files = {"runs": runs, "curve": write_scores(authors_curve), "curve_seeds": [1]}
-    write_exhibit("table-milestones", outputs, settings=report_settings(steps=200_000), **files)
-    rows = read_shown(outputs[0], validation_loss=3, plateau_exit=0, crossing=0)
-    columns = ("validation_loss", "plateau_exit", *PUBLISHED[:2])
-    assert {(row["size"], row["attention"]): [row[key] for key in columns] for row in rows} == {
-        ("small", "original"): ["2.198", "12000", "12000", "12000"],
-        ("small", "symmetric"): ["2.352", "11500", "", "11500"],
-        ("small", "pairwise"): ["2.223", "9500", "", "9500"],
-        ("base", "original"): ["1.683", "26750", "25000", "26750"],
-        ("base", "symmetric"): ["1.788", "14250", "13500", "14250"],
-        ("base", "pairwise"): ["1.681", "11750", "12000", "11750"],
-    }
-    of_base = [row for row in rows if row["size"] == "base"]
-    crossings = {row["attention"]: [row[key] for key in (*CROSSINGS, *PUBLISHED[2:])] for row in of_base}
-    assert crossings == {
-        "original": ["75.10", "50000", "75000", "65515", "50000", "75000", "65515"],
-        "symmetric": [""] * 7,
-        "pairwise": ["75.10", "30000", "35000", "32799", "30000", "35000", "32799"],
-    }
-
 
 @pytest.fixture
-def tabulate_exits(tmp_path, report_settings, write_run, falling):
+def tabulate_exits(tmp_path, report_facts, write_run, falling):
     """The rows of the table of runs, whose plateaus end at the given steps, by operator."""
 
     def write(contrasts=None, **leaving):
@@ -60,9 +28,8 @@ def tabulate_exits(tmp_path, report_settings, write_run, falling):
             for seed, leaves in enumerate(every, start=1)
         ]
         outputs = [tmp_path / f"exits.{suffix}" for suffix in ("csv", "md")]
-        seeds = list(range(1, 1 + max(map(len, leaving.values()))))
-        settings = report_settings(contrasts=contrasts)
-        write_exhibit("table-exits", outputs, settings=settings, pretrain_seeds=seeds, runs=runs)
+        facts = report_facts(contrasts=contrasts)
+        write_exhibit("table-exits", outputs, facts=facts, runs=runs)
         return {row["attention"]: row for row in read(outputs[0])}, outputs[1].read_text()
 
     return write
@@ -81,17 +48,6 @@ def test_an_operator_whose_runs_all_leave_at_half_the_steps_is_shorter(tabulate_
     expected = logrank(*(CensoredData(uncensored=every) for every in exits)).pvalue
     assert float(pairwise["p_value"]) == pytest.approx(expected, abs=5e-5)
     assert float(pairwise["ratio_high"]) < 1
-
-
-def test_p_values_are_corrected_for_all_operators_beside_the_first(tabulate_exits):
-    rows, _ = tabulate_exits(
-        original=[800, 850, 900, 950], symmetric=[400, 450, 500, 550], pairwise=[500, 1000, 600, 1200]
-    )
-    small, large = sorted(float(rows[name]["p_value"]) for name in ("symmetric", "pairwise"))
-    corrected = {name: float(rows[name]["holm_p_value"]) for name in ("symmetric", "pairwise")}
-    assert corrected["symmetric"] == pytest.approx(2 * small, abs=2e-4)
-    assert corrected["pairwise"] == pytest.approx(max(large, 2 * small), abs=2e-4)
-    assert rows["pairwise"]["verdict"] == "undecided"
 
 
 def test_comparisons_are_those_that_were_named(tabulate_exits):
@@ -120,13 +76,13 @@ def plateau_until(exit_step: float) -> list[float]:
 
 
 @pytest.fixture
-def swept(report_settings):
+def swept(report_facts):
     """A collection of the grid with runs whose exits are known, by operator and seed."""
 
     def make(exits=EXITS, grid=GRID):
         losses = {name: [plateau_until(step) for step in of_seeds] for name, of_seeds in exits.items()}
         frames = {name: pd.DataFrame(losses_of_seeds, columns=STEPS) for name, losses_of_seeds in losses.items()}
-        return Collection(report_settings(), grids=[(grid, [frames[point["attention"]] for point in grid.points])])
+        return Collection(report_facts(), grids=[(grid, [frames[point["attention"]] for point in grid.points])])
 
     return make
 

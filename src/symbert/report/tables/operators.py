@@ -6,26 +6,29 @@ from typing import Any
 import pandas as pd
 
 from symbert.operators import OPERATORS
-from symbert.report import captions, order, published
+from symbert.report import names, published
 from symbert.report.collect import HEAD, MEASURES, SPEEDS, Collection, losses_of
 from symbert.report.formats import Table, decimal_of, table_of
 from symbert.report.statistics import spread
 
 
 def operators_drawing(data: Collection) -> Path:
-    """Figure 1, a drawing of the operators that are built in; an edited operator does not change it."""
+    """How a token x attends to a token y, by each built-in operator. Coloured, thick frames: learned; thin frames:
+    computed, in each head. h: hidden size; n: heads; d = h/n. S: a d × d matrix per head; a, b, c: vectors of length h;
+    ∘: element by element. Parameters: of a layer, with biases.
+    """
     return Path(__file__).parents[1] / "templates/figure1.svg"
 
 
 def operators_table(data: Collection) -> Table:
-    """Table 1: logits of each operator and its parameters in one layer, as printed in the paper, corrected, exact with
-    biases, and counted on real models. The paper's entry for pairwise is an erratum: its own Table 2 needs h²/n, not
-    h/n.
+    """Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 of
+    arXiv 2406.06366; corrected: leading terms; exact: with biases, checked against the counts. Erratum: the paper
+    prints O(2h² + h/n) for pairwise; its own table 2 needs 2h² + h²/n: base pairwise has 103,017,018 − 102,427,194 =
+    589,824 = 12 × 768²/12 parameters more than base symmetric, over 12 layers with h = 768 and n = 12 heads.
     """
-    sizes = order.sizes(data.parameters)
-    names = order.attentions(name for size in sizes for name in data.parameters[size]["attention_parameters"])
-    rows, controls = [], []
-    for name in names:
+    sizes = names.sizes(data.parameters)
+    rows = []
+    for name in names.attentions(name for size in sizes for name in data.parameters[size]["attention_parameters"]):
         operator, printed = OPERATORS.get(name), published.OPERATORS.get(name)
         counted = {size: data.parameters[size]["attention_parameters"].get(name) for size in sizes}
         shapes = {size: data.parameters[size]["shape"] for size in sizes if counted[size] is not None}
@@ -44,31 +47,18 @@ def operators_table(data: Collection) -> Table:
                 "exact_is_counted": None if None in exact.values() else exact.items() <= counted.items(),
             }
         )
-        if operator and operator.description.control_of:
-            controls.append(f"{name} is {operator.description.control_of}")
-    caption = (
-        "Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 "
-        f"of {published.PAPER}; corrected: leading terms; exact: with biases, checked against the counts."
-        f"\n\nErratum: {published.ERRATUM}"
-    )
-    caption += f" Controls have the parameters of another operator: {', '.join(controls)}." if controls else ""
-    return table_of(rows, caption, "tab:operators")
+    return table_of(rows)
 
 
 def parameters_table(data: Collection) -> Table:
-    """Table 2: parameters of each model, counted on real models with tied weights once, and the share saved against
-    original; beside them the paper's numbers. Attention: parameters of query, key, value and factors in one layer. It
-    does not depend on scale or source.
+    """Parameters per model, tied weights counted once, and the share saved against original; beside them table 2 of
+    arXiv 2406.06366. Attention: query, key, value and factors of one layer; beside their saving what arXiv 2412.00359
+    prints for shared (66.5366, cut off).
     """
-    rows, shapes = [], []
-    for size in order.sizes(data.parameters):
-        counts = data.parameters[size]
-        shapes.append(
-            "{size} ({num_hidden_layers} layers, {num_attention_heads} heads, hidden {hidden_size}, "
-            "intermediate {intermediate_size}, vocabulary {vocab_size:,})".format(size=size, **counts["shape"])
-        )
-        model, layer = counts["parameters"], counts["attention_parameters"]
-        for name in order.attentions(model):
+    rows = []
+    for size in names.sizes(data.parameters):
+        model, layer = data.parameters[size]["parameters"], data.parameters[size]["attention_parameters"]
+        for name in names.attentions(model):
             printed = published.PARAMETERS.get((size, name))
             rows.append(
                 {
@@ -84,13 +74,7 @@ def parameters_table(data: Collection) -> Table:
                     "printed_attention_saved_percent": published.ATTENTION_SAVED.get((size, name)),
                 }
             )
-    caption = (
-        f"Parameters per model, tied weights counted once, and the share saved against original; beside them table 2 "
-        f"of {published.PAPER}."
-        f"\n\nAttention: query, key, value and factors of one layer; beside their saving what "
-        f"{published.SHARED_PAPER} prints for shared (66.5366, cut off). Sizes: {'; '.join(shapes)}."
-    )
-    return table_of(rows, caption, "tab:parameters")
+    return table_of(rows)
 
 
 def _saved(counts: dict[str, int], name: str) -> float | None:
@@ -99,15 +83,17 @@ def _saved(counts: dict[str, int], name: str) -> float | None:
 
 
 def training_table(data: Collection) -> Table | None:
-    """Table 2, continued: what training gave and took, per model: validation loss at the last step, standard deviation
-    of logits and entropy of attention before training, and speed, measured side by side.
+    """Validation loss: nats per masked token at the last step, with several pre-training seeds their mean and sample
+    standard deviation. Logit std and attention entropy (nats): of the untrained model, means over its layers. Speed:
+    medians over rounds of one step of each operator, in one process on one machine; of original: of its step in the
+    same round. MFU: FLOPs of the model in percent of the peak of the device’s data sheet.
     """
     if data.runs.empty or data.origin is not None:
         return None
     losses, starts = losses_of(data.runs), data.runs.drop_duplicates(["size", "attention", "pretrain_seed"])
     starts = starts.groupby(["size", "attention"])[["logit_std", "attention_entropy"]].agg(_mean)
     speeds = data.speeds.set_index(["size", "attention"]).to_dict("index")
-    seeds = max(map(len, losses.values()))
+    several = max(map(len, losses.values())) > 1
     rows = []
     for (size, attention), values in losses.items():
         loss, speed = spread(values.iloc[:, -1]), speeds.get((size, attention), {})
@@ -115,15 +101,15 @@ def training_table(data: Collection) -> Table | None:
             {
                 "size": size,
                 "attention": attention,
-                **({"pretrain_seeds": loss.count} if seeds > 1 else {}),
+                **({"pretrain_seeds": loss.count} if several else {}),
                 "validation_loss": decimal_of(loss.mean, 3),
-                **({"std": decimal_of(loss.deviation, 3)} if seeds > 1 else {}),
+                **({"std": decimal_of(loss.deviation, 3)} if several else {}),
                 **{name: decimal_of(mean, 3) for name, mean in starts.loc[size, attention].items()},
                 **{name: speed.get(name) for name in SPEEDS},
                 "tokens_per_second": decimal_of(speed.get("tokens_per_second"), 0),
             }
         )
-    return table_of(rows, _training_caption(data, seeds), "tab:training")
+    return table_of(rows)
 
 
 def _mean(values: pd.Series) -> float | None:
@@ -132,33 +118,11 @@ def _mean(values: pd.Series) -> float | None:
     return spread(logged).mean if len(logged) else None
 
 
-def _training_caption(data: Collection, seeds: int) -> str:
-    wording, speeds, speed = captions.wording_of(data.settings), data.speeds, ""
-    if len(speeds):
-        machines = dict(zip(speeds["size"], speeds["machine"], strict=True))
-        is_claimed = "shared" in set(speeds["attention"])
-        claim = f" ({published.SHARED_PAPER} claims about a tenth less time for shared)" if is_claimed else ""
-        speed = (
-            " Speed: median over rounds that take one optimizer step of each operator, in one process; of original: "
-            f"the median share of the step time of original in the same round{claim}. MFU: FLOPs of the model, with "
-            "its head on masked positions only, in percent of the dense peak of the device's data sheet in that "
-            "precision, a dash where none is known. Machines: "
-            f"{'; '.join(f'{size} on {machine}' for size, machine in machines.items())}."
-        )
-    of_several = (
-        "Values are means over pre-training seeds; std is the sample standard deviation of their validation losses. "
-    )
-    return (
-        f"Table 2, continued: what training gave and took ({captions.seeds_of(seeds)})."
-        f"\n\n{wording.experiment}. {wording.pretraining}. {of_several if seeds > 1 else ''}"
-        "Validation loss: nats per masked token at the last step. Logit std and attention entropy (nats): of the "
-        f"untrained model, means over its layers.{speed}"
-    )
-
-
 def anatomy_table(data: Collection) -> Table | None:
-    """Symmetry and directionality of the scores of heads, width of their logits, entropy of their attention and the
-    share that a token gives to itself, for each layer at the last step; the csv has all steps.
+    """Means over the heads of each layer at the last step, on the first validation rows. Symmetry: 1 where the score of
+    two tokens is the same both ways, −1 where it changes sign, about 0 at random; directionality: 1 where few columns
+    of the matrix of scores stand out, −1 where few rows do (Saponati et al. 2025, arXiv 2502.10927). Attention entropy
+    in nats; own share: of a token’s attention, the share that it gives to itself. The csv has all steps.
     """
     heads = data.anatomy
     if heads is None:
@@ -167,42 +131,22 @@ def anatomy_table(data: Collection) -> Table | None:
     means = heads.groupby(layer, sort=False)[MEASURES].mean()
     means = means.astype(object).map(lambda value: decimal_of(value, 3)).reset_index()
     last = means[means["step"] == means.groupby("size")["step"].transform("max")]
-    wording, seeds = captions.wording_of(data.settings), heads["pretrain_seed"].nunique()
-    caption = (
-        f"Attention of trained models ({captions.seeds_of(seeds)}): means over the heads of each layer, on the first "
-        f"validation rows of {wording.corpus}."
-        f"\n\n{wording.experiment}. {wording.pretraining}. Symmetry: 1 where the score of two tokens is the same both "
-        "ways, −1 where it changes sign, about 0 at random; directionality: 1 where few columns of the matrix of "
-        "scores stand out, −1 where few rows do (Saponati et al. 2025, arXiv 2502.10927). Logit std over all pairs of "
-        "tokens; attention entropy in nats; own share: of a token's attention, the share that it gives to itself."
-    )
-    return Table(means, caption, "tab:anatomy", readable=last.drop(columns="step"))
+    return Table(means, readable=last.drop(columns="step"))
 
 
 RELATIONS = ("cycle", "partner", "chain")
 
 
 def probes_table(data: Collection) -> Table | None:
-    """Share of tokens whose largest score is that of the token that they are to attend to, along a directed cycle, to
-    partners and along a chain, with and without the own position.
+    """Relations between 16 tokens that one head learns: the share of tokens whose largest score is that of their
+    target, the next of a directed cycle or of a chain, or a partner, with the exact 95 % interval; others: no token may
+    attend to itself. Chance gives 0.06 or 0.07. A symmetric score cannot point along a cycle. Lookups of one layer
+    (recall, fuzzy, induction): the share of right answers when a training ends, and the median of the steps; chance
+    gives 0.03.
     """
-    probes = data.probes
-    if probes is None:
+    if data.probes is None:
         return None
-    rows = [_probe_row(name, probed) for name, probed in probes.groupby("attention", sort=False)]
-    chances = sorted({f"{chance:.2f}" for chance in probes[probes["relation"].isin(RELATIONS)]["chance"]})
-    caption = (
-        "Relations between 16 tokens that one head learns: the share of tokens whose largest score is that of their "
-        "target, the next of a directed cycle or of a chain, or a partner; others: no token may attend to itself. "
-        "Lookups: the share of right answers."
-        "\n\nIn brackets the exact 95 % interval over the tokens of five relations. Chance gives "
-        f"{' or '.join(chances)}. Steps: the median until all tokens of a relation were right, over those of all "
-        "relations that were learned. A symmetric score cannot point along a cycle. Lookups of one "
-        "layer (recall of eight pairs, fuzzy with noisy keys, induction): the share of right answers when a training "
-        "ends, at 0.9 or after 200 steps, with the lowest and highest of five seeds, and the median of the steps; "
-        "chance gives 0.03."
-    )
-    return table_of(rows, caption, "tab:probes")
+    return table_of([_probe_row(name, probed) for name, probed in data.probes.groupby("attention", sort=False)])
 
 
 def _probe_row(name: str, probed: pd.DataFrame) -> dict[str, Any]:

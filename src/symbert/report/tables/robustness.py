@@ -4,22 +4,13 @@ from typing import Any
 
 import pandas as pd
 
-from symbert.report import captions, published
-from symbert.report.collect import CELL, DOMAIN, KINDS, NOISE, Collection, level_name
-from symbert.report.formats import DAGGER, Table, best_of, table_of
-from symbert.report.statistics import SEEDS, glue_scores, is_inferred_from, spread
-from symbert.report.tables.scores import MAJORITY
+from symbert.report.collect import DOMAIN, KINDS, NOISE, Collection, level_name
+from symbert.report.formats import Table, table_of
+from symbert.report.statistics import SEEDS, STAND_IN, glue_scores, spread
 
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
 LEAD = 1.0  # percentage points above the majority baseline: with less, a dash stands for the share that is lost
-LETTERS = {
-    "swap": "swapped with a neighbour",
-    "drop": "dropped",
-    "insert": "followed by another",
-    "keyboard": "hit one key beside",
-    "mixed": "swapped, dropped, followed by another or hit one key beside",
-}
 
 
 def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
@@ -63,19 +54,13 @@ def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
     return robustness.assign(score=robustness["majority"], clean=robustness["majority"])
 
 
-def fine_tuned_again(robustness: pd.DataFrame) -> str:
-    """In how many runs the models are not those of the clean scores, in words; empty where all are."""
-    runs = robustness.drop_duplicates(list(CELL))["differs"]
-    words = f"in {runs.sum()} of {len(runs)} runs the models were fine-tuned again and differ from those of Table 3"
-    return words if runs.any() else ""
-
-
 def robustness_table(data: Collection) -> Table | None:
-    """Robustness, which the papers' tables lack and arXiv 2412.00359 claims: scores of the fine-tuned models on
-    evaluation rows with changed letters, and on out-of-domain sets where their files were given. Lost is the drop at
-    the largest share in percent of the clean score's lead over the majority baseline.
-
-    A row per model, its mean over seeds, and one of the standard deviations.
+    """Clean: mean in percent of the columns that have noise; beside it the same with that percentage of letters
+    swapped, dropped, followed by another or hit one key beside (mixed: any of these). Drop: points that the largest
+    share takes; lost: as much in percent of the clean score’s lead over the majority baseline, a dash where a seed
+    leads by less than a point. Then out-of-domain sets, and adv mean of AdvGLUE’s. A row of means over seeds, and one
+    of standard deviations. † A seed predicts one class throughout. arXiv 2412.00359 claims that shared generalises
+    better on such data, but names no sets.
     """
     measured = data.robustness
     if measured is None:
@@ -87,26 +72,15 @@ def robustness_table(data: Collection) -> Table | None:
         place = scores.columns.get_loc(most) + 1
         scores.insert(place, f"{kind}_{DROP}", drop)
         scores.insert(place + 1, f"{kind}_{LOST}", (100 * drop / lead).where(lead >= LEAD))
-    rows, sizes, marked = [], [], set()
+    rows, marked = [], set()
     for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
         own = measured[(measured["size"] == size) & (measured["attention"] == attention)]
-        collapsed = own.loc[own["constant_prediction"].eq(True), "label"]
-        marked |= {(len(rows), column) for column in collapsed}
-        of_model = _rows(f"{size}-{attention}", seeds)
-        rows += of_model
-        sizes += [size, None][: len(of_model)]
+        marked |= {(len(rows), column) for column in own.loc[own["constant_prediction"].eq(True), "label"]}
+        rows += _rows(f"{size}-{attention}", seeds)
     rows.append({"model": "majority baseline"} | {column: baseline.get(column) for column in scores})
-    less_is_better = [column for column in scores if column.endswith((DROP, LOST))]
     stand_ins = scores if measured.loc[measured["kind"] == NOISE, "stand_in"].any() else ()
     sets = {*measured.loc[measured["kind"] == DOMAIN, "label"], ADVERSARIAL_MEAN}
-    return table_of(
-        rows,
-        _caption(data, measured),
-        "tab:robustness",
-        names={column: f"{column} (stand-in)" for column in stand_ins if column not in sets},
-        best=best_of(rows, [*sizes, None], scores, lowest=less_is_better) if is_inferred_from(data.trained) else (),
-        marked=marked,
-    )
+    return table_of(rows, {column: f"{column}{STAND_IN}" for column in stand_ins if column not in sets}, marked=marked)
 
 
 def _scores(measured: pd.DataFrame) -> pd.DataFrame:
@@ -126,40 +100,3 @@ def _rows(model: str, seeds: pd.DataFrame) -> list[dict[str, Any]]:
     means = {"model": model} | {column: values and values.mean for column, values in spreads.items()}
     deviations = {column: values and values.deviation for column, values in spreads.items()}
     return [means, {"model": f"{model}, std"} | deviations] if len(units) > 1 else [means]
-
-
-def _caption(data: Collection, measured: pd.DataFrame) -> str:
-    clean, settings, levels = data.trained, data.settings, noise_levels(measured)
-    sets = measured[measured["kind"] == DOMAIN].drop_duplicates("label")
-    kinds = " and on ".join(["noisy evaluation rows"] * bool(levels) + ["out-of-domain sets"] * bool(len(sets)))
-    notes = [captions.of_scores(f"Robustness at step {settings.steps:,}: scores on {kinds}", settings, clean)]
-    if levels:
-        columns = ", ".join(dict.fromkeys(measured.loc[measured["kind"] == NOISE, "column"]))
-        shares = ", ".join(f"{100 * share:g}" for share in sorted(set().union(*levels.values())))
-        letters = "; ".join(f"{LETTERS.get(kind, kind)} ({kind})" for kind in levels)
-        notes.append(
-            f"Clean: mean of the columns that have noise ({columns}); beside it the same with {shares} % of the "
-            f"letters {letters}. Drop: points that the largest share takes; lost: as much in percent of the clean "
-            f"score's lead over the majority baseline, a dash where a seed leads by less than {LEAD:g} point."
-        )
-    if len(sets):
-        described = []
-        for row in sets.itertuples():
-            rows = f"{row.rows:,} of {int(row.official_rows):,} rows" if row.partial else f"{row.rows:,} rows"
-            described.append(f"{row.label} ({row.task}, {' and '.join(row.metrics)}, {rows})")
-        mean = "; adv mean: of AdvGLUE's sets" if sum(sets["label"].str.startswith(ADVERSARIAL)) > 1 else ""
-        notes.append(
-            f"Out-of-domain sets, with the task whose models are scored on them: {', '.join(described)}{mean}."
-        )
-    notes += [
-        MAJORITY,
-        f"{published.SHARED_PAPER} claims that shared generalises better on noisy and out-of-domain data; its abstract "
-        "names neither the noise nor the sets.",
-    ]
-    if again := fine_tuned_again(measured):
-        notes.append(f"{again[0].upper()}{again[1:]}.")
-    if measured["constant_prediction"].eq(True).any():
-        notes.append(f"{DAGGER} One class is predicted throughout by a seed that it is the mean of.")
-    if clean["pretrain_seed"].nunique() > 1:
-        notes.append("Standard deviations are over pre-training seeds, of the means over fine-tuning seeds.")
-    return " ".join(notes)

@@ -2,24 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from symbert.configuration import ReportSettings
-from symbert.glue.blimp import PAIRS_OF_PARADIGM
-from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
-from symbert.report import captions, published
+from symbert.glue.tasks import task_named
+from symbert.report import names, published, setting
 from symbert.report.collect import JUDGED, Collection, majority_of
-from symbert.report.formats import DAGGER, Table, best_of, table_of
+from symbert.report.formats import Table, best_of, frame_of, heading, table_of, two_decimals
 from symbert.report.statistics import (
     COUNTED,
     SEEDS,
     STAND_IN,
     Spread,
-    is_inferred_from,
+    comparisons,
     means_of,
+    p_in_words,
     seed_scores,
     spread,
     stand_in_names,
@@ -28,11 +26,7 @@ from symbert.report.statistics import (
 Row = dict[str, Any]
 
 MODEL = ["size", "attention", "step"]
-STD_OF_SEVERAL = (
-    "In a row of one pre-training seed, std is over its fine-tuning seeds; in a row of their mean, over the "
-    "pre-training seeds."
-)
-MAJORITY = "Majority baseline: the most frequent training class, or mean grade, for every row."
+ANSWERS = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")  # of SQuAD 2.0, by kind of question
 
 
 @dataclass(frozen=True)
@@ -45,38 +39,26 @@ class Line:
 
 
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Table 3 of this experiment, or that of another suite: scores of the last checkpoints, mean and sample standard
-    deviation over fine-tuning seeds, and the majority baseline. Where there are several pre-training seeds, the mean
-    over them has a row of its own.
-
-    The paper's rows are added where its scores may stand beside these.
+    """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
+    With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
+    it that predicts one class throughout. A dash: not measured; a mean of columns is of the seeds that have them all.
+    Bold: the highest of a size, where a test shows a difference from original.
     """
     final = data.scores_of(suite)
     if final is None:
         return None
-    settings, title = data.settings_of(suite), SUITES[suite].title
-    columns = [column for task in tasks_of_suite(suite, settings.tasks) for column in task_named(task).scores.values()]
-    with_paper = suite == "glue" and captions.wording_of(settings).other_finetuning is None
+    columns = [column for task in data.suites[suite].tasks for column in task_named(task).scores.values()]
+    with_paper = suite == "glue" and setting.other_finetuning(data) is None
     lines, majority = [*model_lines(final, columns, with_paper)], majority_of(final)
     if majority:  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
-    rows = [line.row for line in lines]
-    sizes = [line.size if is_inferred_from(final) else None for line in lines]
-    is_printed = not published.SCORES.keys().isdisjoint(zip(final["size"], final["attention"], strict=True))
-    notes = [
-        *_opening(f"{title} scores at step {settings.steps:,}", settings, final),
-        *_missing_notes(final, columns),
-        STD_OF_SEVERAL if final["pretrain_seed"].nunique() > 1 else "",
-        _score_note(suite, columns),
-        captions.wording_of(settings).beside_printed if is_printed else "",
-        SUITES[suite].note or (MAJORITY if majority else ""),
-    ]
+    rows, pairs = [line.row for line in lines], comparisons(final)
+    differing = {pair.size for pair in pairs if pair.is_significant and pair.reference == "original"}
+    sizes = [line.size if line.size in differing else None for line in lines]
     return table_of(
         rows,
-        " ".join(filter(None, notes)),
-        f"tab:{suite}",
         names=stand_in_names(final),
         best=best_of(rows, sizes, (means_of(final)[0], *columns)),
         marked={(at, column) for at, line in enumerate(lines) for column in line.collapsed},
@@ -90,7 +72,7 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
     """
     several = final["pretrain_seed"].nunique() > 1
     for (size, attention, step), scores in final.groupby(MODEL, sort=False):
-        model = captions.model_name(size, attention, step)
+        model = names.model_name(size, attention, step)
         row = _row(model, scores, columns)
         if several:
             seeds = [
@@ -149,79 +131,35 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
     return spread(known) if known else None
 
 
-def _opening(subject: str, settings: ReportSettings, final: pd.DataFrame) -> list[str]:
-    """The start of the caption of a table of models' scores."""
-    collapsed = final["constant_prediction"].eq(True).any()
-    notes = [f"{DAGGER} The mean has such a run in it."] if collapsed else []
-    return [captions.of_scores(subject, settings, final), *notes]
-
-
-def _missing_notes(final: pd.DataFrame, columns: list[str]) -> list[str]:
-    """Which scores a table with dashes lacks: 'rte of base-original (3 of 5)'; none where all are there."""
-    runs = final.groupby(MODEL)[SEEDS].apply(lambda part: len(part.drop_duplicates()))
-    counts = final.groupby([*MODEL, "column"]).size()
-    missing = [
-        f"{column} of {captions.model_name(*model)} ({count} of {runs.max()})"
-        for model, column in product(runs.index, columns)
-        if (count := counts.get((*model, column), 0)) < runs.max()
-    ]
-    return [f"Missing scores: {', '.join(missing)}; the mean is of seeds with every column."] if missing else []
-
-
-def _score_note(suite: str, columns: list[str]) -> str:
-    """Which columns the score of the suite is the mean of; nothing of a suite of one column."""
-    title, whole = SUITES[suite].title, {column for column in SUITES[suite].columns if column in COUNTED}
-    counted, others = ([column for column in columns if (column in COUNTED) == counts] for counts in (True, False))
-    notes = [] if counted else [f"There is no {title} score."]
-    if counted and len(whole) > 1:
-        start = "Not the whole benchmark: the" if whole - {*counted} else "The"
-        notes.append(f"{start} {title} score is the mean of {', '.join(counted)}.")
-    if {"mnli_matched", "mnli_mismatched"} <= {*counted}:
-        notes.append("The mean of tasks counts MNLI once.")
-    if others:
-        notes.append(f"Not counted: {', '.join(others)}.")
-    return " ".join(notes)
-
-
 def published_table(data: Collection) -> Table:
-    """Table 3 as the paper prints it (arXiv 2406.06366): the paper's own numbers, not this experiment's."""
+    """The paper’s own numbers, not this experiment’s: scores in percent as printed in table 3 of arXiv 2406.06366; mean
+    and sample standard deviation over five fine-tuning seeds of one pre-trained model.
+    """
     columns = ("glue_score", "std", *published.COLUMNS)
     rows = [
         {"model": f"{size}-{name}", **dict(zip(columns, printed, strict=True))}
         for (size, name), printed in published.SCORES.items()
     ]
-    best = best_of(rows, [size for size, _ in published.SCORES], ("glue_score", *published.COLUMNS))
-    caption = (
-        f"The paper's own numbers, not this experiment's: GLUE scores in percent as printed in table 3 of "
-        f"{published.PAPER}; mean and sample standard deviation over {published.FINETUNE_SEEDS} fine-tuning seeds of "
-        "one pre-trained model."
-    )
-    return table_of(rows, caption, "tab:published", best=best)
+    return table_of(rows)
 
 
 def scores_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Scores of every fine-tuning seed: the score of the suite, GLUE's mean of tasks (MNLI's two columns as one) and
-    each column; then their mean and sample standard deviation. Table 3 and the statistics are made of these rows.
+    """Scores in percent of every fine-tuning seed, then their mean and sample standard deviation; in the column of
+    pre-training seeds those over the means of these. Collapsed: tasks of which a seed predicts one class throughout.
     """
     final = data.scores_of(suite)
     if final is None:
         return None
-    settings, several = data.settings_of(suite), final["pretrain_seed"].nunique() > 1
+    several = final["pretrain_seed"].nunique() > 1
     constant = final[final["constant_prediction"].eq(True)]  # one class is predicted throughout
     collapsed = constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
     seeds = seed_scores(final).rename(columns=stand_in_names(final))
+    if suite == "squad2":
+        answers = pd.DataFrame(list(final["details"]), index=pd.MultiIndex.from_frame(final[SEEDS]))
+        seeds = seeds.join(100 * answers.reindex(columns=list(ANSWERS)))
     seeds = seeds.assign(collapsed=collapsed) if len(collapsed) else seeds
     models = seeds.groupby(level=MODEL, sort=False)
-    rows = [row for model, part in models for row in _seed_rows(captions.model_name(*model), part, several)]
-    notes = [captions.of_scores(f"The scores of every seed at step {settings.steps:,}", settings, final)]
-    if several:
-        notes.append(
-            "Mean and std in the column of fine-tuning seeds are over those of one pre-training seed; in the column of "
-            "pre-training seeds, over the means of these."
-        )
-    if len(collapsed):
-        notes.append("Collapsed: the tasks for which a seed predicts one class throughout.")
-    return table_of(rows, " ".join(notes), f"tab:{'' if suite == 'glue' else f'{suite}_'}scores")
+    return table_of([row for model, part in models for row in _seed_rows(names.model_name(*model), part, several)])
 
 
 def _seed_rows(name: str, scores: pd.DataFrame, several: bool) -> Iterator[Row]:
@@ -245,33 +183,12 @@ def _summary(model: Row, axis: str, scores: pd.DataFrame) -> Iterator[Row]:
     yield model | {axis: "std"} | {column: values and values.deviation for column, values in spreads.items()}
 
 
-ANSWERS = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")
-
-
-def answers_table(data: Collection, suite: str) -> Table | None:
-    """SQuAD 2.0: exact match and F1 in percent, mean over seeds, of all questions, of those with an answer and of those
-    without one, where both are the share that is left unanswered.
-    """
-    scores = data.scores_of(suite)
-    if scores is None or suite != "squad2":
-        return None
-    settings = data.settings_of(suite)
-    details = pd.DataFrame(list(scores["details"]), index=scores.index).reindex(columns=list(ANSWERS))
-    models = scores[MODEL].join(100 * details).groupby(MODEL, sort=False)
-    counts = models.size()
-    rows = [
-        {"model": captions.model_name(*model), **means.to_dict(), "fine_tunings": int(counts[model])}
-        for model, means in models.mean().iterrows()
-    ]
-    sizes = [size if step else None for size, _, step in counts.index]
-    notes = _opening(f"SQuAD 2.0, kinds of questions, at step {settings.steps:,}", settings, scores)
-    notes.append("The threshold of no answer is that of the highest F1 on training questions that were held out.")
-    return table_of(rows, " ".join(notes), "tab:squad2_answers", best=best_of(rows, sizes, ANSWERS))
-
-
 def blimp_table(data: Collection) -> Table | None:
-    """Share of minimal pairs in which a model finds the acceptable sentence likelier, without fine-tuning: the mean
-    over all paradigms and that of each phenomenon, at the last step; the csv has all steps and seeds.
+    """Share in percent of minimal pairs in which a model finds the acceptable sentence likelier at the last step,
+    without fine-tuning: the mean over paradigms, then by phenomenon; with several pre-training seeds their mean, and
+    std of the first. Chance is 50; a tie counts half. How likely a sentence is: the sum of the log probabilities of its
+    tokens, each masked alone (Salazar et al. 2020), of a decoder each given those before. The csv has all steps and
+    seeds.
     """
     judgements = data.blimp
     if judgements is None:
@@ -284,20 +201,8 @@ def blimp_table(data: Collection) -> Table | None:
     readable, seeds = models.mean(), judgements["pretrain_seed"].nunique()
     if seeds > 1:
         readable.insert(1, "std", models[rows.columns[0]].std())
-    readable.insert(0, "model", [captions.host_model(*model) for model in readable.index])
-    hosts, ties = list(last.index), 100 * judgements["ties"].sum() / judgements["pairs"].sum()
-    steps = ", ".join(f"{step:,} ({host})" for host, step in last.items()) if last.nunique() > 1 else f"{last.max():,}"
-    of_several = "; mean over pre-training seeds, std is their sample standard deviation" if seeds > 1 else ""
-    of_decoders = ", of a decoder each given those before it" if "decoder" in hosts else ""
-    caption = (
-        f"Accuracy in percent on {pairs_in_words(judgements)}, at step {steps} "
-        f"({captions.seeds_of(seeds)}){of_several}. Chance is 50."
-        f"\n\n{captions.wording_of(data.settings).experiment}. {captions.training_of_hosts(data.settings, hosts)}. No "
-        "fine-tuning. How likely a sentence is: the sum of the log probabilities of its tokens, each masked alone "
-        f"(Salazar et al. 2020){of_decoders}. A tie counts half, as a coin would: {ties:.2f} % of all pairs, such as "
-        "those whose sentences have the same word pieces."
-    )
-    return Table(rows.reset_index(), caption, "tab:blimp", readable=readable)
+    readable.insert(0, "model", [names.model_name(size, name, host=host) for host, size, name in readable.index])
+    return Table(rows.reset_index(), readable=readable)
 
 
 def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
@@ -308,14 +213,29 @@ def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
     return models.join(phenomena.unstack(sort=False))
 
 
-def pairs_in_words(judgements: pd.DataFrame) -> str:
-    """Which pairs were judged: '67 paradigms of 1,000 minimal pairs of BLiMP'."""
-    pairs, paradigms = judgements["pairs"], judgements["paradigm"].nunique()
-    count = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
-    if judgements["stand_in"].any():
-        return (
-            f"{paradigms} paradigms of {count} stand-in pairs made from documentation text, not BLiMP: the worse "
-            "sentence has two words exchanged"
-        )
-    of_all = f" of the {PAIRS_OF_PARADIGM:,}" if judgements["partial"].any() else ""
-    return f"{paradigms} paradigms of {count}{of_all} minimal pairs of BLiMP"
+START = ("size", "model", "reference", "score", "n", "difference")
+P_VALUES = ("p", "holm_p", "smallest_p")
+
+
+def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
+    """Model less reference, in percentage points, of the means over n units of each. A unit is a fine-tuning seed; with
+    several pre-training seeds a pre-training seed with the mean of its fine-tuning seeds. Welch: 95 % interval. p:
+    two-sided permutation test over all splits of the units of both; Holm p: with Holm’s correction among the
+    differences of one size from one reference; smallest p: the least that so many units can give. Fewer than three
+    units have neither. The csv has the intervals of all columns, which describe and are not tested.
+    """
+    final = data.scores_of(suite)
+    compared = [] if final is None else comparisons(final)
+    if not compared:
+        return None
+    scores, rows, shown = stand_in_names(final), [], []
+    for pair in compared:
+        row = {name: getattr(pair, name) for name in START} | {"score": scores.get(pair.score, pair.score)}
+        p_values = {name: getattr(pair, name) for name in P_VALUES}
+        low, high = pair.interval or (None, None)
+        rows.append({**row, "std": pair.std, "welch_low": low, "welch_high": high, **p_values, "unit": pair.unit})
+        if pair.score == compared[0].score:
+            welch = pair.interval and f"[{two_decimals(low)}, {two_decimals(high)}]"
+            in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
+            shown.append({**row, "score": heading(row["score"]), "welch": welch, **in_words, "unit": pair.unit})
+    return table_of(rows, readable=frame_of(shown))

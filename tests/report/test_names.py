@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbert.operators import OPERATORS
-from symbert.report.order import attentions, model_rank
+from symbert.report.names import attentions, model_rank
 
 
 @given(st.permutations([*OPERATORS, "zeta", "alpha"]))

@@ -1,9 +1,28 @@
-"""The order in which sizes and operators appear in every table and figure."""
+"""What models are called, and the order in which sizes and operators appear in every table and figure."""
 
 from collections.abc import Iterable, Sequence
 
+from symbert.hosts import ENCODER
 from symbert.operators import OPERATORS
 from symbert.sizes import SIZES, by_parameters
+
+UNTRAINED = "no pre-training"
+
+
+def model_name(size: str, attention: str, step: int = 1, host: str = ENCODER) -> str:
+    """What a model is called: 'tiny-original', at step 0 'tiny-original, no pre-training', 'decoder tiny-original'.
+
+    Models of others may have no size.
+    """
+    name = f"{size}-{attention}" if size else attention
+    return f"{'' if host == ENCODER else f'{host} '}{name}{'' if step else f', {UNTRAINED}'}"
+
+
+def family(size: str, host: str = ENCODER) -> str:
+    """What the models of a size and host are called: 'BERT-tiny', or 'decoder, tiny'."""
+    if host != ENCODER:
+        return f"{host}, {size}"
+    return f"BERT-{size}" if size else "models without a size"
 
 
 def sizes(names: Iterable[str]) -> list[str]:

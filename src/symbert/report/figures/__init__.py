@@ -1,1 +1,0 @@
-"""One file per figure, called as the files of the figure are."""

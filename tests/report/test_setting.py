@@ -1,0 +1,91 @@
+"""What is said of an experiment as a whole: whether it is the paper's, and what stands in for the paper's data."""
+
+import pytest
+import yaml
+
+from report.written import collected
+from symbert.configuration import Execution, ReportFacts, merge, report_of, settings_from
+from symbert.report import published
+from symbert.report.setting import note_of, other_finetuning, other_training, sentences_of
+
+NO_SCIENCE = ("evaluate_every", "save_every", *Execution.__struct_fields__)  # how often, and how it is computed
+NO_SCORES = ("source", "revision", "files", "allow_partial", "keep_finetuned", "robustness")  # of GLUE's own rows
+
+
+@pytest.fixture
+def paper(root):
+    """The configuration as it stands, from the publishers."""
+    base = yaml.safe_load((root / "workflow/defaults.yaml").read_text())
+    return merge(base, {"scale": "paper", "source": "hub"})
+
+
+def facts_of(config):
+    return settings_from(report_of(config), ReportFacts, "report")
+
+
+def others(config):
+    """Whether pre-training, and whether fine-tuning, is other than the paper's."""
+    data = collected(facts_of(config))
+    return other_training(data) is not None, other_finetuning(data) is not None
+
+
+def changed(config, stage, key):
+    """The configuration with another value that the key may have."""
+    value = config[stage][key]
+    if isinstance(value, str):
+        return merge(config, {stage: {key: "mine:own"}})
+    other = value / 2 or 0.5 if isinstance(value, float) else 1 if value is None else value * 2 + 1
+    return merge(config, {stage: {key: other}})
+
+
+def test_the_configuration_as_it_stands_is_the_papers(paper):
+    assert facts_of(paper).settings == published.SETTINGS and others(paper) == (False, False)
+
+
+def test_another_value_of_any_scientific_key_is_not_the_papers(paper):
+    """Steps, batch and length alone were compared: a learning rate of 1e-3 got the authors' markers."""
+    for key in (key for key in paper["pretrain"] if key not in NO_SCIENCE):
+        assert others(changed(paper, "pretrain", key)) == (True, True), key
+    for key in (key for key in paper["glue"] if key not in NO_SCORES):
+        assert others(changed(paper, "glue", key)) == (False, True), key
+    changes = [{"recipe": "fast"}, {"corpus": {"source": "mirror"}, "mirror": "/here"}]
+    changes += [{"corpus": {"pack": {"sequence_length": 128}}}, {"corpus": {"filter": {"match": "suffix"}}}]
+    for change in changes:
+        assert others(merge(paper, change)) == (True, True), change
+
+
+def test_how_often_and_how_a_run_is_computed_leave_it_the_papers(paper):
+    for key in NO_SCIENCE:
+        assert others(changed(paper, "pretrain", key)) == (False, False), key
+
+
+def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
+    assert others(merge(paper, {"glue": {"source": "files", "files": "/here"}})) == (False, False)
+    assert others(merge(paper, {"glue": {"source": "mirror"}, "mirror": "/here"})) == (False, True)
+
+
+def test_the_title_is_the_users_or_names_the_experiment(paper):
+    assert facts_of(paper | {"title": "Mine"}).title == "Mine"
+    assert facts_of(paper).title == "Experiment paper-hub"
+
+
+def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page(report_facts, record, write_scores):
+    def told(settings=None, **changes):
+        records = [
+            record("tiny", "original", 1800, task, seed, **changes) for task in ("rte", "cola") for seed in (1, 2)
+        ]
+        records[0] |= {"partial": True, "constant_prediction": True}
+        sweep = {"tasks": ["rte", "cola"], "finetune_seeds": [1, 2]}
+        data = collected(report_facts(settings), sweep=sweep, scores=write_scores(records))
+        return note_of(data), " ".join(sentences_of(data))
+
+    note, page = told(stand_in=True)
+    assert note == (
+        "A demo: stand-in corpus; stand-in tasks, not GLUE; partial: rte; GLUE score of 2 of 9 columns; one "
+        "pre-training seed."
+    )
+    assert "† One class is predicted throughout in 1 of 4 fine-tunings." in page
+    assert "The GLUE score is the mean of cola, rte, not of the whole benchmark." in page
+    assert "its numbers are not comparable with the paper’s" in page
+    note, page = told(published.SETTINGS)
+    assert "stand-in" not in note + page and "not comparable" not in page
