@@ -46,11 +46,14 @@ def seconds_of(folder: Path) -> float:
 
 def rule_table(folder: Path) -> str:
     """Jobs and seconds of each rule in a round, from Snakemake's record of each output."""
-    records = [json.loads(file.read_text()) for file in (folder / ".snakemake/metadata").rglob("*") if file.is_file()]
-    jobs = {(record["rule"], record["starttime"], record["endtime"]) for record in records}
-    counts, seconds = Counter(rule for rule, _, _ in jobs), Counter()
-    for rule, start, end in jobs:
-        seconds[rule] += end - start
+    jobs: dict[tuple[str, ...], float] = {}  # the longest time of a job's outputs, by rule and log
+    for file in (file for file in (folder / ".snakemake/metadata").rglob("*") if file.is_file()):
+        record = json.loads(file.read_text())
+        job = (record["rule"], *record["log"])
+        jobs[job] = max(jobs.get(job, 0), record["endtime"] - record["starttime"])
+    counts, seconds = Counter(rule for rule, *_ in jobs), Counter()
+    for (rule, *_), taken in jobs.items():
+        seconds[rule] += taken
     rows = [f"| {rule} | {counts[rule]} | {taken:.0f} |" for rule, taken in seconds.most_common()]
     return harness.table("| rule, in the last round | jobs | seconds together |", "|---|---:|---:|", rows)
 

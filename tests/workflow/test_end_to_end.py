@@ -66,5 +66,5 @@ def test_stand_ins_are_called_so_and_the_papers_numbers_do_not_stand_beside_them
 
 def test_no_path_of_this_machine_is_in_a_keyed_folder(finished):
     """Results may be copied to another machine, where a key would be another one."""
-    for path in finished.directory.glob("results/**/settings.json"):
-        assert str(finished.directory) not in path.read_text(), path
+    paths = list(finished.directory.glob("results/**/settings.json"))
+    assert len(paths) > 5 and [path for path in paths if str(finished.directory) in path.read_text()] == []
