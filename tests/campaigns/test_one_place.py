@@ -259,19 +259,6 @@ class TestChain:
         assert float(row["glue_score (stand-in)"]) == pytest.approx(sum(counted) / 2, abs=0.01)
         assert float(row["shouting"]) == pytest.approx(100 * scores[0]["metrics"]["shouting"], abs=0.01)
 
-    def test_a_changed_file_of_the_task_makes_its_scores_anew_and_trains_nothing_else(self, extended, results):
-        file = extended.directory.parent / "data/train.csv"
-        content = file.read_text()
-        file.write_text(content + "one more,no\n")
-        said = extended.snakemake("--dry-run")
-        file.write_text(content)
-        jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.partition("Job stats:")[2].partition("\n\n")[0], re.M))
-        assert {name: int(count) for name, count in jobs.items() if name not in ("total", "all")} == {
-            "prepare_task": 1,
-            "score": 4,
-            "report": 1,
-        }
-
     def test_the_reason_of_the_filter_is_counted_and_in_the_table_of_the_corpus(self, results):
         files = results.parent.glob("corpus/parts-*/*.json")
         parts = [json.loads(file.read_text()) for file in files if file.name != "settings.json"]
