@@ -7,7 +7,7 @@ REPOSITORY ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check download-faults chaos docs pictures first-hour clean-env
+.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -24,13 +24,13 @@ reproduce: env
 test: check .venv/bench-pretrain/complete
 	$(BIN)/python -m pytest $(PROCESSES)
 
-# The long ones: chains on real rows and in any batches; what is interrupted at any point goes on to the same bytes.
+# The long tests: chains on real rows and in any batches, faults of downloads, kills at any point of the whole chain.
 test-campaigns: env
 	$(BIN)/python -m pytest $(PROCESSES) -m campaign
 
-# The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian. Its packages stay.
+# The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian with its packages:
+# apt-get install --no-install-recommends slurm-wlm munge
 test-slurm: env
-	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster install
 	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/on_slurm.py
 
 check: env
@@ -39,30 +39,30 @@ check: env
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
 
-# The corpus stage beside its peers; options in docs/measurements/README.md.
+# Benchmarks: docs/measurements/README.md; BENCH='--help' lists options. The corpus stage beside its peers.
 bench-corpus: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.corpus $(BENCH) $(if $(OUT),--output $(OUT)) \
-		$(if $(WORK),--work $(WORK)) $(if $(VOCABULARY),--vocabulary $(VOCABULARY))
+		$(if $(WORK),--work $(WORK))
 
-# Pre-training beside Hugging Face's Trainer; options in docs/measurements/README.md.
+# Pre-training beside Hugging Face's Trainer.
 bench-pretrain: env .venv/bench-pretrain/complete
 	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
 		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given; options in docs/measurements/README.md.
+# Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given.
 bench-glue: env .venv/bench-pretrain/complete
 	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
 		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# What Snakemake needs to know all jobs of the paper's experiment; options in docs/measurements/README.md.
+# What Snakemake needs to know all jobs of the paper's experiment.
 bench-graph: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.graph $(BENCH) $(if $(OUT),--output $(OUT))
 
-# What a whole demo takes, three times; options in docs/measurements/README.md.
+# What a whole demo takes, three times, and each of its rules.
 bench-demo: env
 	PYTHONPATH=.:tests $(BIN)/python -m benchmarks.demo $(BENCH) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
-# Whether the GPU here trains as the CPU does, and how fast; options in docs/measurements/README.md.
+# Whether the GPU here trains as the CPU does, and how fast.
 gpu-check: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.gpu_check $(BENCH) $(if $(OUT),--output $(OUT))
 
@@ -71,12 +71,7 @@ gpu-check: env
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv/bench-pretrain -r $<
 	touch $@
 
-# Downloads from a hub on this machine that misbehaves; a minute of CPU time; options in docs/measurements/README.md.
-download-faults: env
-	PYTHONPATH=tests $(BIN)/python -m campaigns.download_faults $(FAULTS) $(if $(OUT),--output $(OUT))
-
-# Faults of the whole chain: kills, full and failing disks, damage, reboots; 5 s of CPU time each; options in
-# docs/measurements/README.md. What was interrupted goes on.
+# Faults of the whole chain: kills, full and failing disks, damage, reboots; 5 s of CPU time each; CHAOS='--help'.
 chaos: env
 	PYTHONPATH=tests $(BIN)/python -m campaigns.chaos.campaign $(CHAOS) $(if $(WORK),--work $(WORK)) $(if $(OUT),--output $(OUT))
 
@@ -92,7 +87,7 @@ docs: .venv/docs/complete
 
 # The pictures of README.md, from the page of a finished demo; needs chromium.
 pictures: env
-	PYTHONPATH=tests $(BIN)/python -m campaigns.screens results/demo-embedded/report/report.html docs/pictures --readme
+	PYTHONPATH=tests $(BIN)/python -m campaigns.screens results/demo-embedded/report/report.html docs/pictures
 
 # All that README.md shows, in a fresh clone; about an hour on two cores. FOLDER=… keeps it there.
 first-hour:

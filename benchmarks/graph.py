@@ -10,25 +10,18 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.harness import Contestant, Figure
-from symbert.operators import OPERATORS
 from workflow.checkout import Checkout, check_out
 
-PAPER, EMPTY, MANY = "paper", "an empty Snakefile", "paper, 10,000 parts"
+PAPER, MANY = "paper", "paper, 10,000 parts"
 HUB = ("scale=paper", "source=hub")
 EXPERIMENTS = {  # what each changes in the configuration
     "demo": ["scale=demo"],
     PAPER: [*HUB],
-    "paper, all operators, 3 pre-training seeds": [
-        *HUB,
-        f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1, 2, 3]}}",
-    ],
-    "paper, 1,000 parts": [*HUB, "corpus={parts: 1000}"],
     MANY: [*HUB, "corpus={parts: 10000}"],
 }
 FIGURES = [
     Figure(f"{PAPER}: wall time", "s", lambda measured: measured[PAPER].wall, at_most=15),
     Figure(f"{PAPER}: CPU time", "s", lambda measured: measured[PAPER].cpu),
-    Figure(f"{PAPER}: CPU time beside {EMPTY}", "s", lambda measured: measured[PAPER].cpu - measured[EMPTY].cpu),
     Figure(f"{PAPER}: peak memory", "MB", lambda measured: measured[PAPER].memory, at_most=400),
     Figure(f"{MANY}: wall time", "s", lambda measured: measured[MANY].wall, at_most=60),
 ]
@@ -36,7 +29,7 @@ FIGURES = [
 
 def main() -> None:
     """Measure in a copy of the project without results, and write the page."""
-    options = harness.options_of("bench-graph", __doc__, rounds=3).parse_args()
+    options = harness.options_of("bench-graph", __doc__, rounds=3, work=False).parse_args()
     conditions = [
         harness.machine(),
         harness.versions("snakemake"),
@@ -46,19 +39,15 @@ def main() -> None:
         checkout = check_out(Path(__file__).parents[1], Path(folder) / "symbert")
         jobs = count_jobs(checkout)
         rounds = harness.interleave(contestants(checkout.directory), options.rounds, lambda: None)
-    tables = [harness.figure_table(FIGURES, rounds), harness.usage_table({}, rounds), jobs]
+    tables = [harness.figure_table(FIGURES, rounds), harness.usage_table(rounds), jobs]
     harness.write_page(options.output, "the graph of jobs", conditions, tables)
 
 
 def contestants(directory: Path) -> list[Contestant]:
-    """A dry run of each experiment, and of no rules at all."""
-    empty = directory / "empty/Snakefile"
-    empty.parent.mkdir()
-    empty.touch()
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--dry-run", "--quiet", "all", "--snakefile"]
-    none = Contestant(EMPTY, [[*command, str(empty), "--directory", str(empty.parent)]])
-    ours = [*command, str(directory / "Snakefile"), "--directory", str(directory), "--config"]
-    return [none, *(Contestant(name, [[*ours, *changes]]) for name, changes in EXPERIMENTS.items())]
+    """A dry run of each experiment."""
+    words = ["--cores", "2", "--dry-run", "--quiet", "all", "--snakefile", str(directory / "Snakefile")]
+    command = [sys.executable, "-m", "snakemake", *words, "--directory", str(directory), "--config"]
+    return [Contestant(name, [[*command, *changes]]) for name, changes in EXPERIMENTS.items()]
 
 
 def count_jobs(checkout: Checkout) -> str:

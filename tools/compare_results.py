@@ -1,11 +1,11 @@
 """Compare two experiments by name, not by path: python tools/compare_results.py BEFORE AFTER
 
-BEFORE and AFTER are the folders of two experiments, results/<experiment>; either may have the layout with keys or the
-one before it. Names are host, size, operator, seeds, step, task, part, table, row and column; a key at the end of a
-folder's name is no part of them. Compared are weights (by tensor, bit by bit), files and settings of checkpoints,
-metrics.jsonl, done.json, scores, predictions, classifiers, robustness, judgements, rows of tasks, token ids, counts,
-shards, pairs, and the cells of tables. Prints how many of each kind are equal, then what differs or is on one side
-alone; exits with 1 where anything is, but for what clocks and machines measured.
+BEFORE and AFTER are the folders of two experiments, results/<experiment>. Names are host, size, operator, seeds, step,
+task, part, table, row and column; a key at the end of a folder's name is no part of them. Compared are weights (by
+tensor, bit by bit), files and settings of checkpoints, metrics.jsonl, done.json, scores, predictions, classifiers,
+robustness, judgements, rows of tasks, token ids, counts, shards, pairs, and the cells of tables. Prints how many of a
+kind are equal, then what differs or is on one side alone; exits with 1 where anything is, but for what clocks and
+machines measured.
 """
 
 import csv
@@ -29,41 +29,12 @@ KEYED = re.compile(r"-[0-9a-f]{8}$")
 CLOCK = "measured by clocks and machines"
 CLOCKED_TABLES = ("provenance", "runs", "hours")
 CLOCKED_COLUMNS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
-RENAMED = {"translation": "encoder-decoder"}  # hosts
 IDENTITY = ("size", "attention", "pretrain_seed", "model_host", "step", "task", "finetune_seed")
 MACHINE = ("versions", "hash")  # of a record
 MEASURED = ("metrics", "details", "majority", "constant_prediction")  # the scores of a record
 
 
-def facts_before(folder: Path) -> Iterator[Fact]:
-    """All facts of an experiment in the layout before keys."""
-    for done in sorted(folder.glob("pretrain/**/seed-*/done.json")):
-        yield from _run(done.parent)
-    for record in sorted(folder.glob("*/*/seed-*/step-*/**/*.json")):
-        if record.is_relative_to(folder / "pretrain"):
-            continue
-        if "state" not in record.parts:
-            yield from _records(json.loads(record.read_text()))
-        elif record.name.startswith("seed-"):
-            yield from _finetuned(record)
-    for record in sorted(folder.glob("blimp/**/seed-*/step-*.json")):
-        yield from _judgement(json.loads(record.read_text()))
-    for rows in sorted(folder.glob("glue/data/*.parquet")):
-        yield from _rows(rows.stem.replace(".", " "), rows)
-    for rows in sorted(folder.glob("blimp/pairs.parquet")):
-        yield from _rows("blimp", rows)
-    for tokens in sorted(folder.glob("corpus/tokens/*.json")):
-        counts = folder / "corpus/filtered" / f"{tokens.stem}.counts.json"
-        yield from _part(tokens, json.loads(counts.read_text()), json.loads(tokens.read_text()))
-    yield from _packed("shards", folder / "corpus/shards")
-    yield from _packed("pairs", folder / "parallel")
-    yield from _blob("blocklist", folder / "corpus/blocklist.marisa")
-    yield from _tables(folder / "report/tables")
-    for measured in ("anatomy", "probes"):
-        yield from _table(folder / f"report/{measured}.csv", "probes and anatomy")
-
-
-def facts_after(folder: Path) -> Iterator[Fact]:
+def facts_of(folder: Path) -> Iterator[Fact]:
     """All facts of an experiment whose experiment.json names its files."""
     experiment, above = json.loads((folder / "experiment.json").read_text()), folder.parent.parent
     inputs, keyed = experiment["inputs"], [above / Path(file).parent for file in experiment["settings"]]
@@ -99,7 +70,7 @@ def _run(folder: Path) -> Iterator[Fact]:
     """A pre-training: what it measured, and its checkpoints; nothing where it is not finished."""
     if not (folder / "done.json").is_file():
         return
-    done = _renamed(json.loads((folder / "done.json").read_text()))
+    done = json.loads((folder / "done.json").read_text())
     run = _name(done)
     yield "metrics.jsonl", run, _digest((folder / "metrics.jsonl").read_bytes())
     yield from _items("done.json", run, done)
@@ -108,7 +79,7 @@ def _run(folder: Path) -> Iterator[Fact]:
         yield from _weights("weights", step, checkpoint / "model.safetensors")
         for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
             yield from _blob("checkpoint files", checkpoint / file, f"{step} {file}")
-        config = _renamed(json.loads((checkpoint / "config.json").read_text()))
+        config = json.loads((checkpoint / "config.json").read_text())
         yield from _items("checkpoint settings", step, config.pop("pretraining"))
         yield from _items("checkpoint settings", f"{step} config.json", config)
 
@@ -137,9 +108,8 @@ def _finetuned(file: Path) -> Iterator[Fact]:
 
 def _judgement(record: dict[str, Any]) -> Iterator[Fact]:
     """How a checkpoint judges pairs."""
-    record = _renamed(record)
-    yield from _items("judgements", _name(record), record.pop("paradigms"))
-    rest = {key: value for key, value in record.items() if key not in (*IDENTITY, *MACHINE)}
+    yield from _items("judgements", _name(record), record["paradigms"])
+    rest = {key: value for key, value in record.items() if key not in (*IDENTITY, *MACHINE, "paradigms")}
     yield from _items("records", f"{_name(record)} judgement", rest)
 
 
@@ -218,14 +188,9 @@ def _items(kind: str, name: str, values: dict[str, Any]) -> Iterator[Fact]:
 
 def _name(record: dict[str, Any]) -> str:
     """A run, checkpoint or fine-tuning, by its record."""
-    host = RENAMED.get(record.get("model_host"), record.get("model_host", "encoder"))
+    host = record.get("model_host", "encoder")
     rest = [f"{key} {record[key]}" for key in ("step", "task", "finetune_seed") if key in record]
     return " ".join([host, f"{record['size']}-{record['attention']} seed {record['pretrain_seed']}", *rest])
-
-
-def _renamed(record: dict[str, Any]) -> dict[str, Any]:
-    host = record.get("model_host")
-    return {**record, "model_host": RENAMED[host]} if host in RENAMED else record
 
 
 def _text(value: Any) -> str:
@@ -239,7 +204,7 @@ def _digest(content: bytes) -> str:
 def collected(folder: Path) -> dict[tuple[str, str], str]:
     """The facts of an experiment by kind and name; it ends where a name stands for two values."""
     found: dict[tuple[str, str], str] = {}
-    for kind, name, value in facts_after(folder) if (folder / "experiment.json").is_file() else facts_before(folder):
+    for kind, name, value in facts_of(folder):
         if found.setdefault((kind, name), value) != value:
             sys.exit(f"{folder}: {kind}: {name} has two values: {found[kind, name][:SHOWN]} and {value[:SHOWN]}")
     return found

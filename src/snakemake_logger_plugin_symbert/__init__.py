@@ -104,5 +104,12 @@ class LogHandler(LogHandlerBase):
 
 
 def lines_of(logs: list[str]) -> list[str]:
-    texts = [Path(log).read_text(errors="replace") for log in logs if Path(log).exists()]
-    return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+    return [line.strip() for log in logs for line in _text_of(log).splitlines() if line.strip()]
+
+
+def _text_of(log: str) -> str:
+    """Nothing where the log is absent: Snakemake may delete it at any moment."""
+    try:
+        return Path(log).read_text(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from benchmarks import glue, pretrain
-from benchmarks.pretrain import Load, Protocol
+from benchmarks.pretrain import Task
 from symbert.pretrain.tasks import PackedRows
 from symbert.sources import DEMO
 
-TINY = Protocol(("faithful",), (pretrain.STOCK,), untimed=1, workers=0, loads={"tiny": Load(4, 2, 1, 1)})
+TINY = ("tiny", 4, 2, "faithful")  # batches of 4, computed by 2
 LIMITS = {"max_examples": 960, "max_evaluation_examples": 24}  # 300 steps: the Trainer evaluates after every second
 TRAIN = """
 import json, sys
@@ -27,7 +27,7 @@ from benchmarks import glue, pretrain
 from benchmarks.test_trainers import LIMITS, TINY, DEMO
 torch.set_num_threads(1)
 folder, losses_read, isnan, shapes = Path(sys.argv[1]), [], torch.isnan, []
-pretraining = pretrain.Authors(pretrain.Task("tiny", TINY, folder / "manifest.json"), False, folder / "authors")
+pretraining = pretrain.Authors(pretrain.Task(*TINY, folder / "manifest.json"), folder / "authors")
 torch.isnan = lambda tensor: losses_read.append(tensor) or isnan(tensor)
 seconds = [pretraining.seconds(2), pretraining.seconds(2)]
 torch.isnan = isnan
@@ -70,7 +70,7 @@ def finetuning(folder):
 
 @pytest.fixture
 def task(folder):
-    return pretrain.Task("tiny", TINY, folder / "manifest.json")
+    return Task(*TINY, folder / "manifest.json")
 
 
 def test_both_read_the_same_rows(task, finetuning):
@@ -92,17 +92,13 @@ def test_a_wrong_loss_or_output_stops_the_benchmark(task, finetuning, folder, mo
     monkeypatch.setattr(pretrain, "fold", lambda model: pretrain.stock_model("tiny", 500, 0.0))
     with pytest.raises(SystemExit, match="tiny, symmetric, faithful: the contestants do not compute the same"):
         pretrain.compare(task)
-    with monkeypatch.context() as patch:
-        patch.setattr(glue, "losses_of", lambda *_: (0.7, 0.6, 0.61))
-        with pytest.raises(SystemExit, match="mrpc: the contestants do not learn the same: loss 0.7, then 0.6 and"):
-            glue.compare(finetuning, {"original": folder / "original"}, folder)
     stock_classifier = glue.stock_classifier
     monkeypatch.setattr(glue, "stock_classifier", lambda path, *rest: stock_classifier(folder / "pairwise", *rest))
     with pytest.raises(SystemExit, match="mrpc, original: the contestants do not compute the same: outputs"):
         glue.compare(finetuning, {"original": folder / "original"}, folder)
 
 
-def test_the_trainer_trains_and_evaluates_as_the_authors_scripts_do_and_learns_what_we_learn(root, folder):
+def test_the_trainer_trains_and_evaluates_as_the_authors_scripts_do(root, folder):
     if not importlib.util.find_spec("accelerate") and not (root / ".venv/bench-pretrain/complete").is_file():
         pytest.skip("accelerate is absent: transformers.Trainer needs it; `make test` installs it")
     places = [root, root / "tests", root / "src", root / ".venv/bench-pretrain"]
@@ -112,7 +108,7 @@ def test_the_trainer_trains_and_evaluates_as_the_authors_scripts_do_and_learns_w
     printed = json.loads(done.stdout)
     assert min(printed["seconds"]) > 0 and len(printed["seconds"]) == 6
     assert printed["losses_read"] == 0
-    assert "after 5 steps on 8 rows this project's loss equals the Trainer's" in printed["agreement"]
+    assert "outputs of each operator equal those of the stock model" in printed["agreement"]
     common = {"eps": 1e-12, "betas": [0.9, 0.999], "fused": True, "lr": pytest.approx(1e-4 * 3 / 10_000)}
     groups = [{"weight_decay": decay, **common} for decay in (0.01, 0.0)]
     assert printed["pretraining"] == [3, 4, 1.0, groups]

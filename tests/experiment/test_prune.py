@@ -70,7 +70,7 @@ def test_scores_that_nothing_asks_for_go_and_the_others_in_their_folder_stay(pru
         write_json(file, [])
     experiment.write()
     pruned("--yes")
-    assert all(file.is_file() for file in named) and not any(file.exists() for file in old)
+    assert named and all(file.is_file() for file in named) and old and not any(file.exists() for file in old)
 
 
 def test_a_damaged_record_of_an_experiment_ends_it_because_it_may_name_anything(experiment, capsys):

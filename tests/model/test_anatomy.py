@@ -62,7 +62,9 @@ def test_even_attention_has_the_entropy_of_n_tokens_and_one_share_of_n():
         layer.attention.self.query.weight.data.zero_()
         layer.attention.self.key.weight.data[0, 0] = 1.0  # or the scores were 0 / 0
         layer.attention.self.query.weight.data[0, 0] = 1e-12
-    for head in anatomy_of(model, ROWS):
+    heads = anatomy_of(model, ROWS)
+    assert len(heads) == 4
+    for head in heads:
         assert head["attention_entropy"] == pytest.approx(math.log(11), rel=1e-5)
         assert head["own_share"] == pytest.approx(1 / 11, rel=1e-5) and head["logit_std"] < 1e-6
 

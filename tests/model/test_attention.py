@@ -12,7 +12,7 @@ from symbert.model.bert import MaskedModel, attention_of, initialize
 from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 
-HIDDEN, HEADS, HEAD = 12, 3, 4
+HIDDEN, HEADS, HEAD = 15, 3, 5  # of 4 the half is the root
 
 
 def config(implementation: str = "sdpa", attention: str = "original") -> BertConfig:

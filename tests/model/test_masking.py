@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +66,14 @@ def test_a_rows_mask_does_not_depend_on_its_batch_nor_on_its_length(some, epoch)
     assert (part == whole[some]).all() and (positions == np.flatnonzero(chosen[some])).all()
     short, chosen_in_short = corrupt(ids[:, :9], epoch=epoch)
     assert (short == whole[:, :9]).all() and (chosen_in_short == chosen[:, :9]).all()
+
+
+@pytest.mark.parametrize("change", [{"masker": replace(MASKER, seed=2)}, {"epoch": 1}, {"first": 1000}])
+def test_seed_epoch_and_sequence_each_change_the_mask(change):
+    ids = np.full((1000, 64), 7)
+    _, before = corrupt(ids)
+    _, after = corrupt(ids, **change)
+    assert_share((before & after).sum(), before.size, 0.15**2)  # as independent draws overlap
 
 
 def finalised(word: int) -> int:

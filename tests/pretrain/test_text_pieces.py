@@ -21,7 +21,7 @@ def test_a_line_comes_back_with_its_case_its_spaces_and_its_signs():
 def test_all_lines_of_known_letters_come_back(words):
     line = " ".join(words)
     (ids,) = PIECES.encode([line])
-    assert UNKNOWN in ids or PIECES.decode(ids) == line
+    assert UNKNOWN not in ids and PIECES.decode(ids) == line
 
 
 def test_the_name_of_a_special_token_in_a_text_is_text():

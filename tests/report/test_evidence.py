@@ -70,6 +70,7 @@ def tables_of(page: str) -> list[list[list[str]]]:
 def test_the_exits_of_a_page_come_out_of_its_runs(name):
     committed = tables_of((EVIDENCE / name / "README.md").read_text(encoding="utf-8"))
     shown = grid_exits_table(collection_of(name)).readable
+    assert not shown.empty
     for _, of_grid in shown.groupby("grid", sort=False):
         rows = of_grid.pivot(index="attention", columns="at", values="exit")
         places, operators = (list(dict.fromkeys(of_grid[key])) for key in ("at", "attention"))

@@ -36,5 +36,5 @@ def test_scores_are_there_once_for_each_task_and_seed(finished):
 
 def test_no_path_of_this_machine_is_in_a_keyed_folder(finished):
     """Results may be copied to another machine, where a key would be another one."""
-    for path in finished.directory.glob("results/**/settings.json"):
-        assert str(finished.directory) not in path.read_text(), path
+    paths = list(finished.directory.glob("results/**/settings.json"))
+    assert len(paths) > 5 and [path for path in paths if str(finished.directory) in path.read_text()] == []

@@ -6,9 +6,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from campaigns.chaos.faults import Damage
+from campaigns.chaos.stages import Call
 
 PAGE = 4096  # bytes
 DELETED = (
@@ -22,8 +24,6 @@ DEAD_HOST = '{"host": "a-host-that-died", "process": 1, "slurm_job": null}\n'
 def damage(results: Path, kind: Damage, draw: random.Random) -> tuple[str, str]:
     """Change a file of this kind: which one, and how; "" where there is none."""
     files = sorted(file for file in results.glob(kind.files) if file.is_file() and file.stat().st_size)
-    if kind.newest:
-        files = [file for file in files if file.parent == files[-1].parent]
     if not files:
         return "", "nothing to damage"
     file = draw.choice(files)
@@ -51,13 +51,27 @@ def cut(file: Path, draw: random.Random) -> str:
     return str(file)
 
 
-def shift_times(root: Path, since: float, jump: float) -> None:
-    """Give files that were written after a moment the times of a clock that had jumped."""
-    for folder in ("results", ".snakemake"):
-        for path in (root / folder).rglob("*"):
-            status = path.lstat()
-            if path.is_file() and not path.is_symlink() and status.st_mtime >= since:
-                os.utime(path, (status.st_atime + jump, status.st_mtime + jump))
+def unsynced(calls: Iterable[Call], root: Path) -> list[Path]:
+    """The files that are there and were written, but not synchronised since: what a power loss may cut."""
+    dirty: dict[str, bool] = {}
+    for call in calls:
+        if call.name == "open":
+            dirty[call.file] = True
+        elif call.name == "fsync":
+            dirty[call.file] = False
+        elif call.name == "rename" and call.after:
+            moved = [name for name in dirty if name == call.file or name.startswith(f"{call.file}/")]
+            for name in moved:
+                dirty[call.after + name.removeprefix(call.file)] = dirty.pop(name)
+    return [root / name for name, state in sorted(dirty.items()) if state and (root / name).is_file()]
+
+
+def shift_times(root: Path, draw: random.Random, jump: float) -> None:
+    """Give the newest files, from a random one on, the times of a clock that had jumped."""
+    files = [path for name in ("results", ".snakemake") for path in (root / name).rglob("*")]
+    files = sorted((path for path in files if path.is_file() and not path.is_symlink()), key=os.path.getmtime)
+    for path in files[draw.randrange(len(files) + 1) :]:
+        os.utime(path, (path.stat().st_atime + jump, path.stat().st_mtime + jump))
 
 
 def follow(lines: list[str], root: Path) -> tuple[str, list[str]] | None:

@@ -3,15 +3,13 @@
 import errno
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from campaigns.chaos.preload import SNAKEMAKE, Call
+from campaigns.chaos.stages import SNAKEMAKE, Call
 
-WRITES = ("open", "write", "fsync", "rename", "unlink", "mkdir")
-TIME = "time"  # not a call: a share of a process's CPU time, in thousandths
-LONG = 2.0  # seconds of CPU time from which on a job meets several faults, one after the other
+WRITES = ("open", "fsync", "rename", "unlink", "mkdir")
+TIME = "time"  # not a call: thousandths of the time that the stage takes undisturbed
 
 
 @dataclass(frozen=True)
@@ -19,33 +17,30 @@ class Kind:
     """A kind of fault that strikes a process at a call, or at a random time."""
 
     name: str
-    action: str  # kill | term | stop | kill-group | term-group | fail | stay: what the library does
+    action: str  # kill | term | kill-group | term-group | fail | stay
     of: str  # job | snakemake | any: whose process
     calls: tuple[str, ...] = WRITES
     error: int = 0
 
 
+REBOOT = "reboot: what was not synchronised is cut"
 JOB_KINDS = (
     Kind("kill -9 of a job", "kill", "job"),
     Kind("SIGTERM of a job", "term", "job"),
-    Kind("kill -9 of a job, any time", "kill", "job", (TIME,)),
-    Kind("SIGTERM of a job, any time", "term", "job", (TIME,)),
-    Kind("disk full (ENOSPC), from a call on", "stay", "job", ("open", "write", "fsync", "mkdir"), errno.ENOSPC),
-    Kind("disk error (EIO), once", "fail", "job", ("open", "write", "fsync", "rename", "unlink"), errno.EIO),
-    Kind("read-only folders (EROFS), from a call on", "stay", "job", ("open", "rename", "mkdir"), errno.EROFS),
+    Kind("disk full (ENOSPC), from a call on", "stay", "job", ("open", "fsync", "mkdir"), errno.ENOSPC),
+    Kind("disk error (EIO), once", "fail", "job", ("open", "fsync", "rename", "unlink"), errno.EIO),
+    Kind("read-only folders (EROFS), from a call on", "stay", "job", ("open", "mkdir"), errno.EROFS),
 )
 START_KINDS = (
     Kind("kill -9 of Snakemake", "kill", "snakemake"),
     Kind("SIGTERM of Snakemake", "term", "snakemake"),
     Kind("kill -9 of Snakemake, any time", "kill", "snakemake", (TIME,)),
+    Kind("disk full (ENOSPC) for Snakemake", "stay", "snakemake", ("open",), errno.ENOSPC),
     Kind("kill -9 of all", "kill-group", "any"),
     Kind("SIGTERM of all", "term-group", "any"),
     Kind("kill -9 of all, any time", "kill-group", "any", (TIME,)),
-    Kind("reboot: what was not synchronised is cut", "kill-group", "any"),
-    Kind("disk full (ENOSPC) for Snakemake", "stay", "snakemake", ("open", "write"), errno.ENOSPC),
+    Kind(REBOOT, "kill-group", "any"),
 )
-REBOOT = START_KINDS[6].name
-STOPPED = Kind("a job stopped, another in its place", "stop", "job")
 
 
 @dataclass(frozen=True)
@@ -54,35 +49,33 @@ class Damage:
 
     name: str
     reader: str  # a pattern of the log of the job
-    after: str  # what is in the name of a file that the job has renamed before, so that there is something to damage
-    files: str  # a pattern below the results; the last one by name counts, or a random one
-    newest: bool = False
+    files: str  # a pattern below the results, of which a random one is changed
 
 
-RUN, SCORES = "results/runs/*/log.txt", "results/scores/*.log"
+RUN, SCORES, REPORT = "results/runs/*/log.txt", "results/scores/*.log", "results/*/report.log"
 DAMAGES = {
-    "corpus": (Damage("token file damaged", "results/corpus/shards-*", "", "corpus/parts-*/*.npy"),),
+    "corpus": (Damage("token file damaged", "results/corpus/shards-*", "corpus/parts-*/*.npy"),),
     "pretrain": (
-        Damage("newest checkpoint damaged", RUN, "resume/.step", "runs/*/*/*/state/resume/step-*/*", True),
-        Damage("shard damaged", RUN, "", "corpus/shards-*/*-0*.npy"),
-        Damage("lock of a dead host", RUN, "", "runs/*/*/*/lock"),
+        Damage("checkpoint damaged", RUN, "runs/*/*/*/state/resume/step-*/*"),
+        Damage("shard damaged", RUN, "corpus/shards-*/*-0*.npy"),
+        Damage("lock of a dead host", RUN, "runs/*/*/*/lock"),
     ),
     "glue": (
-        Damage("score record damaged", SCORES, "-seed-", "scores/*/*/*/*/*/state/*-seed-*"),
-        Damage("weights of a checkpoint damaged", SCORES, "", "runs/*/*/*/step-*/model.safetensors"),
-        Damage("prepared rows damaged", SCORES, "", "tasks/*/*.parquet"),
-        Damage("lock of a dead host", SCORES, "", "scores/*/*/*/*/*/state/lock"),
+        Damage("score record damaged", SCORES, "scores/*/*/*/*/*/state/*-seed-*"),
+        Damage("weights of a checkpoint damaged", SCORES, "runs/*/*/*/step-*/model.safetensors"),
+        Damage("prepared rows damaged", SCORES, "tasks/*/*.parquet"),
+        Damage("lock of a dead host", SCORES, "scores/*/*/*/*/*/state/lock"),
     ),
     "report": (
-        Damage("scores damaged", "results/*/report.log", "", "scores/*/*/*/*/*/*.json"),
-        Damage("log of a training damaged", "results/*/report.log", "", "runs/*/*/*/metrics.jsonl"),
+        Damage("scores damaged", REPORT, "scores/*/*/*/*/*/*.json"),
+        Damage("log of a training damaged", REPORT, "runs/*/*/*/metrics.jsonl"),
     ),
 }
 DELETED, EMPTIED = ".snakemake deleted", ".snakemake emptied"
-CLOCK, SECOND, FULL = "the clock jumps", "a second Snakemake at the same time", "a file system fills up"
-BETWEEN = (DELETED, EMPTIED, CLOCK, SECOND, FULL)  # of a start, or before it
+CLOCK, FULL = "the clock jumps", "a file system fills up"
+BETWEEN = (DELETED, EMPTIED, CLOCK, FULL)  # before a start
 DAMAGE_NAMES = tuple(dict.fromkeys(kind.name for kinds in DAMAGES.values() for kind in kinds))
-NAMES = (*(kind.name for kind in (*JOB_KINDS, *START_KINDS, STOPPED)), *DAMAGE_NAMES, *BETWEEN)
+NAMES = (*(kind.name for kind in (*JOB_KINDS, *START_KINDS)), *DAMAGE_NAMES, *BETWEEN)
 
 
 @dataclass(frozen=True)
@@ -93,7 +86,7 @@ class Fault:
     kind: str
     process: str = ""  # whose call it waits for; nothing where it strikes between two starts
     call: str = ""
-    count: int = 0  # the how-manieth call; thousandths of the CPU time
+    count: int = 0  # the how-manieth call; thousandths of the time
     action: str = ""
     error: int = 0
     seed: int = 0  # of what else is random about it
@@ -101,81 +94,31 @@ class Fault:
     @property
     def point(self) -> str:
         """Where it strikes, in words."""
-        if self.call == TIME:
-            return f"{self.process} after {self.count / 10:.0f} % of its time"
         return f"{self.process} {self.call} {self.count}" if self.call else "between two starts"
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """What the processes of a stage do when nothing disturbs them."""
-
-    calls: tuple[Call, ...]
-    seconds: dict[str, float]  # of CPU time, by process
-
-    def __post_init__(self) -> None:
-        counts = Counter((call.process, call.name) for call in self.calls)
-        object.__setattr__(self, "counts", counts)
-
-    @property
-    def jobs(self) -> list[str]:
-        """The logs of the jobs."""
-        return sorted({call.process for call in self.calls} - {SNAKEMAKE, "-"})
-
-
-def draw_trial(stage: str, undisturbed: Undisturbed, draw: random.Random) -> list[Fault]:
-    """The faults of one trial: some for every other job, and a few that stop all."""
+def draw_trial(stage: str, calls: list[Call], draw: random.Random) -> list[Fault]:
+    """The faults of one trial: some for most jobs, and a few that stop all; `calls` are the stage's undisturbed."""
     faults: list[Fault] = []
+    counts = Counter((call.process, call.name) for call in calls)
+    jobs = sorted({call.process for call in calls} - {SNAKEMAKE})
 
-    def add(**values: object) -> None:
-        faults.append(Fault(len(faults), seed=draw.randrange(1 << 30), **values))
+    def strike(kind: Kind, processes: list[str], name: str = "") -> None:
+        """A fault at a random call of a random process that makes it."""
+        process = draw.choice(processes)
+        call = draw.choice([call for call in kind.calls if call == TIME or counts[process, call]])
+        count = draw.randrange(1000) if call == TIME else draw.randint(1, counts[process, call])
+        place = {"process": process, "call": call, "count": count, "action": kind.action, "error": kind.error}
+        faults.append(Fault(len(faults), name or kind.name, seed=draw.randrange(1 << 30), **place))
 
-    for job in undisturbed.jobs:
-        is_long = undisturbed.seconds.get(job, 0) > LONG
-        for _ in range(draw.randint(1, 3) if is_long else draw.random() < 0.7):
-            add(**_strike(draw.choice(JOB_KINDS), undisturbed, draw, job))
+    for job in jobs:
+        for _ in range(draw.randrange(3)):
+            strike(draw.choice(JOB_KINDS), [job])
     for kind in draw.sample(START_KINDS, 3):
-        add(**_strike(kind, undisturbed, draw))
+        strike(kind, [SNAKEMAKE, *(jobs if kind.of == "any" else [])])
     for name in draw.sample(BETWEEN, 2):
-        add(kind=name)
-    if draw.random() < 0.4:
-        add(**_strike(STOPPED, undisturbed, draw))
-    for damage in draw.sample(DAMAGES[stage], 1):
-        add(**_damaged(damage, undisturbed, draw))
+        faults.append(Fault(len(faults), name, seed=draw.randrange(1 << 30)))
+    damage = draw.choice(DAMAGES[stage])
+    readers = [job for job in jobs if fnmatch(job, damage.reader)]
+    strike(Kind("", "kill-group", "job"), readers, damage.name)
     return faults
-
-
-def _strike(kind: Kind, undisturbed: Undisturbed, draw: random.Random, job: str = "") -> dict:
-    """Where a kind strikes: at a random call of a random process, which calls it at least once."""
-    processes = {"job": undisturbed.jobs, "snakemake": [SNAKEMAKE], "any": [SNAKEMAKE, *undisturbed.jobs]}[kind.of]
-    process = job or draw.choice(processes)
-    calls = [call for call in kind.calls if call == TIME or undisturbed.counts[process, call]]
-    call = draw.choice(calls)
-    count = draw.randrange(1000) if call == TIME else draw.randint(1, undisturbed.counts[process, call])
-    return {
-        "kind": kind.name,
-        "process": process,
-        "call": call,
-        "count": count,
-        "action": kind.action,
-        "error": kind.error,
-    }
-
-
-def _damaged(damage: Damage, undisturbed: Undisturbed, draw: random.Random) -> dict:
-    """A call of a reader of the file, at which all is killed: any one, or one after the file was made."""
-    reader = draw.choice([job for job in undisturbed.jobs if fnmatch(job, damage.reader)])
-    call, count = draw.choice(list(_calls_after(damage.after, reader, undisturbed.calls)))
-    return {"kind": damage.name, "process": reader, "call": call, "count": count, "action": "kill-group"}
-
-
-def _calls_after(name: str, process: str, calls: tuple[Call, ...]) -> Iterator[tuple[str, int]]:
-    """The calls of a process, each with its number among those of its name, after a file of this name was renamed."""
-    counts: Counter[str] = Counter()
-    is_made = not name
-    for call in calls:
-        if call.process == process and call.name in WRITES:
-            counts[call.name] += 1
-            if is_made:
-                yield call.name, counts[call.name]
-            is_made = is_made or (call.name == "rename" and name in call.file)

@@ -1,4 +1,4 @@
-"""The tiny chain by stages: a folder to run it in, what each stage leaves, and what may differ between two runs."""
+"""The tiny chain by stages: a folder to run it in, what each stage does and leaves, what may differ between runs."""
 
 import hashlib
 import json
@@ -8,25 +8,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from campaigns.chaos.faults import Undisturbed
-from campaigns.chaos.preload import Notes
 from workflow.checkout import ENVIRONMENT, heed_signals
 
+SNAKEMAKE = "snakemake"  # the name of the process that the user started; that of a job is its log
+SITE = Path(__file__).with_name("inside")  # whose sitecustomize.py runs in all processes
 TARGETS = {
     "corpus": ["--until", "pack"],
     "pretrain": ["--until", "pretrain"],
     "glue": ["--until", "score"],
     "report": [],
 }
-RESULTS = "results"
 MEASURED = {"report", "claims", "table2_training", "provenance", "runs"}  # the page, and tables of speeds or machines
 KEPT = ("results", ".snakemake")  # what a run leaves in its folder
-HANG = 900  # seconds after which a start hangs, however busy the machine
+HANG, ALONE = 900, 90  # seconds after which a start hangs: in all, and without any job, however busy the machine
 CHAIN = """\
 # The smallest chain that has a job of every rule of the demo.
 corpus: {parts: 2, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
@@ -44,34 +43,60 @@ sweep:
 """
 
 
+@dataclass(frozen=True)
+class Call:
+    """Something that a process did to a file of the run; a `start` has the process id as its file."""
+
+    process: str  # SNAKEMAKE, or the log of a job
+    name: str  # start, open (for writing), fsync, rename, unlink, mkdir
+    file: str
+    after: str = ""  # the name that a file has then
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The folder by which the campaign and the processes talk (site/sitecustomize.py)."""
+
+    folder: Path
+
+    def plan(self, lines: Iterable[tuple]) -> None:
+        """Write the faults: number, process, call, count, action, error."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "faults").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+    def struck(self) -> dict[int, str]:
+        """What was to be done to which file when each fault struck, by its number."""
+        marks = self.folder.glob("struck-*")
+        return {int(mark.name.removeprefix("struck-")): mark.read_text(encoding="utf-8") for mark in marks}
+
+    def mark(self, number: int, text: str) -> None:
+        """Say that a fault struck."""
+        (self.folder / f"struck-{number}").write_text(text, encoding="utf-8")
+
+    def trace(self) -> list[Call]:
+        """What was done so far."""
+        file = self.folder / "trace"
+        lines = file.read_text("utf-8", "surrogateescape").splitlines() if file.is_file() else []
+        return [Call(*words) for words in (line.split("\t") for line in lines) if 3 <= len(words) <= 4]
+
+
 @dataclass
 class Start:
-    """A Snakemake that was started, and what it runs, in a process group of its own."""
+    """A Snakemake that was started, in a process group of its own."""
 
     process: subprocess.Popen
     output: Path
-    pids: dict[str, int] = field(default_factory=dict)  # of the newest process of each name
+    begun: float = field(default_factory=time.monotonic)
+    hangs: bool = False
 
-    def members(self) -> list[int]:
-        """The processes of the group that have not ended."""
-        found = []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with suppress(OSError):
-                    words = (folder / "stat").read_text().rpartition(")")[2].split()
-                    if int(words[2]) == self.process.pid and words[0] not in "ZX":
-                        found.append(int(folder.name))
-        return found
-
-    def wait_for_all(self, seconds: float) -> bool:
-        """Wait until all processes have ended; after so many seconds they are killed, and the answer is no."""
-        end = time.monotonic() + seconds
-        while self.members():
-            if time.monotonic() > end:
-                self.kill_all()
-                return False
-            time.sleep(0.05)
-        return True
+    def processes(self) -> int:
+        """How many of the group have not ended."""
+        alive = 0
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (folder / "stat").read_text().rpartition(")")[2].split()
+                alive += int(words[2]) == self.process.pid and words[0] not in "ZX"
+        return alive
 
     def kill_all(self) -> None:
         """Kill what is left of the group."""
@@ -79,13 +104,9 @@ class Start:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-
-def cpu_seconds(pid: int) -> float | None:
-    """The CPU time of a process; None when it has ended."""
-    with suppress(OSError, IndexError):
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if words[0] in "ZX" else (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    return None
+    def text(self) -> str:
+        """What was said so far."""
+        return self.output.read_text(encoding="utf-8", errors="replace")
 
 
 @dataclass(frozen=True)
@@ -98,13 +119,14 @@ class Folder:
     @property
     def results(self) -> Path:
         """The results of the chain."""
-        return self.root / RESULTS
+        return self.root / "results"
 
-    def start(self, notes: Notes, words: list[str], clock: tuple[float, float] | None = None) -> Start:
+    def start(self, notes: Notes, words: list[str]) -> Start:
         """Start Snakemake as a user does."""
         (self.root / "chain.yaml").write_text(CHAIN, encoding="utf-8")
         output = notes.folder / f"output-{time.monotonic_ns()}"
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(self.project / "Snakefile"), "--cores", "2"]
+        chaos = {"CHAOS_ROOT": str(self.root), "CHAOS_FOLDER": str(notes.folder), "PYTHONPATH": str(SITE)}
         with open(output, "wb") as file:
             process = subprocess.Popen(
                 [*command, *words, "--configfile", "chain.yaml"],
@@ -112,24 +134,24 @@ class Folder:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ENVIRONMENT, "SOURCE_DATE_EPOCH": "0", **notes.environment(self.root, clock)},
+                env={**os.environ, **ENVIRONMENT, "SOURCE_DATE_EPOCH": "0", **chaos},
                 start_new_session=True,
                 preexec_fn=heed_signals,
             )
         return Start(process, output)
 
-    def watch(self, start: Start, notes: Notes, look: Callable[[Start], bool] = lambda start: False) -> int | None:
-        """Wait for the end of Snakemake and give its exit code; `look` is asked all the time, and ends the wait with
-        True. None where it did so. TimeoutError when Snakemake hangs."""
-        end, place = time.monotonic() + HANG, notes.length()
+    def watch(self, start: Start, look: Callable[[Start], None] = lambda start: None) -> int:
+        """The exit code of Snakemake, which is killed where it hangs; `look` is called all the time."""
+        looked = busy = start.begun
         try:
             while start.process.poll() is None:
-                calls, place = notes.trace(place)
-                start.pids |= {call.process: int(call.file) for call in calls if call.name == "start"}
-                if look(start):
-                    return None
-                if time.monotonic() > end:
-                    raise TimeoutError(start.output.read_text(encoding="utf-8", errors="replace"))
+                look(start)
+                now = time.monotonic()
+                if now > looked + 1:
+                    looked, busy = now, now if start.processes() > 1 else busy
+                if now > min(start.begun + HANG, busy + ALONE):
+                    start.hangs = True
+                    start.kill_all()
                 time.sleep(0.02)
         except BaseException:  # a campaign that is ended leaves nothing that runs
             start.kill_all()
@@ -149,29 +171,24 @@ class Folder:
                 shutil.copytree(snapshot / name, self.root / name, symlinks=True)
 
 
-def is_compared(file: Path) -> bool:
-    """Whether a file of the results is one by which two runs are compared: a final artefact, kept weights, or a score
-    record; not what tells of the machine and its clock, nor what a session leaves for the next one."""
-    if {"logs", "measured"} & {*file.parts} or file.name in ("lock", "log.txt", "timing.json"):
-        return False
-    if file.name.endswith(".log"):
-        return False
-    return "state" not in file.parts or "weights" in file.parts
-
-
 def artefacts(results: Path) -> dict[str, str]:
-    """The SHA-256 of each file by which two runs are compared."""
-    files = [path for path in results.rglob("*") if path.is_file()]
+    """The SHA-256 of each file by which two runs are compared: final artefacts, kept weights and score records; not
+    facts of the machine and its clock, nor what a session leaves for the next one."""
+
+    def is_compared(file: Path) -> bool:
+        if {"logs", "measured"} & {*file.parts} or file.name in ("lock", "log.txt", "timing.json"):
+            return False
+        return file.suffix != ".log" and ("state" not in file.parts or "weights" in file.parts)
+
+    files = {path.relative_to(results): path for path in sorted(results.rglob("*")) if path.is_file()}
     return {
-        str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(files)
-        if is_compared(path.relative_to(results))
+        str(name): hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if is_compared(name)
     }
 
 
-def is_measured(name: str) -> bool:
-    """Whether an artefact shows how long jobs took: a table or figure of such facts, or the page with all of them."""
-    return Path(name).stem in MEASURED
+def without_measured(files: dict[str, str]) -> dict[str, str]:
+    """Without tables, figures and the page that show how long jobs took."""
+    return {name: digest for name, digest in files.items() if Path(name).stem not in MEASURED}
 
 
 def measurements(results: Path) -> dict[str, bytes]:
@@ -199,44 +216,34 @@ class Reference:
     def before(self, stage: str) -> Path:
         """What the stage begins with."""
         stages = list(TARGETS)
-        number = stages.index(stage)
-        return self.folder / stages[number - 1] if number else self.folder / "nothing"
+        return self.folder / (stages[stages.index(stage) - 1] if stage != stages[0] else "nothing")
 
     def after(self, stage: str) -> Path:
         """What the stage leaves."""
         return self.folder / stage
 
-    def artefacts(self, stage: str) -> dict[str, str]:
-        """Those after the stage."""
-        return json.loads((self.folder / f"{stage}.json").read_text())["artefacts"]
-
-    def undisturbed(self, stage: str) -> Undisturbed:
+    def calls(self, stage: str) -> list[Call]:
         """What the processes of the stage did."""
-        calls, _ = Notes(self.folder / f"{stage}-notes", Path()).trace()
-        return Undisturbed(tuple(calls), json.loads((self.folder / f"{stage}.json").read_text())["seconds"])
+        return Notes(self.folder / f"{stage}-notes").trace()
+
+    def seconds(self, stage: str) -> float:
+        """How long the stage took."""
+        return float((self.folder / f"{stage}.seconds").read_text())
 
 
-def run_reference(folder: Folder, library: Path, destination: Path) -> Reference:
+def run_reference(folder: Folder, destination: Path) -> Reference:
     """Run the chain stage by stage; an existing one in `destination` is taken as it is."""
     reference = Reference(destination)
-    if (destination / "report.json").is_file():
+    if (destination / "report.seconds").is_file():
         return reference
     shutil.rmtree(destination, ignore_errors=True)
     folder.restore(destination / "nothing")
     for stage, words in TARGETS.items():
-        notes = Notes(destination / f"{stage}-notes", library)
-        notes.folder.mkdir(parents=True)
-        seconds: dict[str, float] = {}
-
-        def note_time(start: Start, seconds: dict[str, float] = seconds) -> bool:
-            taken = {name: cpu_seconds(pid) for name, pid in start.pids.items()}
-            seconds.update({name: value for name, value in taken.items() if value is not None})
-            return False
-
+        notes = Notes(destination / f"{stage}-notes")
+        notes.plan([])
         start = folder.start(notes, words)
-        code = folder.watch(start, notes, note_time)
-        assert code == 0, start.output.read_text(encoding="utf-8")[-5000:]
+        assert folder.watch(start) == 0, start.text()[-5000:]
+        seconds = time.monotonic() - start.begun
         folder.save(reference.after(stage))
-        facts = {"seconds": seconds, "artefacts": artefacts(folder.results)}
-        (destination / f"{stage}.json").write_text(json.dumps(facts), encoding="utf-8")
+        (destination / f"{stage}.seconds").write_text(str(seconds))
     return reference

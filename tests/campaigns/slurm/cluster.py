@@ -1,7 +1,7 @@
 """A Slurm of one node on loopback, with GPUs that are only device files: `python -m campaigns.slurm.cluster`, as root.
 
-`install` installs its packages, `run COMMAND` runs a command beside it, `stop` ends what a killed run left.
-All end with another code than 0, and the reason, where nothing was done. Everything lies in HOME, but for two links in
+`run COMMAND` runs a command beside it, `stop` ends what a killed run left. Both end with another code than 0, and the
+reason, where nothing was done. Everything lies in HOME, but for two links in
 /etc/slurm, where Slurm's commands look for their configuration. The GPUs are the null device under other names: Slurm
 counts them and deals them out.
 """
@@ -24,7 +24,6 @@ HOME = Path("/var/lib/symbert-slurm")
 LOCK = Path("/run/lock/symbert-slurm")
 LINKS = [Path("/etc/slurm/slurm.conf"), Path("/etc/slurm/gres.conf")]
 FETCHED = Path("/run/slurm/conf")  # where a node without files of its own keeps its configuration
-PACKAGES = ("slurm-wlm", "munge")  # of Debian
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
 DAEMONS = ("slurmd", "slurmctld", "munged")  # in the order in which they stop
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end a run
@@ -87,7 +86,7 @@ def main(action: str, *command: str) -> int | str | None:
         signs = signs_of_slurm()
         if signs:
             return f"this machine has a Slurm of its own: {', '.join(signs)}"
-        return {"install": install, "run": run}[action](*command)
+        return run(*command)
 
 
 @contextmanager
@@ -106,35 +105,14 @@ def signs_of_slurm() -> list[str]:
     """What tells that this machine belongs to a Slurm, which a test must not touch."""
     signs = ["SLURM_CONF is set"] if "SLURM_CONF" in os.environ else []
     signs += [f"{path} exists" for path in (*LINKS, FETCHED) if path.exists() or path.is_symlink()]
-    controller = shutil.which("slurmctld")
-    if controller and Path(controller).parent.resolve() != Path("/usr/sbin").resolve():
-        signs.append(f"{controller} is not Debian's")
     running = {_name(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     return signs + [f"{name} runs" for name in ("slurmctld", "slurmd", "slurmdbd") if name in running]
 
 
-def install() -> str | None:
-    """Install the packages that are missing, without a limit of time; the reason when they cannot be had."""
-    if _missing() and shutil.which("apt-get") is None:
-        return f"no {', '.join(_missing())} here, and no apt-get to install them"
-    if _missing():
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        options = ["-q", "-y", "-o", "DPkg::Lock::Timeout=120"]
-        for words in (["update"], ["install", "--no-install-recommends", *PACKAGES]):
-            subprocess.run(
-                ["apt-get", *options, *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
-    return f"apt-get install {' '.join(PACKAGES)} gave no {', '.join(_missing())}" if _missing() else None
-
-
-def _missing() -> list[str]:
-    return [program for program in PROGRAMS if shutil.which(program) is None]
-
-
 def run(*command: str) -> int | str:
     """The exit code of a command beside which Slurm runs, 137 past LIMIT; Slurm is stopped however it ends."""
-    if _missing():
-        return f"no {', '.join(_missing())} here: install first"
+    if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
+        return f"no {', '.join(missing)} here: apt-get install --no-install-recommends slurm-wlm munge"
     for number in SIGNALS[1:]:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, frame: sys.exit(128 + number))

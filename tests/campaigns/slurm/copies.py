@@ -1,9 +1,7 @@
 """Working copies of the project for a cluster of one node, and Snakemake as it runs in them."""
 
-import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,30 +11,22 @@ from pathlib import Path
 import yaml
 
 from campaigns.slurm import cluster
-from workflow.checkout import check_out
+from workflow.checkout import check_out, heed_signals
 
-CONFIG = {
-    "experiment": "x",
-    "source": "mirror",
-    "corpus": {"parts": 2, "pack": {"sequence_length": 32, "validation_sequences": 16, "max_documents": 400}},
-    "pretrain": {"steps": 300, "batch_size": 8, "warmup_steps": 5, "evaluate_every": 100, "save_every": 20},
-    "glue": {
-        "max_examples": 32,
-        "max_evaluation_examples": 32,
-        "max_length": 32,
-        "epochs": 1,
-        "robustness": {"noise": []},
-    },
-    "sweep": {
-        "attention": ["original", "pairwise"],
-        "pretrain_seeds": [1],
-        "finetuned_pretrain_seeds": None,
-        "probes": [],
-        "finetune_seeds": [1],
-        "tasks": ["rte"],
-        "curve": {"finetune_seeds": [1], "steps": {"tiny": [300]}},
-    },
-}
+CONFIG = """\
+experiment: x
+corpus: {parts: 2, pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
+pretrain: {steps: 300, batch_size: 8, warmup_steps: 5, evaluate_every: 100, save_every: 20}
+glue: {max_examples: 32, max_evaluation_examples: 32, max_length: 32, epochs: 1, robustness: {noise: []}}
+sweep:
+  attention: [original, pairwise]
+  pretrain_seeds: [1]
+  finetuned_pretrain_seeds: null
+  probes: []
+  finetune_seeds: [1]
+  tasks: [rte]
+  curve: {finetune_seeds: [1], steps: {tiny: [300]}}
+"""
 # The GPUs are only device files: our commands are told to compute on the CPU, after Slurm has said which GPU they have.
 ON_CPU = """
 import os, sys
@@ -51,19 +41,14 @@ folder=$(dirname "$0")
 while [ -e "$folder/silent" ]; do sleep 0.2; done
 exec /usr/bin/squeue "$@"
 """
-HASTE = [
-    "--symbert-slurm-init-seconds-before-status-checks",
-    "3",
-    "--latency-wait",
-    "10",
-]  # for a cluster of one idle node
-ON_SLURM = ["--profile", "profiles/slurm", *HASTE]
+HASTE = ("--symbert-slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10")  # one idle node
+ON_SLURM = ("--profile", "profiles/slurm", *HASTE)
 
 
-def working_copy(root: Path, directory: Path, mirror: Path) -> Path:
+def working_copy(root: Path, directory: Path) -> Path:
     """A copy of the project with the configuration of the chain."""
     check_out(root, directory)
-    (directory / "own.yaml").write_text(json.dumps({**CONFIG, "mirror": str(mirror)}))
+    (directory / "own.yaml").write_text(CONFIG)
     (directory / "site").mkdir()
     (directory / "site/sitecustomize.py").write_text(ON_CPU)
     (directory / "bin").mkdir()
@@ -97,13 +82,12 @@ def snakemake(directory: Path, *arguments: str) -> Iterator[subprocess.Popen]:
             cwd=directory,
             env={
                 **os.environ,
-                "PYTHONPATH": str(directory / "site"),
-                "HF_HUB_OFFLINE": "1",
+                **{"PYTHONPATH": str(directory / "site"), "HF_HUB_OFFLINE": "1"},
                 "PATH": f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}",
             },
             stdout=output,
             stderr=output,
-            preexec_fn=heed_interrupt,
+            preexec_fn=heed_signals,
         )
     try:
         yield process
@@ -114,11 +98,6 @@ def snakemake(directory: Path, *arguments: str) -> Iterator[subprocess.Popen]:
         if process.poll() is None:
             process.kill()
         process.wait()
-
-
-def heed_interrupt() -> None:
-    """Undo what a shell that started the tests in the background passes on."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def copy_of(directory: Path) -> Path:

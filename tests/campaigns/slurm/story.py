@@ -24,7 +24,6 @@ from pathlib import Path
 from campaigns.slurm import cluster
 from campaigns.slurm.copies import ON_SLURM, copy_of, log_of, snakemake, working_copy
 from campaigns.slurm.jobs import PATIENCE, Training, ask, job, jobs_of, wait_until
-from campaigns.slurm.published import write_mirror
 from command_lines import command_lines
 
 SILENCE = 120  # seconds
@@ -56,8 +55,7 @@ class Story:
 
 def tell(root: Path, folder: Path) -> Story:
     """Let all of it happen, in working copies below `folder`."""
-    mirror = write_mirror(folder / "mirror")
-    directories = [working_copy(root, folder / name, mirror) for name in ("a copy of symbért", "undisturbed")]
+    directories = [working_copy(root, folder / name) for name in ("a copy of symbért", "undisturbed")]
     story = Story(*directories)
     os.environ["HF_TOKEN"] = story.token  # of all that starts from here
     with command_lines() as story.command_lines:
