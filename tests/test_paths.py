@@ -67,33 +67,31 @@ EFFECTS = {
     "corpus.keep_raw": (True, NOTHING),
     "corpus.harmful_model": ("en.binary", {"parts"}),
     "corpus.blocklist_url": ("https://ut1.example", {"parts"}),
-    "corpus.filter.rules": (["categories", "perplexity"], {"parts"}),
-    "corpus.filter.blocked_categories": (["adult"], {"parts"}),
-    "corpus.filter.categories_from": ("blocklist", {"parts"}),
-    "corpus.filter.match": ("suffix", {"parts"}),
-    "corpus.filter.min_harmful_perplexity": (6.0, {"parts"}),
-    "corpus.filter.max_harmful_perplexity": (9e4, {"parts"}),
+    **{
+        f"corpus.filter.{key}": (value, {"parts"})
+        for key, value in {
+            **{"rules": ["categories", "perplexity"], "blocked_categories": ["adult"], "categories_from": "blocklist"},
+            **{"match": "suffix", "min_harmful_perplexity": 6.0, "max_harmful_perplexity": 9e4},
+        }.items()
+    },
     "corpus.filter.max_bad_fraction": (0.1, NOTHING),
     "corpus.pack.sequence_length": (16, {"shards"}),
-    "corpus.pack.validation_sequences": (100, {"shards"}),
-    "corpus.pack.max_documents": (100, {"shards"}),
-    "corpus.pack.sequences_per_shard": (1000, {"shards"}),
+    **{
+        f"corpus.pack.{key}": (100, {"shards"})
+        for key in ("validation_sequences", "max_documents", "sequences_per_shard")
+    },
     "parallel": (TEXT_PAIRS, {"pairs"}),
     "pretrain.steps": (800, TRAINED - OWN_IN_DEMO),
     "pretrain.batch_size": (64, TRAINED - OWN_IN_DEMO),
-    "pretrain.learning_rate": (1e-4, TRAINED),
-    "pretrain.warmup_steps": (10, TRAINED),
-    "pretrain.schedule_steps": (None, TRAINED),
-    "pretrain.optimizer": ("own_optimizer:sgd", TRAINED),
-    "pretrain.weight_decay": (0.1, TRAINED),
-    "pretrain.adam_beta1": (0.8, TRAINED),
-    "pretrain.adam_beta2": (0.9, TRAINED),
-    "pretrain.adam_epsilon": (1e-6, TRAINED),
-    "pretrain.gradient_clip": (2.0, TRAINED),
-    "pretrain.mask_probability": (0.2, TRAINED),
-    "pretrain.dropout": (0.2, TRAINED),
-    "pretrain.evaluate_every": (100, TRAINED),  # which losses metrics.jsonl has
-    "pretrain.save_every": (100, TRAINED),  # which steps can become checkpoints
+    **{
+        f"pretrain.{key}": (value, TRAINED)
+        for key, value in {
+            **{"learning_rate": 1e-4, "warmup_steps": 10, "schedule_steps": None, "optimizer": "own_optimizer:sgd"},
+            **{"weight_decay": 0.1, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_epsilon": 1e-6, "gradient_clip": 2.0},
+            **{"mask_probability": 0.2, "dropout": 0.2},
+            **{"evaluate_every": 100, "save_every": 100},  # which losses metrics.jsonl has, which steps are kept
+        }.items()
+    },
     "pretrain.recompute_activations": (True, NOTHING),
     "pretrain.shard_parameters": (True, NOTHING),
     "pretrain.micro_batch_size": (2, {"speeds"}),
@@ -108,13 +106,13 @@ EFFECTS = {
     "glue.max_evaluation_examples": (40, {"blimp", *ROWS}),
     "glue.max_length": (32, {"rows", "blimp"}),
     "glue.epochs": (1, {"scores"}),
-    "glue.batch_size": (8, SCORES),
-    "glue.learning_rate": (1e-4, SCORES),
-    "glue.warmup_ratio": (0.2, SCORES),
-    "glue.weight_decay": (0.1, SCORES),
-    "glue.adam_epsilon": (1e-6, SCORES),
-    "glue.gradient_clip": (2.0, SCORES),
-    "glue.dropout": (0.2, SCORES),
+    **{
+        f"glue.{key}": (value, SCORES)
+        for key, value in {
+            **{"batch_size": 8, "learning_rate": 1e-4, "warmup_ratio": 0.2, "weight_decay": 0.1, "adam_epsilon": 1e-6},
+            **{"gradient_clip": 2.0, "dropout": 0.2},
+        }.items()
+    },
     "glue.keep_finetuned": (False, NOTHING),
     "glue.robustness.files": (".", NOTHING),
     "glue.robustness.sets": (["hans"], {"noisy rows"}),
@@ -122,9 +120,7 @@ EFFECTS = {
     "glue.robustness.noise_kinds": (["drop"], {"noisy rows"}),
     "suites.superglue.epochs": (3, {"superglue scores"}),
     "suites.superglue.max_length": (64, {"superglue rows"}),
-    "suites.squad2.epochs": (3, NOTHING),  # which the sweep does not have
-    "suites.squad2.batch_size": (3, NOTHING),
-    "suites.squad2.learning_rate": (3e-3, NOTHING),
+    **{f"suites.squad2.{key}": (3, NOTHING) for key in ("epochs", "batch_size", "learning_rate")},  # not in the sweep
     "suites.squad2.max_length": (64, NOTHING),
     **{f"rates.{name}": (7.0, NOTHING) for name in ("gpu_flops", "gpu_layer_seconds", "core_flops", "job_seconds")},
     "rates.core_layer_seconds": (7.0, NOTHING),

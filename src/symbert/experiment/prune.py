@@ -72,9 +72,9 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 def _remove(path: Path) -> bool:
     """Remove a file or folder, and the folders that are empty then; False where a process works in it."""
-    locks = [file.parent for file in path.rglob("lock")] + [
-        place for place in path.parents if (place / "lock").is_file()
-    ]
+    folder = path if path.is_dir() else path.parent
+    locks = [file.parent for file in folder.rglob("lock")]
+    locks += [above for above in folder.parents if (above / "lock").is_file()]
     try:
         with ExitStack() as held:
             for place in locks:
