@@ -169,6 +169,24 @@ def test_damaged_and_absent_files_are_named(tmp_path):
             read(tmp_path / name, "published")
 
 
+def test_arrow_files_that_were_cut_anywhere_are_refused(tmp_path):
+    """A stream that was cut between two of its batches was read as a shorter one."""
+    saved, path = datasets.Dataset.from_dict({"text": list("abcdef")}), tmp_path / "saved"
+    saved.save_to_disk(path)
+    (file,) = path.glob("*.arrow")
+    table = pyarrow.table({"text": list("abcdef")})
+    with pyarrow.OSFile(str(file), "wb") as output, pyarrow.ipc.new_stream(output, table.schema) as stream:
+        stream.write_table(table, max_chunksize=2)
+    whole = file.read_bytes()
+    for part in (path, file):
+        file.write_bytes(whole)
+        assert texts_of(part) == list("abcdef")
+        for size in range(0, len(whole), 8):
+            file.write_bytes(whole[:size])
+            with pytest.raises(DataError, match=part.name):
+                read(part)
+
+
 def test_bad_rows_are_named_and_the_others_read(tmp_path):
     good = b'{"text": "a", "other": "\xe2\x82\xac"}\n'
     (tmp_path / "a.jsonl").write_bytes(good + good.replace(b"\x82", b"\xff") + good)
