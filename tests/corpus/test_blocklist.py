@@ -29,22 +29,6 @@ def pairs(table: str) -> list[tuple[str, str]]:
     return list(zip(words[::2], words[1::2], strict=True))
 
 
-DOT_SEGMENTS = pairs(r"""
-    /././foo /foo           /./.foo /.foo           /foo/. /foo/                    /foo/./ /foo/
-    /foo/bar/.. /foo/       /foo/bar/../ /foo/      /foo/bar/..bar /foo/bar/..bar   /foo/bar/../ton/../../a /a
-    /foo/../../.. /         /foo/../../../ton /ton  /foo/%2e /foo/                  /foo/%2e%2 /foo/%2e%2
-    ////../.. //            /foo/bar//../.. /foo/   /foo/bar//.. /foo/bar/      /foo/%2e./%2e%2e/.%2e/%2e.bar /%2e.bar
-    /%2E%2e/%2e%2E/a%2e /a%2e   /foo\bar\..\x /foo/x   //a/./b// //a/b//
-""")
-
-
-def test_dot_segments_are_resolved_as_in_browsers():
-    """All but the last three are in the web platform tests: url/resources/urltestdata.json."""
-    for path, resolved in DOT_SEGMENTS:
-        for url in (f"https://a.example{path}", f"https://a.example{path}?q#f", f"https://user@a.example{path}"):
-            assert address_of(url).location == f"a.example{resolved}", url
-
-
 @given(hosts, paths)
 @example("..", "/")  # a host of dots alone is none
 def test_the_canonical_form_of_an_address_is_its_own(host, path):

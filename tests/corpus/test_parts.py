@@ -210,7 +210,7 @@ records = st.builds(
 )
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(records, max_size=6), st.lists(records, max_size=6))
 def test_preparing_two_parts_is_preparing_their_concatenation(run, tmp_path, first, second):
     ids = tmp_path / "parts/en_meta_part_1.npy"

@@ -118,7 +118,7 @@ def letters_of(rows: np.ndarray) -> list[str]:
 texts = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(texts, st.lists(st.integers(0, 30), max_size=4), st.integers(2, 5), st.integers(1, 6), st.integers(1, 40))
 def test_validation_rows_and_their_documents_are_those_of_a_naive_packer(
     tmp_path_factory, documents, cuts, length, held_out, shard_rows

@@ -217,10 +217,3 @@ def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them
     assert len({known, folder(metric="accuracy"), folder(columns=["more"])}) == 3
     ROWS[:2].to_csv("data/renamed.csv", index=False)
     assert folder(train="data/renamed.csv") != known
-
-
-def test_a_file_that_is_not_there_is_named_before_anything_runs(example):
-    missing = merge(example, {"tasks": {"irony": {"train": "data/none.csv"}}})
-    with pytest.raises(MissingInputError, match=r"config: 'tasks\.irony\.train': no file data/none\.csv; correct it"):
-        check(missing)
-    check(merge(missing, {"sweep": {"tasks": ["sst2"]}}))

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from damage import CONTENTS
 from glue.laboratory import records_in
 from symbert.console import Progress
-from symbert.errors import ConfigError, DataError, DivergedError, InputOutputError, IntegrityError
+from symbert.errors import DataError, DivergedError, InputOutputError, IntegrityError
 from symbert.files import sha256_of, single_writer
 from symbert.glue import score as module
 from symbert.glue.metrics import METRICS
@@ -167,15 +167,6 @@ def test_weights_that_load_are_not_taken_for_those_that_were_extracted(finetune,
     weights.write_bytes(content)
     with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 .*; delete it .*: snakemake --cores 1"):
         finetune(seeds=[2])
-
-
-def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(finetune, monkeypatch):
-    def failing(*given):
-        raise RuntimeError("InductorError: RuntimeError: Failed to find C compiler. Please specify via CC")
-
-    monkeypatch.setattr(module, "train", failing)
-    with pytest.raises(ConfigError, match="'recipe' is fast, .*Failed to find C compiler.*or set 'recipe: faithful'"):
-        finetune(recipe="fast")
 
 
 def test_a_seed_that_diverges_in_its_last_step_is_named_and_leaves_no_record(laboratory, finetune, monkeypatch):

@@ -32,6 +32,7 @@ OnBad = Callable[[DataError], None]
 """Raises the error of a bad line, or counts it."""
 CELLS = (".csv", ".tsv")  # files of cells; .gz may follow
 TABLES = (".parquet", ".arrow")  # files of Arrow's kinds
+ENDS_OF_ARROW = (b"\xff\xff\xff\xff\0\0\0\0", b"ARROW1")  # without its end a stream reads as a shorter one
 OBJECTS = (".jsonl", ".ndjson", ".json")  # an object a line; .gz or .zst may follow
 
 
@@ -253,6 +254,11 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[pyarrow.Table | pya
     """A few rows at a time, so that memory does not grow with the file."""
     import pyarrow.parquet
 
+    for file in path.rglob("*.arrow") if path.is_dir() else [path]:
+        with open(file, "rb") as content:
+            content.seek(max(0, file.stat().st_size - 8))
+            if file.suffix == ".arrow" and not content.read().endswith(ENDS_OF_ARROW):
+                raise ValueError(f"{file.name} was cut: it has no end mark")
     if path.is_dir():
         import datasets
 
