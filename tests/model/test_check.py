@@ -3,13 +3,7 @@
 import pytest
 
 from model.models import MIXING
-from model.wrong_operators import (
-    Detached,
-    Miscounted,
-    Overflowing,
-    Unfilled,
-    Unmasked,
-)
+from model.wrong_operators import Detached, Miscounted, Overflowing, Unfilled, Unmasked
 from symbert import cli
 from symbert.model import check
 from symbert.operators import OPERATORS, Operator

@@ -54,14 +54,6 @@ def test_a_likelihood_is_that_of_a_loop_over_stock_bert(kind, monkeypatch):
         assert log_likelihoods(model, ROWS, MASK).tolist() == pytest.approx(expected, rel=1e-10)
 
 
-def test_the_likelihood_of_a_row_depends_on_no_other_row():
-    for name in ("original", "pairwise", "shared"):
-        model = moved(MaskedModel(small_config(name))).double()
-        together = log_likelihoods(model, ROWS, MASK)
-        alone = torch.cat([log_likelihoods(model, [row], MASK) for row in ROWS])
-        torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-10)
-
-
 def test_no_part_of_the_computation_is_larger_than_the_bound(monkeypatch):
     """A long row has as many copies as tokens: they were one batch."""
     model, sizes = moved(MaskedModel(small_config())), []

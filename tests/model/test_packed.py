@@ -54,14 +54,6 @@ def test_logits_loss_and_gradients_are_those_of_padding_to_128(attention):
     close(loss_and_gradients(model, ours), loss_and_gradients(model, expected))
 
 
-def test_no_layer_sees_padding_and_the_last_one_finishes_first_tokens_alone():
-    model, seen = started("tiny", "symmetric", "classification", layers=3), []
-    for layer in model.bert.encoder.layer:
-        layer.intermediate["dense"].register_forward_pre_hook(lambda _, inputs: seen.append(tuple(inputs[0].shape)))
-    packed_logits(model, *rows_of(LENGTHS), LENGTHS)
-    assert seen == [(1, LENGTHS.sum(), 64)] * 2 + [(1, len(LENGTHS), 64)]
-
-
 @pytest.mark.parametrize("place", ["hidden_dropout_prob", "attention_probs_dropout_prob"])
 def test_dropout_has_the_distribution_that_it_has_in_padded_rows(place):
     """The same row many times over: mean and spread of its outputs, each within five standard errors."""

@@ -12,13 +12,7 @@ from model.models import moved, small_config
 from symbert.errors import ConfigError
 from symbert.model.anatomy import describe_attention, weights_of
 from symbert.model.attention import OriginalAttention
-from symbert.model.bert import (
-    Classifier,
-    DecoderModel,
-    EncoderDecoderModel,
-    MaskedModel,
-    attention_of,
-)
+from symbert.model.bert import Classifier, DecoderModel, EncoderDecoderModel, MaskedModel, attention_of
 from symbert.model.from_transformers import turned
 from symbert.model.hf import fold
 from symbert.model.packed import Packing, encode, encode_by_length, encoder_for

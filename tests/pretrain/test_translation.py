@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
-from transformers import BertConfig, BertLMHeadModel, BertModel
-from transformers import EncoderDecoderModel as StockModel
 
+from model.test_encoder_decoder import stock
 from pretrain.corpora import options
 from pretrain.parallel import pack, write_text
 from symbert.cli import main
@@ -66,13 +65,8 @@ def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
     """Theirs moves the labels by one token, and leaves out those of -100."""
     trainer = build()
     model, batch = trainer.model.double().eval(), trainer.task.training_batch(0)
-    plain = {key: value for key, value in vars(model.encoder.config).items() if key in BertConfig().to_dict()}
-    decoder = BertLMHeadModel(BertConfig(**{**plain, "is_decoder": True, "add_cross_attention": True}))
-    encoder = BertModel(BertConfig(**plain), add_pooling_layer=False)
-    stock = StockModel(encoder=encoder, decoder=decoder).double().eval()
-    stock.load_state_dict(model.state_dict())
     is_token = batch.target != PADDING
-    theirs = stock(
+    theirs = stock(model)(
         input_ids=batch.source,
         attention_mask=batch.source_mask.long(),
         decoder_input_ids=batch.target,

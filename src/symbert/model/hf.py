@@ -32,12 +32,6 @@ STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
     bert.SpanModel: transformers.BertForQuestionAnswering,
     bert.DecoderModel: transformers.BertLMHeadModel,
 }
-AUTO = {
-    transformers.AutoModel: BertModel,
-    transformers.AutoModelForMaskedLM: transformers.BertForMaskedLM,
-    transformers.AutoModelForSequenceClassification: transformers.BertForSequenceClassification,
-    transformers.AutoModelForQuestionAnswering: transformers.BertForQuestionAnswering,
-}
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
@@ -217,5 +211,6 @@ def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
 
 
 transformers.AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
-for auto, stock in AUTO.items():
-    auto.register(SymBertConfig, _with_operators(stock), exist_ok=True)
+for kind in ("Model", "ModelForMaskedLM", "ModelForSequenceClassification", "ModelForQuestionAnswering"):
+    stock = getattr(transformers, "BertModel" if kind == "Model" else f"Bert{kind.removeprefix('Model')}")
+    getattr(transformers, f"Auto{kind}").register(SymBertConfig, _with_operators(stock), exist_ok=True)
