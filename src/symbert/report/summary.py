@@ -16,7 +16,6 @@ from symbert.report.statistics import (
     WITHIN,
     Comparison,
     ExitComparison,
-    comparisons,
     exit_contrasts,
     exits_of,
     loss_contrasts,
@@ -79,7 +78,7 @@ def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
 
 def _of_scores(suite: SuiteScores) -> tuple[list[str], str]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
-    every = comparisons(suite.scores)
+    every = suite.comparisons
     pairs = [pair for pair in every if pair.score == every[0].score and pair.reference in ("original", names.UNTRAINED)]
     if not pairs:
         return [], "no other operator has scores beside original"
