@@ -46,7 +46,7 @@ def _loss(step, leaves):
     ("points", "exits", "reasons"),
     [
         ({"original": 0, "shared": -30}, {"original": [500], "shared": [900]}, [
-            "a test of scores takes three fine-tuning seeds", "from the plateau takes five pre-training seeds"]),
+            "a test of scores takes 3 fine-tuning seeds", "from the plateau takes 5 pre-training seeds"]),
         ({"shared": -30}, None, ["no other operator has scores beside original", "there are no losses"]),
         (None, {"original": [400, 600, 900, 500, 800], "pairwise": [900, 400, 600, 800, 500]}, [
             "there are no scores", "no difference of exits from the plateau is significant"]),

@@ -1,5 +1,5 @@
-"""The claims of arXiv 2406.06366 and of the abstract of arXiv 2412.00359: templates/claims.csv has a row for each, and
-`CHECKS` its check, in the same order.
+"""The claims of arXiv 2406.06366 and of the abstract of arXiv 2412.00359: templates/claims.csv has a row for each, with
+the name of its check in `CHECKS`.
 
 A row says what the paper prints, what its authors' raw files give, and what makes the claim hold. A check says what
 models of one size give. Claims about `shared` are tested by the protocol of the first paper.
@@ -367,27 +367,24 @@ def check_step_time(data: Collection, size: str) -> Finding:
 
 Check = Callable[[Collection, str], Finding]  # of a size; raises MissingEvidence
 Obstacle = Callable[[Collection], str | None]  # why an experiment may not judge a claim
-CHECKS: list[tuple[Check, Obstacle]] = [  # of the rows of templates/claims.csv
-    (check_parameters, _none),
-    (check_parameters, _none),
-    (check_thirds, _none),
-    (check_scores, other_scores),
-    (partial(check_lead, attention="pairwise"), other_scores),
-    (partial(check_lead, attention="pairwise"), other_scores),
-    (partial(check_lead, attention="symmetric", sign=-1), other_scores),
-    (partial(check_lead, attention="symmetric", sign=-1), other_scores),
-    (check_deviations, other_scores),
-    (check_half, other_scores),
-    (partial(check_exits, attentions=ALL), other_training),
-    (partial(check_exits, attentions=("original",)), other_training),
-    (check_growth, other_training),
-    (partial(check_loss, attention="symmetric", expected=0.1), other_training),
-    (partial(check_loss, attention="pairwise", expected=0), other_training),
-    (check_attention_parameters, _none),
-    (check_step_time, other_training),
-    (partial(check_lead, attention="shared", columns=SMALL_TASKS), other_scores),
-    (check_robustness, other_robustness),
-]
+CHECKS: dict[str, tuple[Check, Obstacle]] = {  # by their names in templates/claims.csv
+    "parameters": (check_parameters, _none),
+    "thirds": (check_thirds, _none),
+    "scores": (check_scores, other_scores),
+    "lead of pairwise": (partial(check_lead, attention="pairwise"), other_scores),
+    "lead of symmetric": (partial(check_lead, attention="symmetric", sign=-1), other_scores),
+    "deviations": (check_deviations, other_scores),
+    "half": (check_half, other_scores),
+    "exits": (partial(check_exits, attentions=ALL), other_training),
+    "exit of original": (partial(check_exits, attentions=("original",)), other_training),
+    "growth": (check_growth, other_training),
+    "loss of symmetric": (partial(check_loss, attention="symmetric", expected=0.1), other_training),
+    "loss of pairwise": (partial(check_loss, attention="pairwise", expected=0), other_training),
+    "attention parameters": (check_attention_parameters, _none),
+    "step time": (check_step_time, other_training),
+    "small tasks": (partial(check_lead, attention="shared", columns=SMALL_TASKS), other_scores),
+    "robustness": (check_robustness, other_robustness),
+}
 
 
 NOT_TESTED = "not tested here"
@@ -406,8 +403,8 @@ def claims_table(data: Collection) -> Table:
     rows, judged = [], set()
     with open(CLAIMS, encoding="utf-8", newline="") as lines:
         claims = list(csv.DictReader(lines))
-    for at, (claim, (check, obstacle)) in enumerate(zip(claims, CHECKS, strict=True)):
-        ours, verdict = _judged(claim["models"].partition(":")[0], check, obstacle, data)
+    for at, claim in enumerate(claims):
+        ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
         if not verdict.startswith(NOT_TESTED):
             judged.add((at, "verdict"))
         told = {key: claim[key] or None for key in ("claim", "models", "the_paper", "raw_files")}

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, get_args
@@ -30,7 +31,7 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import final_scores, of_whole_seeds
+from symbert.report.statistics import Comparison, comparisons, final_scores, of_whole_seeds
 from symbert.sizes import SIZES
 
 Record = dict[str, Any]
@@ -115,6 +116,11 @@ class SuiteScores:
     def trained(self) -> pd.DataFrame | None:
         """The scores of the comparison without models that were not pre-trained."""
         return None if self.scores is None else self.scores.query("step > 0")
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Differences between the models of the comparison."""
+        return [] if self.scores is None else comparisons(self.scores)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 pairs, heads and corpus. A function returns None where an experiment has no data for its figure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
     figure, (curves, exits, *shares) = style.figure_of(heights, entries, title, across=1)
     style.prepare(curves, "validation loss (nats per token)")
     for position, (name, seeds) in enumerate(losses.items()):
-        marks = [] if name in printed else _marks(seeds.columns, position / len(losses))
+        marks = [] if name in printed else (position / len(losses) / MARKERS, 1 / MARKERS)
         style.draw_seeds(curves, seeds.columns, seeds.to_numpy(), looks[name], markevery=marks)
     for name, values in printed.items():
         line = looks[name].line(markeredgecolor=looks[name].color) | HOLLOW
@@ -74,13 +74,6 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
     panel.set_xlabel("pre-training step")
     panel.tick_params(labelbottom=True)
     return figure
-
-
-def _marks(steps: Sequence[int], offset: float) -> list[int]:
-    """Evaluations that get a marker: evenly along the axis, shifted from curve to curve so that none hides another."""
-    position = np.log(np.array(steps) / steps[0])
-    places = (np.arange(MARKERS) + offset) / MARKERS * position[-1]
-    return sorted({int(np.abs(position - place).argmin()) for place in places})
 
 
 def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], looks: dict[str, Look]) -> None:
@@ -191,10 +184,6 @@ def _draw_curve(panel: Axes, seeds: pd.DataFrame, mean: pd.Series, line: float, 
     return f"{style.short(crossing.step)} ({style.short(crossing.before)}–{style.short(crossing.after)})"
 
 
-VALUES = 7  # numbers in the height of a panel, at most
-ON_LOG_AXIS = "perplexity"  # of which ratios say more than differences
-
-
 def hosts_figure(data: Collection) -> Figure | None:
     """What each host but the encoder measures on held-out data over training steps, a curve per operator."""
     if not data.courses:
@@ -205,9 +194,6 @@ def hosts_figure(data: Collection) -> Figure | None:
     for (host, size, name), seeds in data.courses.items():
         style.draw_seeds(panels[host, size], seeds.columns, seeds.to_numpy(), looks[name])
         style.set_log_steps(panels[host, size], seeds.columns[0], seeds.columns[-1])
-    for (host, _), panel in panels.items():
-        if HOSTS[host].measure == ON_LOG_AXIS:
-            _set_log_values(panel)
     return figure
 
 
@@ -222,18 +208,6 @@ def _figure_of_hosts(
     for (host, size), panel in zip(models, panels, strict=True):
         panel.set_title(names.family(size, host))
     return figure, dict(zip(models, panels, strict=True)), looks
-
-
-def _set_log_values(panel: Axes) -> None:
-    """A logarithmic axis of the values drawn, with round numbers; a linear one where fewer than two of them fit."""
-    panel.set_yscale("log")
-    ticks = style.round_numbers(*panel.get_ylim(), VALUES)
-    if len(ticks) < 2:
-        panel.set_yscale("linear")
-        return
-    panel.yaxis.set_major_locator(FixedLocator(ticks))
-    panel.yaxis.set_minor_locator(NullLocator())
-    panel.yaxis.set_major_formatter("{x:g}")
 
 
 CHANCE = 50  # percent
@@ -358,9 +332,8 @@ def _fill(panel: Axes, label: str, quantity: str, sides: dict[str, np.ndarray], 
         panel.stairs(bins, bounds, fill=True, color=COLORS[side])
         filled = np.flatnonzero(bins)
         marks += [bounds[filled[0]], bounds[filled[-1] + 1]] if len(filled) else []
-        median = f", median ≈ {float(f'{median_of(bins, bounds):.2g}'):,.0f}" if len(filled) else ""
         line = {"color": COLORS[side], "linewidth": 5.5, "solid_capstyle": "butt"}
-        entries.append(Entry(line, f"{side}: {bins.sum():,} documents{median}"))
+        entries.append(Entry(line, f"{side}: {bins.sum():,} documents"))
     for edge in window:
         panel.axvline(edge, **style.LIMIT_LINE)
     entries += [Entry(style.LIMIT_LINE, "kept only between {:,g} and {:,g}".format(*window))] if window else []
@@ -375,9 +348,3 @@ def _fill(panel: Axes, label: str, quantity: str, sides: dict[str, np.ndarray], 
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(SHORT)
     style.draw_legend(panel, entries)
-
-
-def median_of(bins: np.ndarray, bounds: np.ndarray) -> float:
-    """The median, with the documents of a bin spread evenly over its logarithm."""
-    below = np.concatenate([[0], np.cumsum(bins)])
-    return float(10 ** np.interp(bins.sum() / 2, below, np.log10(bounds)))

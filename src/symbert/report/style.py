@@ -226,7 +226,7 @@ def write_figure(figure: Figure, note: str, files: Iterable[Path]) -> None:
 
     The same figure gives the same bytes.
     """
-    figure.suptitle(note, x=0.01, horizontalalignment="left", fontsize=8, color=GREY, wrap=True)
+    figure.suptitle(note, x=0.01, horizontalalignment="left", fontsize=8, color=GREY, wrap=True, parse_math=False)
     for path in files:
         picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
         figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])

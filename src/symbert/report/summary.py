@@ -16,7 +16,6 @@ from symbert.report.statistics import (
     WITHIN,
     Comparison,
     ExitComparison,
-    comparisons,
     exit_contrasts,
     exits_of,
     loss_contrasts,
@@ -25,7 +24,6 @@ from symbert.report.statistics import (
 )
 from symbert.sources import SOURCES
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 EXITS = {  # from the plateau, by the verdict on the time to them
     "shorter": "an earlier exit from the plateau of {} than of {}",
     "longer": "a later exit from the plateau of {} than of {}",
@@ -50,7 +48,7 @@ def _supported(data: Collection) -> str:
         for pair in loss_contrasts(models, data.facts.contrasts)
         if pair.is_significant
     ]
-    few = f"a test of exits from the plateau takes {NUMBERS[FEWEST_EXITS]} pre-training seeds"
+    few = f"a test of exits from the plateau takes {FEWEST_EXITS} pre-training seeds"
     is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
     undecided = "no difference of exits from the plateau is significant" if is_tested else few
     if not models:
@@ -79,12 +77,12 @@ def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
 
 def _of_scores(suite: SuiteScores) -> tuple[list[str], str]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
-    every = comparisons(suite.scores)
+    every = suite.comparisons
     pairs = [pair for pair in every if pair.score == every[0].score and pair.reference in ("original", names.UNTRAINED)]
     if not pairs:
         return [], "no other operator has scores beside original"
     if all(pair.p is None for pair in pairs):
-        return [], f"a test of scores takes {NUMBERS[FEWEST]} {pairs[0].unit}s"
+        return [], f"a test of scores takes {FEWEST} {pairs[0].unit}s"
     name = heading(stand_in_names(suite.scores).get(every[0].score, every[0].score))
     only = ", of these trained models: one pre-training seed" if pairs[0].unit == FINETUNE_SEED else ""
     shown = [_score_in_words(pair, name, only) for pair in pairs if pair.is_significant]
@@ -116,16 +114,15 @@ def _compared(data: Collection) -> str:
         of = max(scores["pretrain_seed"].nunique() for scores in scored)
         seeds = f"{_counted(number, 'pre-training seed')} and {finetuned} each"
         if of < number:
-            seeds = f"{_counted(number, 'pre-training seed')} each, of which {_number(of)} had {finetuned}"
+            seeds = f"{_counted(number, 'pre-training seed')} each, of which {of:,} had {finetuned}"
     families = [names.family(size) for size in names.sizes(pd.concat([data.runs, *scored])["size"])]
     if data.hosts is not None:
         shapes = data.hosts[["host", "size"]].drop_duplicates().itertuples(index=False)
         families += [f"{host}s ({size})" for host, size in shapes]
     has_untrained = any((suite.scores["step"] == 0).any() for suite in data.scored)
     models = f"in {_listed(families)}, with {seeds}{', beside models without pre-training' if has_untrained else ''}"
-    if len(operators) == 1:
-        return f"One attention operator, {operators[0]}, was trained {models}."
-    return f"{_number(len(operators)).capitalize()} attention operators, {_listed(operators)}, were compared {models}."
+    were = "was trained" if len(operators) == 1 else "were compared"
+    return f"{_counted(len(operators), 'attention operator')}, {_listed(operators)}, {were} {models}."
 
 
 def _trained_on(data: Collection) -> str:
@@ -154,11 +151,7 @@ def _of_source(source: str, stage: str) -> str:
 
 
 def _counted(number: int, unit: str) -> str:
-    return f"{_number(number)} {unit}{'' if number == 1 else 's'}"
-
-
-def _number(number: int) -> str:
-    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -15,7 +15,6 @@ from symbert.report.statistics import (
     SEEDS,
     STAND_IN,
     Spread,
-    comparisons,
     means_of,
     p_in_words,
     seed_scores,
@@ -54,7 +53,7 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
-    rows, pairs = [line.row for line in lines], comparisons(final)
+    rows, pairs = [line.row for line in lines], data.suites[suite].comparisons
     differing = {pair.size for pair in pairs if pair.is_significant and pair.reference == "original"}
     sizes = [line.size if line.size in differing else None for line in lines]
     return table_of(
@@ -225,7 +224,7 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
     units have neither. The csv has the intervals of all columns, which describe and are not tested.
     """
     final = data.scores_of(suite)
-    compared = [] if final is None else comparisons(final)
+    compared = [] if final is None else data.suites[suite].comparisons
     if not compared:
         return None
     scores, rows, shown = stand_in_names(final), [], []
