@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.harness import Contestant, Figure
-from workflow.checkout import Checkout, check_out
+from workflow.checkout import check_out
 
 PAPER, MANY = "paper", "paper, 10,000 parts"
 HUB = ("scale=paper", "source=hub")
@@ -36,10 +36,9 @@ def main() -> None:
         f"interleaved rounds: {options.rounds}; every process fresh; dry runs in a copy of the project without results",
     ]
     with tempfile.TemporaryDirectory() as folder:
-        checkout = check_out(Path(__file__).parents[1], Path(folder) / "symbert")
-        jobs = count_jobs(checkout)
-        rounds = harness.interleave(contestants(checkout.directory), options.rounds, lambda: None)
-    tables = [harness.figure_table(FIGURES, rounds), harness.usage_table(rounds), jobs]
+        directory = check_out(Path(__file__).parents[1], Path(folder) / "symbert").directory
+        rounds = harness.interleave(contestants(directory), options.rounds, lambda: None)
+    tables = [harness.figure_table(FIGURES, rounds), harness.usage_table(rounds)]
     harness.write_page(options.output, "the graph of jobs", conditions, tables)
 
 
@@ -48,16 +47,6 @@ def contestants(directory: Path) -> list[Contestant]:
     words = ["--cores", "2", "--dry-run", "--quiet", "all", "--snakefile", str(directory / "Snakefile")]
     command = [sys.executable, "-m", "snakemake", *words, "--directory", str(directory), "--config"]
     return [Contestant(name, [[*command, *changes]]) for name, changes in EXPERIMENTS.items()]
-
-
-def count_jobs(checkout: Checkout) -> str:
-    """How many jobs each experiment has, and the most frequent rules."""
-    rows = []
-    for name, changes in EXPERIMENTS.items():
-        jobs = checkout.snakemake("--dry-run", "--quiet", "rules", "--config", *changes).jobs
-        most = sorted(jobs.items(), key=lambda job: -job[1])[:5]
-        rows.append(f"| {name} | {sum(jobs.values()):,} | {', '.join(f'{rule} {count:,}' for rule, count in most)} |")
-    return harness.table("| experiment | jobs | most |", "|---|---:|---|", rows)
 
 
 if __name__ == "__main__":
