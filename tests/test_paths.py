@@ -56,7 +56,7 @@ EFFECTS = {
     "source": ("mirror", {"parts", "blimp", *ROWS}),
     "mirror": (".", NOTHING),
     "experiment": ("other", {"report"}),
-    "title": (None, NOTHING),  # of the report's page
+    "title": ("A page", {"report"}),
     "recipe": ("fast", {*TRAINED, *SCORES}),
     "precision": ("fp32", {*TRAINED, *SCORES}),
     "corpus.source": ("mirror", {"parts", "blimp", *ROWS}),  # the vocabulary comes from there
