@@ -99,11 +99,16 @@ def _facts(data: Collection) -> Iterator[tuple[str, str]]:
         sentence = "The parallel text is a stand-in, numbers in English and German words."
         yield "stand-in parallel text", sentence
     if tasks := _tasks_where("stand_in", data):
-        words = f"stand-in tasks, not {suites}" if tasks == ALL else f"stand-ins: {tasks}"
-        yield words, f"{words[0].upper()}{words[1:]}, made from documentation text."
+        if tasks == ALL:
+            yield (
+                f"stand-in tasks, not {suites}",
+                f"The tasks are stand-ins made from documentation text, not {suites}.",
+            )
+        else:
+            yield f"stand-ins: {tasks}", f"Stand-ins made from documentation text: {tasks}."
     if tasks := _tasks_where("partial", data):
-        words = f"partial {tasks}" if tasks == ALL else f"partial: {tasks}"
-        yield words, f"Partial, of other rows than published: {tasks}."
+        of = "all tasks" if tasks == ALL else tasks
+        yield f"partial: {of}", f"Other rows than published were read or scored of {of}."
     for suite in data.suites:
         whole = [column for column in SUITES[suite].columns if column in COUNTED]
         present = {column for table in _scores(data, suite) for column in table["column"]}
