@@ -129,8 +129,8 @@ def test_a_step_of_a_command_takes_nothing_of_transformers():
 
 
 def test_auto_classes_keep_weights_draw_new_layers_and_save_again(tmp_path):
-    """Every weight is set to a number that no initialisation gives. A missing parameter of an operator, and all of a new
-    model, were whatever the memory held."""
+    """Every weight is set to a number that no initialisation gives. A missing parameter of an operator, and all of them
+    in a new model, were whatever the memory held."""
     saved = model("shared")
     for number, parameter in enumerate(saved.parameters()):
         parameter.data.fill_(0.5 + number)
