@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM, BertForSequenceClassification
 
@@ -128,17 +129,26 @@ def test_a_step_of_a_command_takes_nothing_of_transformers():
 
 
 def test_auto_classes_keep_weights_draw_new_layers_and_save_again(tmp_path):
-    """Every weight is set to a number that no initialisation gives."""
+    """Every weight is set to a number that no initialisation gives. A missing parameter of an operator, and all of them
+    in a new model, were whatever the memory held."""
     saved = model("shared")
     for number, parameter in enumerate(saved.parameters()):
         parameter.data.fill_(0.5 + number)
     write_model(saved, tmp_path)
-    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path)
+    auto = AutoModelForMaskedLM
+    loaded = auto.from_pretrained(tmp_path)
     for (name, one), (_, other) in zip(saved.named_parameters(), loaded.named_parameters(), strict=True):
         assert torch.equal(one, other), name
     pooler = AutoModel.from_pretrained(tmp_path).pooler.dense
     assert 0 < pooler.weight.std() < 0.1 and not pooler.bias.any()
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["bert.encoder.layer.0.attention.self.query_scale"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    partly, whole = (each.bert.encoder.layer[0].attention.self for each in (auto.from_pretrained(tmp_path), loaded))
+    assert (partly.query_scale == 1).all() and torch.equal(partly.key_scale, whole.key_scale)
+    drawn = auto.from_config(loaded.config).bert.encoder.layer[0].attention.self
+    assert (drawn.query_scale == 1).all() and 0.05 < drawn.projection.weight.std() < 0.09
     loaded.save_pretrained(tmp_path / "again")
     assert torch.equal(loaded(IDS).logits, dense(saved, IDS))
-    again = AutoModelForMaskedLM.from_pretrained(tmp_path / "again")
+    again = auto.from_pretrained(tmp_path / "again")
     assert again.config.attention == "shared" and torch.equal(again(IDS).logits, loaded(IDS).logits)

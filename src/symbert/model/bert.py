@@ -315,7 +315,7 @@ def initialize(model: nn.Module, seed: int) -> None:
     """Draw every parameter as a function of (seed, module name) alone, then give each layer its operator's start.
 
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
-    adding a module changes no other: a paired comparison. The model is ours, or Hugging Face's with our operators.
+    adding a module changes no other: a paired comparison.
     """
     drawn: set[nn.Parameter] = set()
     for name, module in model.named_modules():

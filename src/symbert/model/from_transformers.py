@@ -24,8 +24,19 @@ class BertConfig(Protocol):
     _attn_implementation: str
 
 
-# Of a class that `from_pretrained` fills, transformers guards the functions of torch.nn.init.
-normal_, ones_, zeros_, copy_ = nn.init.normal_, nn.init.ones_, nn.init.zeros_, torch.no_grad()(Tensor.copy_)
+def _unless_loaded(fill: Callable[..., object]) -> Callable[..., None]:
+    """A function that fills a weight, unless `from_pretrained` has filled it."""
+
+    def filled(tensor: Tensor, *values: object) -> None:
+        if not getattr(tensor, "_is_hf_initialized", False):
+            with torch.no_grad():
+                fill(tensor, *values)
+
+    return filled
+
+
+normal_, ones_, zeros_ = map(_unless_loaded, (nn.init.normal_, nn.init.ones_, nn.init.zeros_))
+copy_ = _unless_loaded(Tensor.copy_)
 
 
 def sdpa_attention_forward(

@@ -20,7 +20,7 @@ from symbert.errors import ConfigError, IntegrityError, UsageError
 from symbert.files import copy_file, write_json, write_text
 from symbert.hosts import host_named_in
 from symbert.model import bert
-from symbert.model.attention import SelfAttention
+from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
 from symbert.model.bert import HostModel, attention_of
 from symbert.model.card import model_card
 from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
@@ -203,10 +203,17 @@ def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
         stock.__init__(self, config, **options)
         for layer in self.base_model.encoder.layer:
             layer.attention.self = attention_of(config)
+        self.base_model._init_weights = self._init_weights  # transformers asks the stock class below the head
         self.post_init()
 
+    def fill(self: PreTrainedModel, module: torch.nn.Module) -> None:
+        if isinstance(module, SelfAttention | WideLinear | CopiedLinear):
+            module.initialize()
+        else:
+            stock._init_weights(self, module)
+
     records = {"hidden_states": BertLayer, "attentions": SelfAttention}
-    own = {"config_class": SymBertConfig, "__init__": build, "_init_weights": HostModel._init_weights}
+    own = {"config_class": SymBertConfig, "__init__": build, "_init_weights": fill}
     return type(f"Sym{stock.__name__}", (stock,), {**own, "_can_record_outputs": records, "__module__": __name__})
 
 
