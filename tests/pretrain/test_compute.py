@@ -1,7 +1,6 @@
 """Devices without any GPU, recipes, optimizers and the schedule."""
 
 import re
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +12,7 @@ from pretrain.corpora import brief
 from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
+from symbert.pretrain import compute
 from symbert.pretrain.compute import (
     RECIPES,
     attention_dropout,
@@ -47,24 +47,42 @@ def test_a_gpu_is_given_by_machine_scheduler_or_configuration_and_the_user_may_c
 
 
 @pytest.fixture
-def picking():
-    """Forgets the device that was picked, before and after."""
+def picking(monkeypatch, tmp_path):
+    """Forgets the device that was picked, and lets go of it, before and after."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     pick_device.cache_clear()
     yield
     pick_device.cache_clear()
+    compute._claims.close()
 
 
-def test_a_process_has_the_gpu_of_its_local_rank_or_the_first_one(picking, monkeypatch):
-    current = []
+@pytest.fixture
+def gpus(picking, monkeypatch):
+    """A machine with four GPUs, and a function that picks one as another process would."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", current.append)
-    assert pick_device() == pick_device() == GPU and current == [GPU]
-    for rank, refused in (("1", False), ("2", True)):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(uuid=f"GPU-{gpu}"))
+
+    def pick(**places):
         pick_device.cache_clear()
-        monkeypatch.setenv("LOCAL_RANK", rank)
-        with pytest.raises(ConfigError, match="process 2 has no GPU, as 2 are visible") if refused else nullcontext():
-            assert pick_device() == torch.device("cuda", 1)
+        for name, value in places.items():
+            monkeypatch.setenv(name, str(value))
+        return pick_device().index
+
+    return pick
+
+
+def test_jobs_of_one_machine_share_no_gpu_while_one_is_free(gpus):
+    """As `snakemake --resources gpu=4` starts them; it gives none a number."""
+    assert [gpus() for _ in range(5)] == [0, 1, 2, 3, 0]
+
+
+def test_processes_of_a_training_have_the_gpus_of_their_local_ranks_or_free_ones(gpus):
+    training = {"LOCAL_WORLD_SIZE": 2}
+    assert [gpus(LOCAL_RANK=rank, **training) for rank in (0, 1, 1, 0)] == [0, 1, 2, 3]
+    with pytest.raises(ConfigError, match="process 4 has no GPU, as 4 are visible"):
+        gpus(LOCAL_RANK=4)
 
 
 def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu_unless_that_is_chosen(

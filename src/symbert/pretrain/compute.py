@@ -5,8 +5,9 @@ import inspect
 import os
 import platform
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from torch.optim import Optimizer
 
 import symbert
 from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
+from symbert.files import single_writer
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 DRIVER = Path("/proc/driver/nvidia/gpus")
@@ -28,6 +30,8 @@ GIVEN = ("SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS")  # the first li
 # (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
 HOPPER = 9  # the major number of its compute capability
+
+_claims = ExitStack()  # of GPUs; released when the process ends, however it ends
 
 # Errors of torch that are no bug of ours: the words by which they are known, the class, and the message.
 EXPLAINED = (
@@ -58,7 +62,7 @@ EXPLAINED = (
 
 @cache
 def pick_device() -> torch.device:
-    """The GPU of this process, or the CPU: Slurm and CUDA_VISIBLE_DEVICES allocate GPUs, LOCAL_RANK chooses among them.
+    """The GPU of this process until it ends, or the CPU.
 
     ConfigError where a GPU is given that torch cannot use, because a training of days would become one of months, and
     where processes that train together on this machine are more than its GPUs.
@@ -73,9 +77,20 @@ def pick_device() -> torch.device:
     number, visible = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
     if number >= visible:
         raise ConfigError(f"'pretrain.processes': process {number} has no GPU, as {visible} are visible; start fewer")
-    device = torch.device("cuda", number)
+    device = torch.device("cuda", _free_gpu(number, int(os.environ.get("LOCAL_WORLD_SIZE", 1)), visible))
     torch.cuda.set_device(device)
     return device
+
+
+def _free_gpu(number: int, processes: int, visible: int) -> int:
+    """The first GPU that no other job of the user has locked: that of the process's number, or one beyond those of its
+    training. Snakemake counts the GPUs of a machine (`--resources gpu=4`), but gives none to a job."""
+    folder = Path(tempfile.gettempdir(), f"symbert-gpus-{os.getuid()}")
+    for gpu in (number, *range(processes, visible)):
+        with suppress(InputOutputError, OSError):  # a lock never ends a training
+            _claims.enter_context(single_writer(folder / str(torch.cuda.get_device_properties(gpu).uuid)))
+            return gpu
+    return number
 
 
 def given_gpu(environment: Mapping[str, str]) -> str | None:
