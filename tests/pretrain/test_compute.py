@@ -1,6 +1,7 @@
 """Devices without any GPU, recipes, optimizers and the schedule."""
 
 import re
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
