@@ -349,7 +349,7 @@ def draw_exits(runs: pd.DataFrame) -> plt.Figure:
     places = {"coordsA": panels[0].transData, "coordsB": panels[1].transData}
     ends = (ends["original"], ends["pairwise"])
     figure.add_artist(ConnectionPatch(*ends, **places, arrowstyle="-|>", color="#C00000", lw=1.5, shrinkA=6, shrinkB=6))
-    panels[1].annotate("the paper's\ncomparison", (4.5, 410), color="#C00000", fontsize=9)
+    panels[1].annotate("the paper's\ncomparison", (4.25, 285), color="#C00000", fontsize=8)
     return figure
 
 

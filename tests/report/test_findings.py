@@ -229,6 +229,18 @@ def test_the_closed_form_of_the_theory_is_what_steps_of_signs_do():
             assert theory.overlap(step * 1e-4, 0.1) == pytest.approx((query * key).mean(), rel=0.02, abs=2e-4)
 
 
+def test_the_sentences_of_the_theory_say_what_the_runs_say(runs):
+    words = " ".join(THEORY.read_text(encoding="utf-8").split())
+    copies = runs[(runs["study"] == "plateau") & (runs["text"] == "copying-48") & (runs["size"] == "tiny")]
+    seen = copies.groupby(["learning_rate", "attention"])["distance"].mean()
+    constants = theory.fitted(seen[1e-3, "original"], seen[1e-3, "original-wide"])
+    tied = theory.escape(theory.DEVIATION, *constants, tied=True)
+    assert f"should equal it ({tied:.3f}), and took {seen[1e-3, 'original-symmetric']:.3f}" in words
+    unscaled = theory.escape(theory.DEVIATION, constants[0], constants[1] / 32**0.5)
+    assert f"should need {unscaled:.3f}, and took {seen[1e-3, 'original-unscaled']:.3f}" in words
+    assert f"from {seen[5e-4, 'original']:.3f} to {seen[2e-3, 'original']:.3f} with the rate" in words
+
+
 @pytest.fixture
 def results(tmp_path, monkeypatch, runs):
     """A results folder with one finished run of a study, and a runs.csv without it."""
