@@ -2,12 +2,10 @@
 
     python -m studies.start_and_symmetry
 
-The outcome of a run is the step at which its validation loss crosses a level for good, on the line between two
-evaluations; a run that does not cross counts as its last step. The effect is, per seed, the logarithm of the ratio of
-two outcomes: its mean has Student's 95 % interval and an exact sign-flip test, with Holm's correction over a grid.
+The effect of a contrast is, per seed, the logarithm of the ratio of two outcomes (outcomes.py): its mean has Student's
+95 % interval and an exact sign-flip test, with Holm's correction over a grid.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,20 +15,25 @@ import pandas as pd
 from matplotlib.patches import ConnectionPatch
 from scipy.stats import ttest_1samp
 
+from studies import dose
 from studies.collected import RUNS, Point, grids_of
+from studies.outcomes import (
+    COPIES,
+    LAYERS,
+    LEVEL,
+    OPERATORS,
+    OTHER_LEVELS,
+    at,
+    cell,
+    interval,
+    markdown,
+    read_runs,
+    with_facts,
+)
 from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
-from symbert.pretrain.compute import linear_rate
-from symbert.report.statistics import Exits, compare_exits, holm, p_in_words, plateau_exit, sign_flip_test
+from symbert.report.statistics import Exits, compare_exits, holm, p_in_words, sign_flip_test
 
 PAGES = (RUNS.parents[1] / "start-and-symmetry.md", RUNS.parents[1] / "theory.md")
-LEVEL, OTHER_LEVELS = 2.8, (3.0, 2.6, 2.2)  # nats
-WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
-LAYERS = {"tiny": 2, "deep4": 4, "deep8": 8}
-OPERATORS = {  # narrow, wide, color
-    "original": ("original", "original-wide", "#000000"),
-    "pairwise": ("pairwise-narrow", "pairwise", "#0072B2"),
-    "symmetric": ("symmetric", "symmetric-wide", "#E69F00"),
-}
 PAIRS = [
     ("symmetric", "original"),
     ("symmetric-wide", "original-wide"),
@@ -48,7 +51,6 @@ CONTROLS = [
     ("original-unscaled", "original-wide"),
 ]
 CONTROLS += [("shared", "original"), ("symmetric", "original-wide")]
-COPIES = {layers: {"text": "copying-48", "size": size, "learning_rate": 1e-3} for size, layers in LAYERS.items()}
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
 DOCUMENTATION = {
@@ -56,57 +58,7 @@ DOCUMENTATION = {
 }
 
 
-# Outcomes
-
-
-def crossing(losses: np.ndarray, every: int, level: float) -> float:
-    """The step from which the loss stays at or below the level; NaN where it ends above."""
-    above = np.flatnonzero(losses > level)
-    if len(above) == 0 or above[-1] == len(losses) - 1:
-        return np.nan if len(above) else float(every)
-    last = above[-1]
-    return every * (last + 1 + (losses[last] - level) / (losses[last] - losses[last + 1]))
-
-
-def travelled(step: float, peak: float) -> float:
-    """The sum of the learning rates of the steps before `step`, which need not be whole."""
-    rates = [linear_rate(number, peak, WARMUP, SCHEDULE) for number in range(int(np.ceil(step)))]
-    return float(np.interp(step, range(len(rates) + 1), np.cumsum([0.0, *rates])))
-
-
-def outcomes(run: Any) -> dict[str, Any]:
-    """The step and the distance of a run's crossing, whether it stays above, and its exit by the report's rule."""
-    losses = np.array(run.losses.split(), float)
-    steps = range(run.evaluate_every, run.steps + 1, run.evaluate_every)
-    crossings = {f"step {level}": crossing(losses, run.evaluate_every, level) for level in (LEVEL, *OTHER_LEVELS)}
-    found: dict[str, Any] = {name: run.steps if np.isnan(step) else step for name, step in crossings.items()}
-    found["stays"] = bool(np.isnan(crossings[f"step {LEVEL}"]))
-    found["distance"] = travelled(found[f"step {LEVEL}"], run.learning_rate)
-    for name, count in (("rule", len(losses)), ("rule, two thirds", len(losses) * 2 // 3)):
-        step = plateau_exit(steps[:count], losses[:count].tolist())
-        found |= {name: float(step or steps[count - 1]), f"{name} left": step is not None}
-    return found
-
-
-def read_runs() -> pd.DataFrame:
-    """runs.csv with the outcomes of each run."""
-    runs = pd.read_csv(RUNS, dtype={"exit": str, "losses": str})
-    return runs.join(pd.DataFrame([outcomes(run) for run in runs.itertuples()]))
-
-
-def cell(runs: pd.DataFrame, point: Point, seeds: list[int]) -> pd.DataFrame:
-    """The runs of a point, by seed."""
-    chosen = runs[(runs[list(point)] == pd.Series(point)).all(axis=1) & runs["seed"].isin(seeds)]
-    assert chosen["seed"].is_unique, point
-    return chosen.set_index("seed").sort_index()
-
-
 # Contrasts
-
-
-def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean."""
-    return tuple(map(float, ttest_1samp(values, 0).confidence_interval(confidence)))
 
 
 def complete(runs: pd.DataFrame, points: list[Point], seeds: list[int]) -> list[int]:
@@ -209,16 +161,6 @@ def in_words(row: pd.Series, name: str = "ratio", digits: int = 2) -> str:
     return f"{middle} [{low}, {high}]"
 
 
-def at(contrasts: pd.DataFrame, **values: Any) -> pd.DataFrame:
-    """The contrasts with these values."""
-    return contrasts[(contrasts[list(values)] == pd.Series(values)).all(axis=1)]
-
-
-def markdown(header: list[str], rows: list[list[str]]) -> str:
-    """A table of a page."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
-
-
 Column = tuple[str, pd.DataFrame, Callable[[pd.Series], str]]  # its heading, its contrasts, and how to show one
 
 
@@ -312,15 +254,8 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "search": search_table(runs),
         "theory": theory_table(runs),
         "progress": progress(runs),
+        **dose.facts_of(runs),
     }
-
-
-def with_facts(page: str, facts: dict[str, str]) -> str:
-    """A page whose facts, each between its comment and the end, are these."""
-    pattern = r"<!-- (\S+) -->(\n?).*?<!-- end -->"
-    return re.sub(
-        pattern, lambda match: f"<!-- {match[1]} -->{match[2]}{facts[match[1]]}{match[2]}<!-- end -->", page, flags=re.S
-    )
 
 
 # Figures
@@ -379,30 +314,6 @@ def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
     return figure
 
 
-def draw_dose(runs: pd.DataFrame) -> plt.Figure:
-    """Integrated learning rate at the exit over the width of the start, beside what was predicted."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
-    known = at(runs, study="plateau", **COPIES[2]).groupby("attention")["distance"].mean()
-    constants = fitted(known["original"], known["original-wide"])
-    roots = np.linspace(0.25, 2.7, 50)
-    for panel, name in zip(panels, ("original", "pairwise"), strict=True):
-        narrow, wide, color = OPERATORS[name]
-        dose = at(runs, study="dose", text="copying-48")
-        dose = dose[dose["attention"].str.startswith(f"{name}-")]
-        widths = dose["attention"].str.split("-").str[-1].astype(float)
-        panel.plot(np.sqrt(widths), dose["distance"], "o", color=color, ms=4, alpha=0.7, label="seeds 21 to 25")
-        panel.plot(np.sqrt([NARROW, WIDE]), known[[narrow, wide]], "X", color="#C00000", ms=8, label="plateau")
-        line = np.polynomial.Polynomial.fit(np.sqrt([NARROW, WIDE]), known[[narrow, wide]], 1)
-        panel.plot(roots, line(roots), ":", color="grey", label="predicted: a line in √width")
-        if name == "original":
-            escapes = [escape(deviation_of(root**2), *constants) for root in roots]
-            panel.plot(roots, escapes, "--", color="grey", label="predicted: the theory")
-        panel.set(title=name, xlabel="√ of the width of the initial logits", ylim=(0, None))
-        panel.legend(frameon=False, fontsize=8)
-    panels[0].set_ylabel(f"∫η at {LEVEL} nats")
-    return figure
-
-
 def main() -> None:
     """Write everything that follows from runs.csv."""
     runs = read_runs()
@@ -411,9 +322,7 @@ def main() -> None:
     facts = facts_of(runs, contrasts)
     for page in PAGES:
         page.write_text(with_facts(page.read_text(encoding="utf-8"), facts), encoding="utf-8")
-    figures = {"exits": draw_exits(runs), "forest": draw_forest(contrasts)}
-    if (runs["study"] == "dose").any():
-        figures["dose"] = draw_dose(runs)
+    figures = {"exits": draw_exits(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
     for name, figure in figures.items():
         figure.savefig(RUNS.with_name(f"{name}.png"), dpi=110, metadata={"Software": None})
 

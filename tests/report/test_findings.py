@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from studies import collected, start_and_symmetry, theory
+from studies import collected, dose, outcomes, start_and_symmetry, theory
 from symbert.report.statistics import plateau_exit
 
 PAGE, THEORY = start_and_symmetry.PAGES
@@ -56,7 +56,7 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
 @pytest.fixture(scope="module")
 def runs() -> pd.DataFrame:
     """The runs with their outcomes."""
-    return start_and_symmetry.read_runs()
+    return outcomes.read_runs()
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_contrasts_and_pages_follow_from_the_runs(runs, contrasts):
     facts = start_and_symmetry.facts_of(runs, contrasts)
     for path in start_and_symmetry.PAGES:
         text = path.read_text(encoding="utf-8")
-        assert start_and_symmetry.with_facts(text, facts) == text, path
+        assert outcomes.with_facts(text, facts) == text, path
 
 
 def test_the_sentences_of_the_page_say_what_the_runs_say(runs, page):
@@ -217,8 +217,8 @@ def test_the_sign_flip_test_counts_all_signs(runs, contrasts):
 
 def test_the_distance_is_the_sum_of_the_rates():
     rates = [1e-3 * step / 100 if step < 100 else 1e-3 * (20_000 - step) / 19_900 for step in range(1000)]
-    assert start_and_symmetry.travelled(250, 1e-3) == pytest.approx(sum(rates[:250]))
-    assert start_and_symmetry.travelled(250.5, 1e-3) == pytest.approx(sum(rates[:250]) + rates[250] / 2)
+    assert outcomes.travelled(250, 1e-3) == pytest.approx(sum(rates[:250]))
+    assert outcomes.travelled(250.5, 1e-3) == pytest.approx(sum(rates[:250]) + rates[250] / 2)
 
 
 def test_the_closed_form_of_the_theory_is_what_steps_of_signs_do():
@@ -239,6 +239,23 @@ def test_the_sentences_of_the_theory_say_what_the_runs_say(runs):
     unscaled = theory.escape(theory.DEVIATION, constants[0], constants[1] / 32**0.5)
     assert f"should need {unscaled:.3f}, and took {seen[1e-3, 'original-unscaled']:.3f}" in words
     assert f"from {seen[5e-4, 'original']:.3f} to {seen[2e-3, 'original']:.3f} with the rate" in words
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
+    draw = np.random.default_rng(1)
+    rows = [
+        {"study": "dose", "text": "copying-48", "attention": f"{name}-{width}", "seed": seed, "stays": False}
+        | {"distance": 0.5 + sign * 0.1 * float(width) ** 0.5 + 1e-4 * draw.normal(), "step 2.8": 300 + draw.normal()}
+        for name, width, seed in itertools.product(("original", "pairwise"), dose.WIDTHS, range(21, 26))
+    ]
+    table = dose.facts_of(pd.DataFrame(rows))["dose-tests"].replace("−", "-").splitlines()[2:]
+    for line in table:
+        slope, square, residuals, trend, ratio, late = (cell.strip() for cell in line.split("|")[2:-1])
+        assert float(slope.split()[0]) == pytest.approx(sign * 0.1, abs=1e-3)
+        assert abs(float(square.split()[0])) < 0.01 and residuals.startswith("0.00 / ")
+        assert trend == ("< 0.0001" if sign < 0 else "1.0000")
+        assert ratio.startswith("1.00 ") and float(late) > 0.05
 
 
 @pytest.fixture
