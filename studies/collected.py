@@ -83,7 +83,13 @@ def main() -> None:
                 new.append({"study": planned[key], **row})
     rows = pd.concat([runs, pd.DataFrame(new, columns=runs.columns)])
     rows.to_csv(RUNS, index=False)
-    print(f"{RUNS.name}: {len(new)} new runs; {rows['study'].value_counts(sort=False).to_dict()}")
+    print(f"{RUNS.name}: {len(new)} new runs")
+    for study in COLLECTED:
+        for grid, points, seeds, _ in grids_of(study):
+            cells = [(*(str(point[axis]) for axis in AXES),) for point in points]
+            missing = [seed for seed in seeds if not all((*cell, str(seed)) in known for cell in cells)]
+            if missing:
+                print(f"{study}, grid {grid}: seeds {missing} are not complete")
 
 
 if __name__ == "__main__":
