@@ -48,7 +48,7 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
         "symmetric-others / symmetric",
         "tiny",
         DOCUMENTATION,
-        "{} on documentation. With a wide start it was never trained",
+        "{} on documentation (sign-flip p",
     ),
 ]
 
@@ -212,6 +212,7 @@ def test_the_sign_flip_test_counts_all_signs(runs, contrasts):
     row = contrasts[(contrasts["grid"] == "documentation") & (contrasts["contrast"] == "own-position")].iloc[0]
     values = logarithms_of(runs, "symmetric-others / symmetric", "tiny", *DOCUMENTATION).to_numpy()
     signs = np.array([*itertools.product((-1, 1), repeat=len(values))])
+    assert f"(sign-flip p with Holm {row['holm_p']:.4f};" in PAGE.read_text(encoding="utf-8")
     assert row["p"] == pytest.approx((abs(signs @ values) >= abs(values.sum()) - 1e-9).mean())
 
 
