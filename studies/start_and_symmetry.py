@@ -140,7 +140,7 @@ def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for grid, places in (("8 to 2 layers", (COPIES[8], COPIES[2])), ("rate 5e-4 to 2e-3", (RATES[5e-4], RATES[2e-3]))):
         for pair in PAIRS:
             yield {"grid": grid, "first": pair[0], "second": pair[1]} | effect(*cells(pair, *places, seeds=5))
-    for name in (name for *names, _ in OPERATORS.values() for name in names):
+    for name in (*(name for *names, _ in OPERATORS.values() for name in names), "shared", "shared-wide"):
         deep, shallow = (cells((name,), COPIES[layers], seeds=5)[0] for layers in (8, 2))
         yield {"grid": "growth", "first": f"{name}, 8 layers", "second": "2 layers"} | effect(deep, shallow)
 
@@ -235,8 +235,9 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "8 layers": COPIES[8],
     }
     saved = [(name, at(paired, **place), lambda row: in_words(row, "saved", 3)) for name, place in places.items()]
-    levels = [f"step {level}" for level in (LEVEL, *OTHER_LEVELS)] + ["rule", "rule, two thirds"]
-    shown = [(name, at(paired, **COPIES[8]), lambda row, name=name: f"{row[f'by {name}']:.2f}") for name in levels]
+    levels = {f"{level} nats": f"by step {level}" for level in (LEVEL, *OTHER_LEVELS)}
+    levels |= {"rule": "by rule", "rule, two thirds": "by rule, two thirds"}
+    shown = [(name, at(paired, **COPIES[8]), lambda row, key=key: f"{row[key]:.2f}") for name, key in levels.items()]
     interactions = [(name, at(contrasts, grid=name), in_words) for name in ("8 to 2 layers", "rate 5e-4 to 2e-3")]
     p = [("p", at(contrasts, grid="8 to 2 layers"), lambda row: p_in_words(row["student_p"]))]
     growth = at(contrasts, grid="growth")
