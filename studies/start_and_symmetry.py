@@ -70,6 +70,8 @@ def complete(runs: pd.DataFrame, points: list[Point], seeds: list[int]) -> list[
 def effect(*cells: pd.DataFrame) -> dict[str, Any]:
     """The ratio of outcomes of two cells with the same seeds, first to second; of four the ratio of two such ratios."""
     signs = [1, -1, -1, 1][: len(cells)]
+    for other in cells[1:]:  # pairs are runs of a seed on one text
+        pd.testing.assert_series_equal(cells[0]["corpus_hash"], other["corpus_hash"])
 
     def logarithms(outcome: str) -> np.ndarray:
         return sum(sign * np.log(runs[outcome].to_numpy()) for sign, runs in zip(signs, cells, strict=True))
