@@ -176,18 +176,15 @@ def by_pair(title: str, pairs: list[tuple[str, str]], columns: list[Column]) -> 
     return markdown([title, *(heading for heading, *_ in columns)], rows)
 
 
-def declared_table(rows: pd.DataFrame, verdict: str) -> str:
-    """The contrasts of a study, with the verdict by the analysis that it named."""
+def declared_table(rows: pd.DataFrame) -> str:
+    """The contrasts of the later study, with its verdict."""
     lines = []
     for _, row in rows.iterrows():
-        place = [row["grid"], row["attention"], f"rate {row['learning_rate']:g}" if row["grid"] == "rates" else ""]
-        place.append(f"{LAYERS[row['size']]} layers" if row["size"] else "")
-        sides = [f"{LAYERS[side]} layers" if side in LAYERS else side for side in (row["first"], row["second"])]
         medians = f"{row['median_ratio']:.2f} [{row['median_low']:.2f}, {row['median_high']:.2f}]".replace("inf", "∞")
-        cells = [" / ".join(sides), ", ".join(filter(None, place)), f"{row['seeds']}", row["stay"], row["expected"]]
-        cells += [in_words(row), p_in_words(row["holm_p"]), medians, p_in_words(row["logrank_holm_p"]), row[verdict]]
+        cells = [f"{row['first']} / {row['second']}", row["grid"], str(row["seeds"]), row["stay"], row["expected"]]
+        cells += [in_words(row), p_in_words(row["holm_p"]), medians, p_in_words(row["logrank_holm_p"]), row["verdict"]]
         lines.append(cells)
-    header = ["contrast", "at", "seeds", "stay", "expected", "paired ratio", "p", "ratio of medians", "log-rank p"]
+    header = ["contrast", "grid", "seeds", "stay", "expected", "paired ratio", "p", "ratio of medians", "log-rank p"]
     return markdown([*header, "verdict"], lines)
 
 
@@ -252,8 +249,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "growth": by_pair(
             "steps", [*zip(growth["first"], growth["second"], strict=True)], [("ratio", growth, in_words)]
         ),
-        "plateau": declared_table(at(contrasts, study="plateau"), "logrank_verdict"),
-        "start-and-symmetry": declared_table(study, "verdict"),
+        "start-and-symmetry": declared_table(study),
         "search": search_table(runs),
         "theory": theory_table(runs),
         "progress": progress(runs),
