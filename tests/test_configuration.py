@@ -227,6 +227,9 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'sweep.finetuned_pretrain_seeds' 9 'sweep.pretrain_seeds'": {"sweep": {"finetuned_pretrain_seeds": [9]}},
     "'suites.blimp' epochs": {"suites": {"blimp": {"epochs": 3}}},
     "'mirror'": {"source": "mirror"},
+    "'parallel' 'sweep.hosts'": {
+        "parallel": dict.fromkeys(("source", "target", "validation_source", "validation_target"), __file__)
+    },
     "'glue.robustness.files'": {"glue": {"robustness": {"sets": ["hans"]}}},
     # Trainings, of the encoder and of another host by its own keys.
     "'pretrain.warmup_steps' 'pretrain.steps'": {"pretrain": {"steps": 50, "warmup_steps": 51}},

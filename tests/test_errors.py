@@ -59,3 +59,5 @@ def test_an_error_of_the_system_is_data_and_names_its_file(number, tmp_path):
 
 def test_an_error_that_is_none_of_the_system_is_a_bug():
     assert explain(OSError("cannot load the config"))[0] == explain(KeyError("x"))[0] == 70
+    assert explain(ChildProcessError(errno.ECHILD, "No child processes"))[0] == 70
+    assert explain(OSError(errno.ENOSPC, "No space left on device"))[0] == 65  # by a library

@@ -1,5 +1,7 @@
 """Operators by name: the built-in ones, those of the user's own, and what their classes say of them."""
 
+from importlib.machinery import EXTENSION_SUFFIXES
+
 import pytest
 
 from symbert import operators, syntax
@@ -54,13 +56,19 @@ def test_the_formulas_count_weights_biases_and_factors(hidden, heads):
 
 @pytest.mark.parametrize(
     ("formula", "value"),
-    [("2h rank + 3(h + 1)n", 2 * 64 * 8 + 3 * 65 * 2), ("(h + 1)(h − 1)", 4095), ("h³/n·2", 64**3), ("h²/n²", 1024)],
+    [
+        ("2h rank + 3(h + 1)n", 2 * 64 * 8 + 3 * 65 * 2),
+        ("(h + 1)(h − 1)", 4095),
+        ("h³/n·2", 64**3),
+        ("h²/n²", 1024),
+        ("1/49·49h", 64),
+    ],
 )
 def test_a_formula_is_computed_as_it_is_read(formula, value):
     assert evaluate(formula, {"h": 64, "n": 2, "rank": 8}) == value
 
 
-@pytest.mark.parametrize("formula", ["2(h", "2d", "print(h)", "h/0", "h.real"])
+@pytest.mark.parametrize("formula", ["2(h", "2d", "print(h)", "h/0", "h.real", "0.1h", "h//3", "h%3", "'64'"])
 def test_what_is_no_formula_of_the_letters_is_refused(formula):
     with pytest.raises(ConfigError, match="formula of parameters"):
         evaluate(formula, {"h": 64, "n": 2})
@@ -190,6 +198,14 @@ def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own, words
     assert line.startswith("attention 'flat': ") and said in line
     code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="f(hidden)")
     assert operators.unfollowed_code() == []
+
+
+def test_a_local_module_without_source_is_said_in_a_line(code_of_flat, own, tmp_path):
+    """An edit of compiled code trains nothing, whatever it computes."""
+    (tmp_path / "nearby").with_suffix(EXTENSION_SUFFIXES[0]).touch()
+    code_of_flat({}, imports="import nearby", used="nearby.f(hidden)")
+    own("flat", {"class": "flat:Flat"})
+    assert "flat.py, line" in operators.unfollowed_code()[0] and "import nearby" in operators.unfollowed_code()[0]
 
 
 def test_a_class_that_is_not_there_or_another_one_of_the_same_name_is_refused(own):

@@ -738,6 +738,8 @@ def _contradictions(config: Config) -> Iterator[str]:
     for key, path in paths:  # Snakemake has no way to escape them
         if set(path) & set("{}"):
             yield f"'{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
+    if config["parallel"] and all(HOSTS[host].reads_corpus for host in sweep["hosts"]):
+        yield "'parallel' names text, but 'sweep.hosts' has no encoder-decoder; add it there"
     for key, values, whole in (
         ("curve.finetune_seeds", curve["finetune_seeds"], "finetune_seeds"),
         ("curve.sizes", curve["sizes"], "sizes"),

@@ -69,14 +69,15 @@ class TimeLimitError(PreemptedError):
     """The scheduler's time limit is near: saved, and to resume in another session."""
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)  # also where the system names no file
 
 
 def explain(error: BaseException) -> tuple[int, str]:
-    """Exit code and one line for any failure; an error of the system is data, a failure of no class here is a bug."""
+    """Exit code and one line for any failure; an error of the system about a file or a disk is data, a failure of no class
+    here is a bug."""
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)
-    if isinstance(error, OSError) and error.errno in errno.errorcode:
+    if isinstance(error, OSError) and error.errno and (error.filename is not None or error.errno in OF_DISKS):
         line = str(error) if error.filename is None else f"{error.filename}: {os.strerror(error.errno)}"
         return DataError.exit_code, line
     return SymbertError.exit_code, f"internal error: {type(error).__name__}: {error}"

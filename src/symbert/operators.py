@@ -19,7 +19,9 @@ from symbert.syntax import class_named, classes_of, code_of, file_of, look_in_th
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
-FORMULA = (ast.Expression, ast.BinOp, ast.operator, ast.Constant, ast.Name, ast.Load)  # the syntax of formulas
+# The syntax of formulas: whole numbers are names of fractions, so that 1/3 is exact.
+FORMULA = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Load)
+NUMBER = re.compile(r"(?<!\w)\d+")
 
 
 @dataclass(frozen=True)
@@ -210,10 +212,11 @@ def evaluate(formula: str, values: Mapping[str, Any]) -> int:
     text = re.sub(r"(?<=[\w)])\s*(?=\()|(?<=\))\s*(?=\w)|(?<=\d)\s*(?=[^\W\d])|(?<=\w)\s+(?=\w)", "*", text)
 
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(NUMBER.sub(r"_\g<0>", text.strip()), mode="eval")
         if not all(isinstance(node, FORMULA) for node in ast.walk(tree)):
-            raise ValueError("has more than numbers and letters in it")
+            raise ValueError("has more than whole numbers, letters, + - · / and powers in it")
         numbers = {name: Fraction(value) for name, value in values.items() if isinstance(value, int | float)}
+        numbers |= {f"_{digits}": Fraction(digits) for digits in NUMBER.findall(text)}
         return int(eval(compile(tree, "formula", "eval"), {"__builtins__": {}}, numbers))
     except (SyntaxError, TypeError, ValueError, NameError, ArithmeticError) as error:
         raise ConfigError(f"formula of parameters '{formula}': {error}; write it as 2(h² + h) + h²/n") from None

@@ -50,7 +50,7 @@ def code_of(module: str, name: str) -> str:
 
 def unfollowed(module: str, name: str) -> list[str]:
     """Where the code of a class of the user's own leaves what `syntax_of` covers, as `file, line: code`: it imports a
-    module under a computed name, or reads a file."""
+    module under a computed name or a local one without source, or reads a file."""
     owners = (place[0] for place in _reached(module, name) if place[1] == WHOLE)
     nodes = ((file_of(owner).name, node) for owner in owners for node in _nodes(owner) if _leaves(node))
     return sorted({f"{file}, line {node.lineno}: {ast.unparse(node)}" for file, node in nodes})
@@ -169,9 +169,21 @@ def _called(call: ast.Call) -> str:
 
 def _leaves(node: ast.AST) -> bool:
     """Whether code goes on where its syntax does not lead."""
+    if isinstance(node, ast.Import):
+        return any(_is_without_source(alias.name) for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and _is_without_source(node.module)
     if not isinstance(node, ast.Call):
         return False
     return _called(node) in READING or (_called(node) in IMPORTING and _imported_by(node) is None)
+
+
+def _is_without_source(module: str) -> bool:
+    """Whether a local module is compiled, or is found by the running code alone."""
+    if _spec_of(module.split(".")[0]) is None:
+        return True
+    spec = _spec_of(module)
+    return spec is not None and spec.has_location and file_of(module) is None and is_local(Path(spec.origin))
 
 
 def _is_covered(module: str, by: str) -> bool:

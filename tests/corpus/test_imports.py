@@ -11,7 +11,7 @@ ABSENT = ["snakemake", "datasets", "kenlm", "backports.zstd", "can_ada", "marisa
     [
         ("corpus.wordpiece, symbert.corpus.tokens, symbert.corpus.guarded, symbert.corpus.shards", ABSENT),
         ("sources, symbert.corpus.digests", [*ABSENT, "huggingface_hub", "httpx2"]),
-        ("corpus.filters, symbert.corpus.parts, symbert.experiment.mirror, symbert.experiment.prune", ["torch"]),
+        ("corpus.filters, symbert.corpus.parts, symbert.experiment.prune", ["torch"]),
     ],
 )
 def test_a_module_imports_none_of_what_may_be_absent_where_it_runs(modules, absent):

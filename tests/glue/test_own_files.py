@@ -6,6 +6,8 @@ import shutil
 
 import datasets
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -105,6 +107,16 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path):
         with pytest.raises(DataError) as refused:
             rows_of(file, **({"metric": "accuracy"} | changes))
         assert "rows.csv" in str(refused.value) and named in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("number", [-1, 2])
+def test_a_number_of_no_class_is_refused(number, tmp_path):
+    """Publishers label rows of a test split -1, which counted as the last class."""
+    features = datasets.Features({"text": datasets.Value("string"), "ironic": datasets.ClassLabel(names=["no", "yes"])})
+    table = pa.table({"text": ["a", "b"], "ironic": [1, number]}, schema=features.arrow_schema)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=f"row 2: 'ironic' is {number}, expected one of no, yes"):
+        rows_of(tmp_path / "rows.parquet")
 
 
 def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):

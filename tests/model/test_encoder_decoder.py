@@ -14,6 +14,7 @@ from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_quer
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
+from symbert.model.attention import OriginalAttention
 from symbert.model.bert import EncoderDecoderModel, attend, layer_weights, query_key_value
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS
@@ -98,10 +99,24 @@ def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name
     assert ((model.logits(other, MASK, TARGET) - expected).abs().amax(-1) > 1e-6).all()
 
 
+class OfBoth(OriginalAttention):
+    """A query that also reads the other sequence."""
+
+    keeps_tokens_apart = True
+
+    def query_key_value(self, hidden, context=None):
+        query, key, value = super().query_key_value(hidden)
+        return query if context is None else query + super().query_key_value(context)[0].mean(2, True), key, value
+
+
 def test_an_operator_of_the_users_own_stands_there_or_is_refused(monkeypatch):
     define(monkeypatch, "own", Rectified)
     assert moved(EncoderDecoderModel(small_config("own"))).logits(SOURCE, MASK, TARGET).isfinite().all()
-    for kind, reason in ((Averaged, "keeps_tokens_apart"), (Doubled, "keeps_tokens_apart"), (Near, "forward")):
+    refused = (
+        *((Averaged, "keeps_tokens_apart"), (Doubled, "keeps_tokens_apart"), (Near, "forward")),
+        (OfBoth, "query_key_value with a context"),  # its context was never given, so it computed another function
+    )
+    for kind, reason in refused:
         define(monkeypatch, "own", kind)
         with pytest.raises(ConfigError, match=f"attention 'own'.* {reason}"):
             EncoderDecoderModel(small_config("own"))

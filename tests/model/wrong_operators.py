@@ -14,6 +14,14 @@ class Detached(SymmetricAttention):
         return query.detach(), key.detach(), value
 
 
+class Unused(SymmetricAttention):
+    """A projection that computes nothing."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.spare = torch.nn.Linear(config.hidden_size, config.hidden_size)
+
+
 class Unfilled(SymmetricAttention):
     """A parameter that nobody fills."""
 

@@ -5,7 +5,7 @@ import pytest
 
 from model.models import small_config, started, trained
 from symbert import cli
-from symbert.files import write_json
+from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.hf import write_model
 
@@ -49,3 +49,13 @@ def test_a_model_of_no_run_has_no_start_and_reads_no_other_corpus(manifest, tmp_
     ):
         assert cli.main(["anatomy", str(tmp_path / "mine"), *words]) == 64
         assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("positions", ["rotary", "relative_key"])
+def test_a_model_whose_positions_change_the_logits_is_refused(positions, tmp_path, capsys):
+    """Symmetry and directionality are of query and key alone."""
+    write_model(MaskedModel(small_config()), tmp_path / "mine")
+    config = read_json(tmp_path / "mine/config.json")
+    write_json(tmp_path / "mine/config.json", {**config, "position_embedding_type": positions})
+    assert cli.main(["anatomy", str(tmp_path / "mine")]) == 64
+    assert f"config.json: 'position_embedding_type' is {positions}" in capsys.readouterr().err

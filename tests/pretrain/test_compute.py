@@ -34,7 +34,12 @@ def test_a_gpu_is_given_by_machine_scheduler_or_configuration_and_the_user_may_c
     """A job of Slurm without a GPU has none, whatever its node shows."""
     driver, job = tmp_path / "gpus", {"SLURM_JOB_ID": "4711"}
     (driver / "0000:07:00.0").mkdir(parents=True)
-    for given in ({"SLURM_JOB_GPUS": "0"}, {"SLURM_GPUS_ON_NODE": "2"}, {"SYMBERT_GPUS": "2"}):
+    for given in (
+        {"SLURM_JOB_GPUS": "0"},
+        {"SLURM_STEP_GPUS": "0"},
+        {"SLURM_GPUS_ON_NODE": "2"},
+        {"SYMBERT_GPUS": "2"},
+    ):
         ((name, value),) = given.items()
         assert f"{name}={value}" in given_gpu(given) and f"{name}={value}" in given_gpu({**job, **given})
     for chosen in ("4", "0,-1,1", "GPU-8932f937,GPU-11"):

@@ -6,6 +6,7 @@ import pytest
 from documented import own_files
 from pretrain.corpora import options
 from symbert.cli import main
+from symbert.errors import IntegrityError
 from symbert.pretrain.checkpoint import MetricsLog
 
 
@@ -21,6 +22,16 @@ def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
     assert again.last_validation()["loss"] == 5.0 and again.flush() == path.stat().st_size == length
     again.write(split="validation", step=20, loss=3.0)
     assert again.flush() > length and again.last_validation()["loss"] == 3.0
+
+
+def test_lines_that_are_others_than_the_run_wrote_are_not_published(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path, 0)
+    log.write(split="validation", step=10, loss=2.5)
+    log.flush()
+    path.write_bytes(path.read_bytes().replace(b"2.5", b"1.5"))
+    with pytest.raises(IntegrityError, match=r"metrics\.jsonl"):
+        log.last_validation()
 
 
 def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):

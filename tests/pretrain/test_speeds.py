@@ -58,3 +58,23 @@ def test_micro_batches_are_halved_until_all_operators_fit_and_none_is_measured_w
     assert measured(6)["micro_batch_size"] == measured()["micro_batch_size"] == 2
     monkeypatch.setattr("symbert.pretrain.train.distribute", fails_always)
     assert measured()["operators"] == {} and read_speeds([tmp_path / "tiny.json"]).empty
+
+
+def test_memory_that_runs_out_late_leaves_no_round_of_other_micro_batches(measured, monkeypatch):
+    """One operator was timed in smaller micro-batches than the others."""
+    sizes, step, compute = [], Trainer.step, Trainer._loss_of
+
+    def fails_late(self, batch):
+        if self.run.attention == "symmetric" and len(sizes) > 9 and len(batch.input_ids) > 4:
+            raise RuntimeError("CUDA out of memory")
+        return compute(self, batch)
+
+    def noted(self, at):
+        result = step(self, at)
+        sizes.append(self.micro_batch_size)
+        return result
+
+    monkeypatch.setattr(Trainer, "_loss_of", fails_late)
+    monkeypatch.setattr(Trainer, "step", noted)
+    assert measured()["micro_batch_size"] == 4
+    assert sizes[-12:] == [4] * 12  # two untimed rounds, then two timed ones

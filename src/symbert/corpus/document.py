@@ -240,7 +240,7 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
                 table = table.select([name for name in columns if name in table.schema.names])
                 for row in table.to_pylist():
                     yield {
-                        name: classes[name][value] if classes[name] and value is not None else value
+                        name: classes[name][value] if value in range(len(classes[name])) else value  # -1: no label
                         for name, value in row.items()
                     }
     except (pyarrow.ArrowException, OSError, ValueError) as error:

@@ -69,6 +69,8 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             "does not say that no token depends on one that a mask hides; hand `attention_mask` on, compute query, key "
             f"and value of each token by itself, and write keeps_tokens_apart = True into {operator.path}"
         )
+    elif is_across and "context" in inspect.signature(site.query_key_value).parameters:
+        refusal = "has a query_key_value with a context, which is given none; compute each sequence by itself"
     elif (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
         lacks = "knows no second sequence" if is_across else "may not turn queries and keys by their places"
         refusal = f"has a forward of its own, which {lacks}; write what it does into query_key_value"

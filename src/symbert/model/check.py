@@ -120,16 +120,19 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
             torch.manual_seed(1)  # in training it draws the same numbers each time
             return (attention(hidden)[0] * weights).sum()
 
-        gradients = torch.autograd.grad(total(), list(inputs.values()), materialize_grads=True)
+        gradients = torch.autograd.grad(total(), list(inputs.values()), allow_unused=True)
         for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
             direction, totals = drawn(*values.shape), []
             for step in (STEP, -2 * STEP):
                 values.data += step * direction
                 totals.append(total().item())
             values.data += STEP * direction
-            difference, along = (totals[0] - totals[1]) / (2 * STEP), (gradient * direction).sum().item()
+            difference = (totals[0] - totals[1]) / (2 * STEP)
+            along = 0.0 if gradient is None else (gradient * direction).sum().item()
             if not abs(difference - along) <= 1e-5 * max(1, abs(difference)):
                 raise FailedCheckError(f"{name}: {along:.6g} along a direction, but outputs differ by {difference:.6g}")
+        if unused := [name for name, gradient in zip(inputs, gradients, strict=True) if gradient is None]:
+            raise FailedCheckError(f"no gradient reaches {', '.join(unused)}; use it in the forward pass, or remove it")
     return f"of {len(inputs) - 1} parameters and the hidden states they are finite differences"
 
 

@@ -56,11 +56,14 @@ class MetricsLog:
         with writing(path):
             self.file = open(path, "ab")  # noqa: SIM115 (open as long as the run)
             self.file.truncate(length)
+        self.hash = _hash_of_beginning(path, length)
 
     def write(self, split: str, step: int, **values: Any) -> None:
         """Append one line."""
+        line = (json.dumps({"split": split, "step": step, **values}, allow_nan=False) + "\n").encode()
         with writing(self.path):
-            self.file.write((json.dumps({"split": split, "step": step, **values}, allow_nan=False) + "\n").encode())
+            self.file.write(line)
+        self.hash.update(line)
         try:
             self.track(split, step, values)
         except Exception as error:  # the training goes on, whatever the tracker does
@@ -68,11 +71,14 @@ class MetricsLog:
             self.track = _nothing
 
     def flush(self) -> int:
-        """Make all lines durable; returns the length in bytes."""
+        """Make all lines durable; returns the length in bytes. IntegrityError where the file has other lines."""
         with writing(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())
-        return os.fstat(self.file.fileno()).st_size
+        size = os.fstat(self.file.fileno()).st_size
+        if _hash_of_beginning(self.path, size).digest() != self.hash.digest():
+            raise IntegrityError(f"{self.path}: was changed while the run wrote it: {DAMAGED}; run again")
+        return size
 
     def last_validation(self) -> dict[str, float]:
         """The measures of the last validation."""
@@ -96,10 +102,10 @@ def _nothing(split: str, step: int, values: dict[str, Any]) -> None:
     """Without a tracker."""
 
 
-def _hash_of_beginning(path: Path, length: int) -> str:
-    """The SHA-256 of the first `length` bytes of a log."""
+def _hash_of_beginning(path: Path, length: int) -> "hashlib._Hash":
+    """The SHA-256 of the first `length` bytes of a log, to go on with."""
     with reading(path), open(path, "rb") as file:
-        return hashlib.sha256(file.read(length)).hexdigest()
+        return hashlib.sha256(file.read(length))
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,10 @@ class CheckpointStore:
             temporary.mkdir(parents=True)
             for name, tensors in files.items():
                 write_tensors(tensors, temporary / name)
-            facts = {**vars(position), "metrics_sha256": _hash_of_beginning(self.log, position.metrics_bytes)}
+            facts = {
+                **vars(position),
+                "metrics_sha256": _hash_of_beginning(self.log, position.metrics_bytes).hexdigest(),
+            }
             facts["sha256"] = {name: sha256_of(temporary / name) for name in files}
             write_json(temporary / "checkpoint.json", {**facts, "hash": hash_of(facts)})
             os.replace(temporary, final)
@@ -196,7 +205,7 @@ class CheckpointStore:
         for name, expected in facts.pop("sha256").items():
             verify_sha256(directory / name, expected, DAMAGED)
         length, expected = facts["metrics_bytes"], facts.pop("metrics_sha256")
-        if _hash_of_beginning(self.log, length) != expected:
+        if _hash_of_beginning(self.log, length).hexdigest() != expected:
             raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {directory.name}: {DAMAGED}")
         weights, own = directory / "model.safetensors", model.state_dict()
         tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}

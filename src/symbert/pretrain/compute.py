@@ -25,7 +25,8 @@ from symbert.files import single_writer
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 DRIVER = Path("/proc/driver/nvidia/gpus")
-GIVEN = ("SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS")  # the first lists GPUs, the others count them
+LISTED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # GPUs by number
+GIVEN = (*LISTED, "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS")  # the others count GPUs
 # cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
 # (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
@@ -100,7 +101,7 @@ def given_gpu(environment: Mapping[str, str]) -> str | None:
     if chosen is not None:
         return f"CUDA_VISIBLE_DEVICES is {chosen}" if re.match(r"\s*(\d|GPU-|MIG-)", chosen) else None
     for name in GIVEN:
-        if (value := environment.get(name)) and (value != "0" or name == GIVEN[0]):
+        if (value := environment.get(name)) and (value != "0" or name in LISTED):
             return f"this job has GPUs ({name}={value})"
     has_driver = "SLURM_JOB_ID" not in environment and DRIVER.is_dir() and any(DRIVER.iterdir())
     return f"this machine has GPUs ({DRIVER})" if has_driver else None

@@ -45,13 +45,13 @@ def measure_speeds(output: Path, /, threads: int) -> None:
         with explained(size), compiler.patch(recompile_limit=64):
             limit = settings.get("micro_batch_size")
             trainers = [Trainer(Run(size, name, 1), chosen, manifest, micro_batch_size=limit) for name in runs]
-            rounds = []
-            for number in range(UNTIMED + ROUNDS):
-                if number == UNTIMED:
-                    least = min(trainer.micro_batch_size for trainer in trainers)
+            rounds, least = [], trainers[0].micro_batch_size
+            while len(rounds) < UNTIMED + ROUNDS:
+                rounds.append(_seconds(trainers, len(rounds)))
+                if (smaller := min(trainer.micro_batch_size for trainer in trainers)) < least:
+                    rounds, least = [], smaller  # all rounds again, with equal micro-batches
                     for trainer in trainers:
                         trainer.micro_batch_size = least
-                rounds.append(_seconds(trainers, number))
     except MemoryExhaustedError:
         words = "the models of all operators do not fit the memory side by side; Table 2 has no speeds of them"
         print(f"warning: {size}: {words}", file=sys.stderr)
