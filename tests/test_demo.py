@@ -54,7 +54,9 @@ def test_each_package_whose_documentation_is_read_comes_with_its_licence():
 
 def test_the_text_of_the_studies_is_the_documentation_that_they_were_run_on():
     text = documentation()[:CHARACTERS]
-    assert hashlib.sha256(text.encode()).hexdigest() == "7bdaf6eeada3217ef7b63ef3e8b1d3e25fcd8f067601dd822657a7b68a85a592"
+    assert (
+        hashlib.sha256(text.encode()).hexdigest() == "7bdaf6eeada3217ef7b63ef3e8b1d3e25fcd8f067601dd822657a7b68a85a592"
+    )
 
 
 def test_the_parallel_text_has_each_pair_once():
