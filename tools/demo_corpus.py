@@ -42,7 +42,7 @@ LINES_PER_PAGE = 12
 # A page of refrains: lines of PHRASES phrases of PHRASE words. A share RECURRING of the phrases repeats the last phrase
 # but one, so that a word is known by its copies 16 words away; the others are drawn by Zipf's law from WORDS words.
 REFRAINS, LINES, PHRASES, PHRASE, RECURRING, WORDS = 1_500, 8, 6, 8, 0.9, 64
-BETWEEN = 150  # pages of documentation among them
+BETWEEN = 75  # pages of documentation among them
 # The categories that the paper blocks, and two that it does not.
 BLOCKED = (
     "adult",

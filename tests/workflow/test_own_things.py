@@ -1,4 +1,4 @@
-"""What README.md and docs/getting-started.md show of one's own, run as it stands there, beside a finished experiment and at its tiny scale."""
+"""What README.md and docs/getting-started.md show of one's own, run beside a finished experiment at its tiny scale."""
 
 import csv
 import json
