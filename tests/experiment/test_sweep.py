@@ -113,7 +113,7 @@ def test_a_wrong_sweep_is_refused_with_its_key(start, changes, message):
         start(**changes)
 
 
-@pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8)])
+@pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8), ("dose", 80), ("own-position", 100)])
 def test_the_studies_of_the_project_plan_their_runs_and_have_their_text(root, name, count):
     experiment = Experiment(read_chosen(root, None, [STUDIES / f"{name}.yaml"], None))
     assert len(experiment.runs) == len({*experiment.runs.values()}) == count

@@ -1,0 +1,111 @@
+"""The analysis that dose.md declares: the integrated learning rate of the exit over the width of the start."""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from scipy.stats import page_trend_test, ttest_1samp
+
+from studies.outcomes import COPIES, LEVEL, OPERATORS, at, interval, markdown
+from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
+from symbert.report.statistics import holm, p_in_words
+
+PLAN = Path(__file__).with_suffix(".md")
+WIDTHS = ["0.08", "0.16", "0.31", "0.60", "1.20", "1.80", "3.50", "7.00"]
+RISING, LARGEST = WIDTHS[:6], WIDTHS[-1]  # the widths over which the exit was predicted to fall; of collapsed entropy
+AFTER = "1.80"  # the width that the largest is compared with
+SCALES = {"√width": np.sqrt, "width": np.asarray, "ln width": np.log}
+
+
+def cells_of(runs: pd.DataFrame, operator: str, outcome: str) -> pd.DataFrame:
+    """An outcome by seed and width, of the seeds that have every width."""
+    cells = {width: at(runs, study="dose", text="copying-48", attention=f"{operator}-{width}") for width in WIDTHS}
+    return pd.DataFrame({width: rows.set_index("seed")[outcome] for width, rows in cells.items()}).dropna()
+
+
+def predicted() -> dict[str, list[str]]:
+    """The rows of the table of predictions in dose.md."""
+    rows = re.findall(r"^\| `(.*)$", PLAN.read_text(encoding="utf-8"), re.M)
+    return {row.split(" | ")[0].replace("`", ""): row.rstrip(" |").split(" | ")[1:] for row in rows}
+
+
+def words(values: np.ndarray, digits: int = 3) -> str:
+    """A mean with Student's interval over seeds."""
+    low, high = interval(values)
+    return f"{np.mean(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]".replace("-", "−")
+
+
+def facts_of(runs: pd.DataFrame) -> dict[str, str]:
+    """Means beside predictions, and tests; without two complete seeds of both operators the tables are empty."""
+    distances = {operator: cells_of(runs, operator, "distance") for operator in ("original", "pairwise")}
+    seeds = min(map(len, distances.values()))
+    stays = at(runs, study="dose", text="copying-48")["stays"].sum()
+    progress = f"{seeds} of 5 seeds, {stays} runs that stay"
+    if seeds < 2:
+        return {"dose": progress, "dose-means": "", "dose-tests": ""}
+    rows = [[f"predicted: {name}", *values] for name, values in predicted().items()]
+    rows += [
+        [f"seen: {name}", *(f"{cells[width].mean():.3f}" for width in WIDTHS)] for name, cells in distances.items()
+    ]
+    means = markdown(["∫η by width", *WIDTHS], rows)
+
+    lines, p_values = [], []
+    for operator, cells in distances.items():
+        widths = np.array(RISING, float)
+        values = cells[RISING].to_numpy()
+        slopes = np.array([np.polyfit(np.sqrt(widths), seed, 1)[0] for seed in values])
+        squares = np.array([np.polyfit(np.sqrt(widths), seed, 2)[0] for seed in values])
+        residuals = [
+            np.mean([np.polyfit(scale(widths), seed, 1, full=True)[1] for seed in values]) for scale in SCALES.values()
+        ]
+        steps = cells_of(runs, operator, f"step {LEVEL}")
+        ratios = np.log(steps[LARGEST] / steps[AFTER])
+        low, high = np.exp(interval(ratios))
+        # The test predicts rising ranks, so the columns stand in the order of falling widths.
+        p_values += [page_trend_test(values[:, ::-1], method="exact").pvalue, ttest_1samp(ratios, 0).pvalue]
+        cells_of_line = [
+            f"`{operator}`",
+            words(slopes),
+            words(squares),
+            " / ".join(f"{1e3 * size:.2f}" for size in residuals),
+        ]
+        lines.append([*cells_of_line, f"{np.exp(ratios.mean()):.2f} [{low:.2f}, {high:.2f}]"])
+    corrected = holm(p_values)
+    for line, trend, late in zip(lines, corrected[::2], corrected[1::2], strict=True):
+        line.insert(4, p_in_words(trend))
+        line.append(p_in_words(late))
+    header = [
+        "",
+        "slope of the line in √width",
+        "coefficient of an added square",
+        f"residuals · 10³ in {', '.join(SCALES)}",
+    ]
+    header += ["p of the trend", "steps at 7 to 1.8", "p"]
+    return {"dose": progress, "dose-means": means, "dose-tests": markdown(header, lines)}
+
+
+def draw(runs: pd.DataFrame) -> plt.Figure:
+    """Integrated learning rate at the exit over the width of the start, beside what was predicted."""
+    figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+    known = at(runs, study="plateau", **COPIES[2]).groupby("attention")["distance"].mean()
+    constants = fitted(known["original"], known["original-wide"])
+    roots = np.linspace(0.25, 2.7, 50)
+    for panel, name in zip(panels, ("original", "pairwise"), strict=True):
+        narrow, wide, color = OPERATORS[name]
+        fit = known[[narrow, wide]]
+        dose = at(runs, study="dose", text="copying-48")
+        dose = dose[dose["attention"].str.startswith(f"{name}-")]
+        widths = dose["attention"].str.split("-").str[-1].astype(float)
+        panel.plot(np.sqrt(widths), dose["distance"], "o", color=color, ms=4, alpha=0.7, label="new seeds")
+        panel.plot(np.sqrt([NARROW, WIDE]), fit, "X", color="#C00000", ms=8, label="plateau, fitted to")
+        line = np.polynomial.Polynomial.fit(np.sqrt([NARROW, WIDE]), fit, 1)
+        panel.plot(roots, line(roots), ":", color="grey", label="predicted: a line in √width")
+        if name == "original":
+            escapes = [escape(deviation_of(root**2), *constants) for root in roots]
+            panel.plot(roots, escapes, "--", color="grey", label="predicted: the theory")
+        panel.set(title=name, xlabel="√ of the width of the initial logits", ylim=(0, None))
+        panel.legend(frameon=False, fontsize=8)
+    panels[0].set_ylabel(f"∫η at {LEVEL} nats")
+    return figure

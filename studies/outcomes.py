@@ -1,0 +1,91 @@
+"""The runs of docs/findings/start-and-symmetry/runs.csv with their outcomes, and how pages show them.
+
+The outcome of a run is the step at which its validation loss crosses a level for good, on the line between two
+evaluations, or the sum of the learning rates up to there; a run that does not cross counts as its last step.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import ttest_1samp
+
+from studies.collected import RUNS, Point
+from symbert.pretrain.compute import linear_rate
+from symbert.report.statistics import plateau_exit
+
+LEVEL, OTHER_LEVELS = 2.8, (3.0, 2.6, 2.2)  # nats
+WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
+LAYERS = {"tiny": 2, "deep4": 4, "deep8": 8}
+OPERATORS = {  # narrow, wide, color
+    "original": ("original", "original-wide", "#000000"),
+    "pairwise": ("pairwise-narrow", "pairwise", "#0072B2"),
+    "symmetric": ("symmetric", "symmetric-wide", "#E69F00"),
+}
+COPIES = {layers: {"text": "copying-48", "size": size, "learning_rate": 1e-3} for size, layers in LAYERS.items()}
+
+
+def crossing(losses: np.ndarray, every: int, level: float) -> float:
+    """The step from which the loss stays at or below the level; NaN where it ends above."""
+    above = np.flatnonzero(losses > level)
+    if len(above) == 0 or above[-1] == len(losses) - 1:
+        return np.nan if len(above) else float(every)
+    last = above[-1]
+    return every * (last + 1 + (losses[last] - level) / (losses[last] - losses[last + 1]))
+
+
+def travelled(step: float, peak: float) -> float:
+    """The sum of the learning rates of the steps before `step`, which need not be whole."""
+    rates = [linear_rate(number, peak, WARMUP, SCHEDULE) for number in range(int(np.ceil(step)))]
+    return float(np.interp(step, range(len(rates) + 1), np.cumsum([0.0, *rates])))
+
+
+def outcomes(run: Any) -> dict[str, Any]:
+    """The step and the distance of a run's crossing, whether it stays above, and its exit by the report's rule."""
+    losses = np.array(run.losses.split(), float)
+    steps = range(run.evaluate_every, run.steps + 1, run.evaluate_every)
+    crossings = {f"step {level}": crossing(losses, run.evaluate_every, level) for level in (LEVEL, *OTHER_LEVELS)}
+    found: dict[str, Any] = {name: run.steps if np.isnan(step) else step for name, step in crossings.items()}
+    found["stays"] = bool(np.isnan(crossings[f"step {LEVEL}"]))
+    found["distance"] = travelled(found[f"step {LEVEL}"], run.learning_rate)
+    for name, count in (("rule", len(losses)), ("rule, two thirds", len(losses) * 2 // 3)):
+        step = plateau_exit(steps[:count], losses[:count].tolist())
+        found |= {name: float(step or steps[count - 1]), f"{name} left": step is not None}
+    return found
+
+
+def read_runs() -> pd.DataFrame:
+    """runs.csv with the outcomes of each run."""
+    runs = pd.read_csv(RUNS, dtype={"exit": str, "losses": str})
+    return runs.join(pd.DataFrame([outcomes(run) for run in runs.itertuples()]))
+
+
+def cell(runs: pd.DataFrame, point: Point, seeds: list[int]) -> pd.DataFrame:
+    """The runs of a point, by seed."""
+    chosen = runs[(runs[list(point)] == pd.Series(point)).all(axis=1) & runs["seed"].isin(seeds)]
+    assert chosen["seed"].is_unique, point
+    return chosen.set_index("seed").sort_index()
+
+
+def at(rows: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """The rows with these values."""
+    return rows[(rows[list(values)] == pd.Series(values)).all(axis=1)]
+
+
+def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean."""
+    return tuple(map(float, ttest_1samp(values, 0).confidence_interval(confidence)))
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    """A table of a page."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
+
+
+def with_facts(page: str, facts: dict[str, str]) -> str:
+    """A page whose facts, each between its comment and the end, are these."""
+    pattern = r"<!-- (\S+) -->(\n?).*?<!-- end -->"
+    return re.sub(
+        pattern, lambda match: f"<!-- {match[1]} -->{match[2]}{facts[match[1]]}{match[2]}<!-- end -->", page, flags=re.S
+    )

@@ -1,0 +1,330 @@
+"""The finding "start and symmetry": its numbers, tables and figures, from docs/findings/start-and-symmetry/runs.csv.
+
+    python -m studies.start_and_symmetry
+
+The effect of a contrast is, per seed, the logarithm of the ratio of two outcomes (outcomes.py): its mean has Student's
+95 % interval and an exact sign-flip test, with Holm's correction over a grid.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.patches import ConnectionPatch
+from scipy.stats import ttest_1samp
+
+from studies import dose
+from studies.collected import RUNS, Point, grids_of
+from studies.outcomes import (
+    COPIES,
+    LAYERS,
+    LEVEL,
+    OPERATORS,
+    OTHER_LEVELS,
+    at,
+    cell,
+    interval,
+    markdown,
+    read_runs,
+    with_facts,
+)
+from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
+from symbert.report.statistics import Exits, compare_exits, holm, p_in_words, sign_flip_test
+
+PAGES = (RUNS.parents[1] / "start-and-symmetry.md", RUNS.parents[1] / "theory.md")
+PAIRS = [
+    ("symmetric", "original"),
+    ("symmetric-wide", "original-wide"),
+    ("original-wide", "original"),
+    ("pairwise", "pairwise-narrow"),
+    ("symmetric-wide", "symmetric"),
+    ("pairwise-narrow", "original"),
+    ("pairwise", "original-wide"),
+    ("pairwise", "original"),
+    ("symmetric-wide", "original"),
+]
+CONTROLS = [
+    ("original-symmetric", "original"),
+    ("symmetric-others", "symmetric"),
+    ("original-unscaled", "original-wide"),
+]
+CONTROLS += [("shared", "original"), ("symmetric", "original-wide")]
+RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
+COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
+DOCUMENTATION = {
+    length: {"text": f"documentation-{length}", "size": "tiny", "learning_rate": 1e-3} for length in (48, 16)
+}
+
+
+# Contrasts
+
+
+def complete(runs: pd.DataFrame, points: list[Point], seeds: list[int]) -> list[int]:
+    """The seeds of which every cell of a grid is there."""
+    present = [set(cell(runs, point, seeds).index) for point in points]
+    return [seed for seed in seeds if all(seed in found for found in present)]
+
+
+def effect(*cells: pd.DataFrame) -> dict[str, Any]:
+    """The ratio of outcomes of two cells with the same seeds, first to second; of four the ratio of two such ratios."""
+    signs = [1, -1, -1, 1][: len(cells)]
+    for other in cells[1:]:  # pairs are runs of a seed on one text
+        pd.testing.assert_series_equal(cells[0]["corpus_hash"], other["corpus_hash"])
+
+    def logarithms(outcome: str) -> np.ndarray:
+        return sum(sign * np.log(runs[outcome].to_numpy()) for sign, runs in zip(signs, cells, strict=True))
+
+    values = logarithms(f"step {LEVEL}")
+    bounds = np.exp([values.mean(), *interval(values), *interval(values, 0.90)])
+    row = dict(zip(("ratio", "low", "high", "low_90", "high_90"), bounds.tolist(), strict=True))
+    row |= {"seeds": len(values), "below_one": int((values < 0).sum()), "p": sign_flip_test(values)}
+    row["student_p"] = float(ttest_1samp(values, 0).pvalue)
+    row["stay"] = "/".join(str(runs["stays"].sum()) for runs in cells)
+    for name in (*(f"step {level}" for level in (LEVEL, *OTHER_LEVELS)), "rule", "rule, two thirds"):
+        row[f"by {name}"] = float(np.exp(logarithms(name).mean()))
+    if len(cells) == 2:
+        for name, outcome in (("saved", "distance"), ("saved_steps", f"step {LEVEL}")):
+            saved = (cells[1][outcome] - cells[0][outcome]).to_numpy()
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), (saved.mean(), *interval(saved)), strict=True))
+    return row
+
+
+def verdict_of(row: dict[str, Any]) -> str:
+    """As preregistered: by the corrected p, or by the 90 % interval."""
+    if row["holm_p"] < 0.05:
+        return "shorter" if row["ratio"] < 1 else "longer"
+    return "within 25 %" if row["low_90"] > 0.8 and row["high_90"] < 1.25 else "undecided"
+
+
+def declared(runs: pd.DataFrame, study: str) -> Iterator[dict[str, Any]]:
+    """The contrasts that a study named before its runs, over the seeds of which every cell of the grid is there."""
+    for grid, points, seeds, contrasts in grids_of(study):
+        there = complete(runs, points, seeds)
+        rows, exits = [], []
+        for name, contrast in contrasts.items() if len(there) > 1 else ():
+            axis = next(iter(contrast["first"]))  # that the contrast compares; all others are as in a point
+            sides = [contrast[side][axis] for side in ("first", "second")]
+            for point in (point for point in points if point[axis] == sides[0]):
+                cells = [cell(runs, {**point, axis: side}, there) for side in sides]
+                row = {
+                    "study": study,
+                    "grid": grid,
+                    "contrast": name,
+                    **point,
+                    axis: "",
+                    "expected": contrast["expected"],
+                }
+                row |= {"first": sides[0], "second": sides[1], "planned": len(seeds)}
+                rows.append(row | effect(*cells))
+                exits.append(tuple(Exits(runs["rule"].to_numpy(), runs["rule left"].to_numpy()) for runs in cells))
+        for row, p, unpaired in zip(rows, holm([row["p"] for row in rows]), compare_exits(exits), strict=True):
+            row |= {"holm_p": p, "median_ratio": unpaired.ratio, "median_low": unpaired.low}
+            row |= {"median_high": unpaired.high, "logrank_holm_p": unpaired.holm_p_value}
+            row |= {"logrank_verdict": unpaired.verdict}
+            yield row | {"verdict": verdict_of(row) if row["seeds"] == row["planned"] else "seeds are missing"}
+
+
+def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Pairs at each depth, rate and text of plateau, and their interactions: nothing is corrected for their number."""
+    runs = runs[runs["study"] == "plateau"]
+
+    def cells(attentions: tuple[str, str], *places: Point, seeds: int) -> list[pd.DataFrame]:
+        points = [{**place, "attention": attention} for place in places for attention in attentions]
+        return [cell(runs, point, [*range(1, seeds + 1)]) for point in points]
+
+    for place in (*COPIES.values(), RATES[5e-4], RATES[2e-3], *DOCUMENTATION.values()):
+        for pair in (*PAIRS, *CONTROLS):
+            compared = cells(pair, place, seeds=10)
+            if all(map(len, compared)):
+                yield {"grid": "paired", **place, "first": pair[0], "second": pair[1]} | effect(*compared)
+    for grid, places in (("8 to 2 layers", (COPIES[8], COPIES[2])), ("rate 5e-4 to 2e-3", (RATES[5e-4], RATES[2e-3]))):
+        for pair in PAIRS:
+            yield {"grid": grid, "first": pair[0], "second": pair[1]} | effect(*cells(pair, *places, seeds=5))
+    for name in (*(name for *names, _ in OPERATORS.values() for name in names), "shared", "shared-wide"):
+        deep, shallow = (cells((name,), COPIES[layers], seeds=5)[0] for layers in (8, 2))
+        yield {"grid": "growth", "first": f"{name}, 8 layers", "second": "2 layers"} | effect(deep, shallow)
+
+
+def contrasts_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """All contrasts, the declared ones first."""
+    rows = [row for study in ("plateau", "start-and-symmetry") for row in declared(runs, study)]
+    return pd.DataFrame([*rows, *chosen_afterwards(runs)])
+
+
+# Tables
+
+
+def in_words(row: pd.Series, name: str = "ratio", digits: int = 2) -> str:
+    """A ratio or an amount with its interval."""
+    bounds = ("low", "high") if name == "ratio" else (f"{name}_low", f"{name}_high")
+    middle, low, high = (f"{row[key]:,.{digits}f}".replace("-", "−").replace("inf", "∞") for key in (name, *bounds))
+    return f"{middle} [{low}, {high}]"
+
+
+Column = tuple[str, pd.DataFrame, Callable[[pd.Series], str]]  # its heading, its contrasts, and how to show one
+
+
+def by_pair(title: str, pairs: list[tuple[str, str]], columns: list[Column]) -> str:
+    """A table with a row per pair; a dash where a column has no such contrast."""
+    rows = []
+    for first, second in pairs:
+        chosen = [at(contrasts, first=first, second=second) for _, contrasts, _ in columns]
+        shown = [show(rows.iloc[0]) if len(rows) else "–" for rows, (*_, show) in zip(chosen, columns, strict=True)]
+        rows.append([f"{first} / {second}", *shown])
+    return markdown([title, *(heading for heading, *_ in columns)], rows)
+
+
+def declared_table(rows: pd.DataFrame) -> str:
+    """The contrasts of the later study, with its verdict."""
+    lines = []
+    for _, row in rows.iterrows():
+        medians = f"{row['median_ratio']:.2f} [{row['median_low']:.2f}, {row['median_high']:.2f}]".replace("inf", "∞")
+        cells = [f"{row['first']} / {row['second']}", row["grid"], str(row["seeds"]), row["stay"], row["expected"]]
+        cells += [in_words(row), p_in_words(row["holm_p"]), medians, p_in_words(row["logrank_holm_p"]), row["verdict"]]
+        lines.append(cells)
+    header = ["contrast", "grid", "seeds", "stay", "expected", "paired ratio", "p", "ratio of medians", "log-rank p"]
+    return markdown([*header, "verdict"], lines)
+
+
+def theory_table(runs: pd.DataFrame) -> str:
+    """What the theory says of `symmetric`, after its constants were fitted to `original`, beside what was seen."""
+    lines = []
+    for place in (*RATES.values(), COPIES[4], COPIES[8]):
+        seen = at(runs, study="plateau", **place).groupby("attention")["distance"].mean()
+        constants = fitted(seen["original"], seen["original-wide"])
+        ties = [f"{escape(deviation_of(width), *constants, tied=True):.3f}" for width in (NARROW, WIDE)]
+        name = f"{LAYERS[place['size']]} layers, rate {place['learning_rate']:g}"
+        cells = [ties[0], f"{seen['symmetric']:.3f}", ties[1], f"{seen['symmetric-wide']:.3f}"]
+        lines.append([name, f"{constants[0]:.2f}", f"{constants[1]:.3f}", *cells])
+    ties = ["`symmetric`: predicted", "seen", "`symmetric-wide`: predicted", "seen"]
+    return markdown(["runs on copies", "c", "t", *ties], lines)
+
+
+def search_table(runs: pd.DataFrame) -> str:
+    """Exits of `original` on the seed of the search for settings."""
+    chosen = at(runs, study="search")
+    columns = ("text", "learning_rate", "exit")
+    return markdown(["text", "rate", "exit"], chosen[[*columns]].astype(str).to_numpy().tolist())
+
+
+def progress(runs: pd.DataFrame) -> str:
+    """How many seeds of each grid of the later study are complete."""
+    grids = {grid: (points, seeds) for grid, points, seeds, _ in grids_of("start-and-symmetry")}
+    shares = (
+        f"{len(complete(runs, *grids[grid]))} of {len(grids[grid][1])} on {grid}"
+        for grid in ("copying", "documentation")
+    )
+    return " and ".join(shares).replace("copying", "copies")
+
+
+def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
+    """The tables of the pages and how far the later study is, by name."""
+    paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
+
+    def later(grid: str) -> list[Column]:
+        rows = at(study, grid=grid)
+        return [(f"8 layers, {rows['seeds'].iloc[0]} new seeds", rows, in_words)] if len(rows) else []
+
+    depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
+    texts = [(f"rows of {length}", at(paired, **place), in_words) for length, place in DOCUMENTATION.items()]
+    places = {f"2 layers, rate {rate:g}": place for rate, place in RATES.items()} | {
+        "4 layers": COPIES[4],
+        "8 layers": COPIES[8],
+    }
+    saved = [(name, at(paired, **place), lambda row: in_words(row, "saved", 3)) for name, place in places.items()]
+    levels = {f"{level} nats": f"by step {level}" for level in (LEVEL, *OTHER_LEVELS)}
+    levels |= {"rule": "by rule", "rule, two thirds": "by rule, two thirds"}
+    shown = [(name, at(paired, **COPIES[8]), lambda row, key=key: f"{row[key]:.2f}") for name, key in levels.items()]
+    interactions = [(name, at(contrasts, grid=name), in_words) for name in ("8 to 2 layers", "rate 5e-4 to 2e-3")]
+    p = [("p", at(contrasts, grid="8 to 2 layers"), lambda row: p_in_words(row["student_p"]))]
+    growth = at(contrasts, grid="growth")
+    return {
+        "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, *later("copying")]),
+        "documentation": by_pair("documentation, 2 layers", [*PAIRS, *CONTROLS], [*texts, *later("documentation")]),
+        "saved": by_pair("∫η saved on copies", PAIRS[:5], saved),
+        "levels": by_pair("8 layers, copies", PAIRS, shown),
+        "interactions": by_pair("ratio of ratios", PAIRS, [interactions[0], *p, interactions[1]]),
+        "growth": by_pair(
+            "steps", [*zip(growth["first"], growth["second"], strict=True)], [("ratio", growth, in_words)]
+        ),
+        "start-and-symmetry": declared_table(study),
+        "search": search_table(runs),
+        "theory": theory_table(runs),
+        "progress": progress(runs),
+        **dose.facts_of(runs),
+    }
+
+
+# Figures
+
+
+def draw_exits(runs: pd.DataFrame) -> plt.Figure:
+    """Exits on copies by depth: a panel per operator, hollow narrow, filled wide, a dot per run."""
+    figure, panels = plt.subplots(1, 3, figsize=(10, 4), sharey=True, layout="constrained")
+    copies = at(runs, text="copying-48", learning_rate=1e-3)
+    copies = copies[copies["study"].isin(["plateau", "start-and-symmetry"])]
+    ends = {}
+    for panel, (name, (narrow, wide, color)) in zip(panels, OPERATORS.items(), strict=True):
+        looks = (narrow, "narrow start", "white", "--", 0.95), (wide, "wide start", color, "-", 1.05)
+        for attention, label, face, line, shift in looks:
+            steps = at(copies, attention=attention).set_index("size")[f"step {LEVEL}"].rename(LAYERS)
+            panel.plot(steps.index * shift, steps, "o", mfc=face, mec=color, ms=5, alpha=0.8, label=label)
+            means = np.exp(np.log(steps).groupby(level=0).mean())
+            panel.plot(means.index * shift, means, line, color=color, lw=1)
+            ends[attention] = (8 * shift, means[8])
+        panel.set(title=name, xlabel="layers", xscale="log", yscale="log")
+        panel.set_xticks([2, 4, 8], ["2", "4", "8"])
+        panel.legend(frameon=False, loc="upper left")
+        panel.minorticks_off()
+    panels[0].set_ylabel(f"steps to {LEVEL} nats")
+    panels[0].set_yticks([200, 300, 400, 600, 800], ["200", "300", "400", "600", "800"])
+    places = {"coordsA": panels[0].transData, "coordsB": panels[1].transData}
+    ends = (ends["original"], ends["pairwise"])
+    figure.add_artist(ConnectionPatch(*ends, **places, arrowstyle="-|>", color="#C00000", lw=1.5, shrinkA=6, shrinkB=6))
+    panels[1].annotate("the paper's\ncomparison", (4.25, 285), color="#C00000", fontsize=8)
+    return figure
+
+
+def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
+    """Paired ratios with 95 % intervals, on copies by depth and on documentation."""
+    figure, panels = plt.subplots(1, 2, figsize=(10, 5), sharey=True, layout="constrained")
+    paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
+    copies = [(f"{layers} layers", at(paired, **place)) for layers, place in COPIES.items()]
+    texts = [(f"2 layers, rows of {length}", at(paired, **place)) for length, place in DOCUMENTATION.items()]
+    copies.append(("8 layers, new seeds", at(study, grid="copying")))
+    texts += [("", study[:0]), ("8 layers, new seeds", at(study, grid="documentation"))]
+    names = [" / ".join(pair) for pair in PAIRS]
+    for panel, title, series in zip(panels, ("copies", "documentation"), (copies, texts), strict=True):
+        for offset, ((label, rows), look, color) in enumerate(zip(series, "osD*", COLORS, strict=True)):
+            compared = rows["first"] + " / " + rows["second"]
+            shown = rows[compared.isin(names)]
+            heights = [0.2 - 0.15 * offset - names.index(name) for name in compared[shown.index]]
+            if heights:
+                panel.hlines(heights, shown["low"], shown["high"], color=color, lw=1.5)
+                panel.plot(shown["ratio"], heights, look, color=color, label=label)
+        panel.axvline(1, color="grey", lw=0.8)
+        panel.set(xscale="log", xlabel=f"ratio of steps to {LEVEL} nats", title=title)
+        panel.set_xticks([0.3, 0.5, 0.7, 1, 1.5, 2, 3], ["0.3", "0.5", "0.7", "1", "1.5", "2", "3"])
+        panel.minorticks_off()
+        panel.legend(frameon=False, fontsize=8)
+    panels[0].set_yticks(range(0, -len(names), -1), names)
+    return figure
+
+
+def main() -> None:
+    """Write everything that follows from runs.csv."""
+    runs = read_runs()
+    contrasts = contrasts_of(runs)
+    contrasts.to_csv(RUNS.with_name("contrasts.csv"), index=False)
+    facts = facts_of(runs, contrasts)
+    for page in PAGES:
+        page.write_text(with_facts(page.read_text(encoding="utf-8"), facts), encoding="utf-8")
+    figures = {"exits": draw_exits(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
+    for name, figure in figures.items():
+        figure.savefig(RUNS.with_name(f"{name}.png"), dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()

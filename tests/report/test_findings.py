@@ -1,0 +1,308 @@
+"""The finding "start and symmetry": its pages and its table of contrasts follow from its runs."""
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_1samp
+
+from studies import collected, dose, outcomes, start_and_symmetry, theory
+from symbert.report.statistics import plateau_exit
+
+PAGE, THEORY = start_and_symmetry.PAGES
+COPIES, DOCUMENTATION = ("copying-48", 1000), ("documentation-48", 2000)
+PAIRED = {  # ratios on copies with 2, 4 and 8 layers, worked out by another program
+    ("symmetric", "original"): (0.83, 0.74, 0.59),
+    ("symmetric-wide", "original-wide"): (0.85, 0.75, 0.62),
+    ("original-wide", "original"): (0.76, 0.69, 0.56),
+    ("pairwise", "pairwise-narrow"): (0.73, 0.63, 0.46),
+    ("pairwise", "original-wide"): (0.95, 0.89, 0.79),
+    ("pairwise-narrow", "original"): (0.99, 0.98, 0.96),
+}
+SENTENCES = [  # of the page: a contrast, its size, text and steps, and the words around its ratio
+    (
+        "symmetric / original",
+        "deep8",
+        COPIES,
+        "after {} of the steps if query and key are tied (`symmetric` / `original`)",
+    ),
+    ("original-wide / original", "deep8", COPIES, "after {} if its logits start √d times as wide"),
+    ("symmetric-wide / original", "deep8", COPIES, "after {} with both"),
+    ("pairwise / original", "deep8", COPIES, "which starts narrow: here {}."),
+    ("pairwise / original-wide", "deep8", COPIES, "not shown: {} at the wide one"),
+    ("pairwise-narrow / original", "deep8", COPIES, "{} at the narrow one"),
+    ("symmetric / original", "tiny", DOCUMENTATION, "neither is shown ({} and"),
+    ("original-wide / original", "tiny", DOCUMENTATION, "and {}), and both together are later"),
+    ("symmetric-wide / original", "tiny", DOCUMENTATION, "later ({}, at least)"),
+    ("symmetric / original-wide", "deep8", COPIES, "`symmetric` / `original-wide` is {}."),
+    ("pairwise / original-wide", "deep4", COPIES, "not corrected, {}; with two and eight that is open"),
+    ("original-symmetric / original", "tiny", COPIES, "`original-symmetric` / `original`, gives {} on copies"),
+    ("original-symmetric / original", "tiny", DOCUMENTATION, "on copies and {} on documentation. Logits"),
+    ("original-unscaled / original-wide", "tiny", COPIES, "`original-unscaled` / `original-wide` is {} on copies"),
+    ("original-unscaled / original-wide", "tiny", DOCUMENTATION, "but {} on documentation, where 5 of 10 runs stay"),
+    ("symmetric-others / symmetric", "tiny", COPIES, "either text: {} on copies"),
+    (
+        "symmetric-others / symmetric",
+        "tiny",
+        DOCUMENTATION,
+        "{} on documentation (sign-flip p",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def runs() -> pd.DataFrame:
+    """The runs with their outcomes."""
+    return outcomes.read_runs()
+
+
+@pytest.fixture(scope="module")
+def contrasts(runs) -> pd.DataFrame:
+    """All contrasts."""
+    return start_and_symmetry.contrasts_of(runs)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The page in one line."""
+    return " ".join(PAGE.read_text(encoding="utf-8").split())
+
+
+def steps_to(runs, level, **cell) -> pd.Series:
+    """By seed the step of the first crossing, by interpolation over the whole curve up to it."""
+    chosen = runs[(runs[list(cell)] == pd.Series(cell)).all(axis=1)].set_index("seed")
+    steps = {}
+    for seed, run in chosen.iterrows():
+        losses = np.array(run["losses"].split(), float)
+        steps[seed] = float(run["steps"])
+        if (losses <= level).any():
+            below = int(np.argmax(losses <= level))
+            inner = np.interp(-level, -losses[below - 1 : below + 1], [below, below + 1])
+            steps[seed] = run["evaluate_every"] * inner
+    return pd.Series(steps).sort_index()
+
+
+def ratio_in_words(logarithms) -> str:
+    low, high = np.exp(ttest_1samp(logarithms, 0).confidence_interval(0.95))
+    return f"{np.exp(np.mean(logarithms)):.2f} [{low:.2f}, {high:.2f}]"
+
+
+def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11)) -> pd.Series:
+    first, second = (
+        steps_to(
+            runs, level, attention=attention, size=size, text=text, steps=length, learning_rate=1e-3, study="plateau"
+        )
+        for attention in name.split(" / ")
+    )
+    return np.log(first / second).loc[lambda ratios: ratios.index.isin(seeds)]
+
+
+def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
+    assert not runs.duplicated([*collected.AXES, "seed"]).any()
+    for study, count in (("plateau", 440), ("search", 8)):
+        planned = {
+            (*(point[axis] for axis in collected.AXES), seed)
+            for _, points, seeds, _ in collected.grids_of(study)
+            for point in points
+            for seed in seeds
+        }
+        found = runs[runs["study"] == study]
+        assert planned == {*found[[*collected.AXES, "seed"]].itertuples(index=False, name=None)} and len(found) == count
+    for run in runs.itertuples():
+        losses = list(map(float, run.losses.split()))
+        step = plateau_exit(range(run.evaluate_every, run.steps + 1, run.evaluate_every), losses)
+        assert len(losses) == run.steps // run.evaluate_every and run.exit == str(step or "never")
+
+
+def test_contrasts_and_pages_follow_from_the_runs(runs, contrasts):
+    committed = pd.read_csv(collected.RUNS.with_name("contrasts.csv"))
+    fresh = pd.read_csv(pd.io.common.StringIO(contrasts.to_csv(index=False)))
+    pd.testing.assert_frame_equal(fresh, committed, rtol=1e-9)
+    facts = start_and_symmetry.facts_of(runs, contrasts)
+    for path in start_and_symmetry.PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert outcomes.with_facts(text, facts) == text, path
+
+
+def test_the_sentences_of_the_page_say_what_the_runs_say(runs, page):
+    for pair, ratios in PAIRED.items():
+        for size, ratio in zip(("tiny", "deep4", "deep8"), ratios, strict=True):
+            assert np.exp(logarithms_of(runs, " / ".join(pair), size, *COPIES).mean()) == pytest.approx(
+                ratio, abs=0.005
+            )
+    said = []
+    for name, size, place, words in SENTENCES:
+        said.append(ratio_in_words(logarithms_of(runs, name, size, *place)))
+        assert words.format(said[-1]) in page, name
+    five = range(1, 6)
+    for name, words in (
+        ("symmetric / original", "by a factor of {}"),
+        ("original-wide / original", "that of the start by {}"),
+    ):
+        deep, shallow = (logarithms_of(runs, name, size, *COPIES, seeds=five) for size in ("deep8", "tiny"))
+        said.append(ratio_in_words(deep - shallow))
+        assert words.format(said[-1]) in page
+    narrow = [steps_to(runs, 2.8, attention="pairwise-narrow", size=size, steps=1000)[:5] for size in ("deep8", "tiny")]
+    said.append(ratio_in_words(np.log(narrow[0] / narrow[1])))
+    assert f"refuted for `pairwise-narrow`, {said[-1]} from two layers to eight" in page
+    said.append(ratio_in_words(logarithms_of(runs, "pairwise-narrow / original", "tiny", *DOCUMENTATION, level=2.4)))
+    assert f"takes {said[-1]} of the steps of `original` to 2.4 nats" in page
+    saved = []
+    for text, length in (DOCUMENTATION, COPIES):
+        cells = (
+            steps_to(runs, 2.8, attention=name, text=text, size="tiny", steps=length)
+            for name in ("original", "original-wide")
+        )
+        differences = np.subtract(*(cell[cell.index <= 10] for cell in cells))
+        low, high = ttest_1samp(differences, 0).confidence_interval(0.95)
+        saved.append(f"{differences.mean():.0f} [{low:.0f}, {high:.0f}]".replace("-", "−"))
+    assert f"saves `original` {saved[0]} steps, and {saved[1]} on copies" in page
+    said += saved
+    prose = re.sub(r"<details.*?</details>", "", page)
+    unexplained = {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} - {*said}
+    assert unexplained == {
+        "0.088 [0.069, 0.108]",
+        "0.081 [0.070, 0.091]",
+        "0.079 [0.059, 0.098]",
+    }  # the table of distances
+    assert all(value in PAGE.read_text(encoding="utf-8").split("<!-- saved -->")[1] for value in unexplained)
+
+
+def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
+    """A difference is claimed only where an interval excludes one; growth is judged by interactions."""
+    paired = contrasts[contrasts["grid"] == "paired"]
+    of = {(row.size, row.text, row.learning_rate, row.first, row.second): row for row in paired.itertuples()}
+
+    def excludes_one(size, text, first, second, rate=1e-3):
+        row = of[size, text, rate, first, second]
+        return row.high < 1 or row.low > 1
+
+    starts = [("original-wide", "original"), ("pairwise", "pairwise-narrow"), ("symmetric-wide", "symmetric")]
+    ties = [("symmetric", "original"), ("symmetric-wide", "original-wide")]
+    for size, pair in itertools.product(("tiny", "deep4", "deep8"), (*starts, *ties)):
+        assert excludes_one(size, "copying-48", *pair) and of[size, "copying-48", 1e-3, *pair].high < 1
+    for rate, pair in itertools.product((5e-4, 2e-3), starts):
+        assert of["tiny", "copying-48", rate, *pair].high < 1
+    undecided = {
+        size: not excludes_one(size, "copying-48", "pairwise", "original-wide") for size in ("tiny", "deep4", "deep8")
+    }
+    assert undecided == {"tiny": True, "deep4": False, "deep8": True}
+    for pair in (("symmetric", "original"), ("original-wide", "original"), ("pairwise-narrow", "original")):
+        assert not excludes_one("tiny", "documentation-48", *pair)
+    for text in ("copying-48", "documentation-48"):
+        assert of["tiny", text, 1e-3, "symmetric-others", "symmetric"].below_one == 10
+    assert of["tiny", "documentation-48", 1e-3, "original-unscaled", "original-wide"].stay == "5/0"
+    interactions = contrasts[contrasts["grid"] == "8 to 2 layers"].set_index(["first", "second"]).loc[[*starts, *ties]]
+    assert (interactions["below_one"] == 5).all() and (interactions["student_p"] < 0.004).all()
+    declared = contrasts[contrasts["study"] == "plateau"].dropna(subset="holm_p")
+    verdicts = declared.groupby("contrast")["logrank_verdict"].agg(set)
+    assert len(declared) == 70
+    for name in ("operator-at-the-narrow-start", "operator-at-the-wide-start"):  # hypothesis a
+        assert verdicts[name] <= {"within 25 %", "undecided"}
+    by_grid = declared.set_index(["grid", "contrast"])["logrank_verdict"]
+    for name in ("start-of-original", "start-of-pairwise", "symmetry-at-the-start"):  # hypotheses b and c
+        assert by_grid["copying", name] == "shorter" and by_grid["documentation", name] == "within 25 %"
+    assert by_grid["documentation", "rate-of-the-logits"] == "longer"
+
+
+def test_the_sign_flip_test_counts_all_signs(runs, contrasts):
+    row = contrasts[(contrasts["grid"] == "documentation") & (contrasts["contrast"] == "own-position")].iloc[0]
+    values = logarithms_of(runs, "symmetric-others / symmetric", "tiny", *DOCUMENTATION).to_numpy()
+    signs = np.array([*itertools.product((-1, 1), repeat=len(values))])
+    assert f"(sign-flip p with Holm {row['holm_p']:.4f};" in PAGE.read_text(encoding="utf-8")
+    assert row["p"] == pytest.approx((abs(signs @ values) >= abs(values.sum()) - 1e-9).mean())
+
+
+def test_the_distance_is_the_sum_of_the_rates():
+    rates = [1e-3 * step / 100 if step < 100 else 1e-3 * (20_000 - step) / 19_900 for step in range(1000)]
+    assert outcomes.travelled(250, 1e-3) == pytest.approx(sum(rates[:250]))
+    assert outcomes.travelled(250.5, 1e-3) == pytest.approx(sum(rates[:250]) + rates[250] / 2)
+
+
+def test_the_closed_form_of_the_theory_is_what_steps_of_signs_do():
+    query, key = np.random.default_rng(0).normal(0, 0.1, (2, 200_000))
+    for step in range(1, 2001):
+        query, key = query + 1e-4 * np.sign(key), key + 1e-4 * np.sign(query)
+        if step in (300, 2000):
+            assert theory.overlap(step * 1e-4, 0.1) == pytest.approx((query * key).mean(), rel=0.02, abs=2e-4)
+
+
+def test_the_sentences_of_the_theory_say_what_the_runs_say(runs):
+    words = " ".join(THEORY.read_text(encoding="utf-8").split())
+    copies = runs[(runs["study"] == "plateau") & (runs["text"] == "copying-48") & (runs["size"] == "tiny")]
+    seen = copies.groupby(["learning_rate", "attention"])["distance"].mean()
+    constants = theory.fitted(seen[1e-3, "original"], seen[1e-3, "original-wide"])
+    tied = theory.escape(theory.DEVIATION, *constants, tied=True)
+    assert f"should equal it ({tied:.3f}), and took {seen[1e-3, 'original-symmetric']:.3f}" in words
+    unscaled = theory.escape(theory.DEVIATION, constants[0], constants[1] / 32**0.5)
+    assert f"should need {unscaled:.3f}, and took {seen[1e-3, 'original-unscaled']:.3f}" in words
+    assert f"from {seen[5e-4, 'original']:.3f} to {seen[2e-3, 'original']:.3f} with the rate" in words
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
+    draw = np.random.default_rng(1)
+    rows = [
+        {"study": "dose", "text": "copying-48", "attention": f"{name}-{width}", "seed": seed, "stays": False}
+        | {"distance": 0.5 + sign * 0.1 * float(width) ** 0.5 + 1e-4 * draw.normal(), "step 2.8": 300 + draw.normal()}
+        for name, width, seed in itertools.product(("original", "pairwise"), dose.WIDTHS, range(21, 26))
+    ]
+    table = dose.facts_of(pd.DataFrame(rows))["dose-tests"].replace("−", "-").splitlines()[2:]
+    for line in table:
+        slope, square, residuals, trend, ratio, late = (cell.strip() for cell in line.split("|")[2:-1])
+        assert float(slope.split()[0]) == pytest.approx(sign * 0.1, abs=1e-3)
+        assert abs(float(square.split()[0])) < 0.01 and residuals.startswith("0.00 / ")
+        assert trend == ("< 0.0001" if sign < 0 else "1.0000")
+        assert ratio.startswith("1.00 ") and float(late) > 0.05
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch, runs):
+    """A results folder with one finished run of a study, and a runs.csv without it."""
+    table = tmp_path / "runs.csv"
+    collected_runs = pd.read_csv(collected.RUNS, dtype=str)
+    row = collected_runs[collected_runs["study"] == "plateau"].iloc[0]
+    collected_runs.drop(row.name).to_csv(table, index=False)
+    monkeypatch.setattr(collected, "RUNS", table)
+    monkeypatch.setattr("sys.argv", ["collected", str(tmp_path / "results")])
+    folder, text = (
+        tmp_path / f"results/runs/encoder/deep4-original-00000000/seed-{row['seed']}",
+        tmp_path / "results/corpus/text",
+    )
+    folder.mkdir(parents=True)
+    text.mkdir(parents=True)
+    (text / "settings.json").write_text(json.dumps({"source": "copying", "vocabulary": None, "sequence_length": 48}))
+    training = {"learning_rate": 1e-3, "batch_size": 32, "steps": 1000, "evaluate_every": 25}
+    run = {"size": row["size"], "attention": row["attention"], "pretrain_seed": int(row["seed"]), "training": training}
+    (folder / "run.json").write_text(json.dumps({**run, "manifest": "results/corpus/text/manifest.json"}))
+    start = {"logit_std": [float(row["logit_std"])], "attention_entropy": [float(row["attention_entropy"])]}
+    records = [{"split": "initial", "step": 0, **start}, {"split": "train", "step": 10, "loss": 4.0}]
+    losses = enumerate(row["losses"].split(), 1)
+    records += [{"split": "validation", "step": 25 * number, "loss": float(loss)} for number, loss in losses]
+    metrics = "".join(f"{json.dumps(record)}\n" for record in records)
+    (folder / "metrics.jsonl").write_text(metrics)
+    digest = collected.hashlib.sha256(metrics.encode()).hexdigest()
+    (folder / "done.json").write_text(json.dumps({"corpus_hash": row["corpus_hash"], "metrics_sha256": digest}))
+    timing = {"step_seconds": float(row["seconds"]) / 1000, "versions": {"torch": row["torch"]}}
+    timing |= {key: row[key] for key in ("commit", "processor")}
+    (folder / "timing.json").write_text(json.dumps(timing))
+    return folder, table, row
+
+
+def test_a_finished_run_is_collected_once(results):
+    _, table, row = results
+    for _ in range(2):
+        collected.main()
+        runs = pd.read_csv(table, dtype=str)
+        assert runs.iloc[-1].to_dict() == row.to_dict() and not runs.duplicated().any()
+
+
+def test_a_run_whose_metrics_are_not_those_of_its_end_is_refused(results):
+    folder, *_ = results
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write("{}\n")
+    with pytest.raises(SystemExit, match=r"metrics\.jsonl: not the file"):
+        collected.main()
