@@ -32,6 +32,7 @@ CONFIG = {
         "pretrain_seeds": [1],
         "finetuned_pretrain_seeds": None,
         "probes": [],
+        "suites": ["glue"],
         "finetune_seeds": [1],
         "tasks": ["rte"],
         "curve": {"finetune_seeds": [1], "steps": {"tiny": [300]}},
