@@ -86,7 +86,7 @@ def command(hub, ut1, directory, folder, tmp_path):
     """The words of the command for two parts and RTE; more settings may be given."""
     base = tmp_path / "base.yaml"
     corpus = f"corpus: {{parts: 2, blocklist_url: '{ut1.address}'}}"
-    base.write_text(f"{corpus}\nsweep: {{tasks: [rte]}}\nglue: {{revision: '{COMMIT}'}}\n")
+    base.write_text(f"{corpus}\nsweep: {{suites: [glue], tasks: [rte]}}\nglue: {{revision: '{COMMIT}'}}\n")
     words = ["fetch-mirror", str(directory), "--scale", "demo", "--configfile", str(base)]
     return lambda *settings: [*words, *(["--config", *settings] if settings else [])]
 
