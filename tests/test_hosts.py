@@ -53,7 +53,7 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert {host: each for host, each in steps.items() if each} == {ENCODER: [300, 1200, 2400], "decoder": [300, 700]}
     assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
     assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
-    assert experiment.extracted_steps(Run("tiny", "original", 2)) == [], "no seed that is fine-tuned"
+    assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
 
 
 @pytest.mark.parametrize("host", OTHERS)

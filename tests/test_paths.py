@@ -105,7 +105,7 @@ EFFECTS = {
     "glue.revision": ("v2", {"rows"}),
     "glue.allow_partial": (False, NOTHING),
     "glue.max_examples": (90, ROWS),
-    "glue.max_evaluation_examples": (40, ROWS),  # the scale demo has another one for blimp
+    "glue.max_evaluation_examples": (40, {"blimp", *ROWS}),
     "glue.max_length": (32, {"rows", "blimp"}),
     "glue.epochs": (1, {"scores"}),
     "glue.batch_size": (8, SCORES),

@@ -314,11 +314,8 @@ class Experiment:
 
     def judging_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
-        encoder, as far as the run keeps them. Of encoders some of whose seeds are fine-tuned, those seeds alone."""
+        encoder, as far as the run keeps them."""
         if "blimp" not in self.config["sweep"]["suites"] or not HOSTS[run.host].has_likelihoods:
-            return []
-        scored = finetuned_pretrain_seeds(self.config)
-        if run.host == ENCODER and scored and run.pretrain_seed not in scored:
             return []
         training = self.training(run)
         kept = (step for step in self.steps(run, run.host) if step < training.steps and not step % training.save_every)
