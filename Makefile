@@ -1,4 +1,4 @@
-# The front door: `make reproduce` (demo, five to seven minutes on two cores) and `make test`.
+# The front door: `make reproduce` (demo, three minutes on two cores) and `make test`.
 # Options: PYTHON=python3.12, CORES=4, TORCH_INDEX=https://… (an extra package index with the build of torch you want).
 PYTHON ?= python3
 CORES ?= all

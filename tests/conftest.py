@@ -28,6 +28,8 @@ STEADY = {  # of the experiment that tests count jobs and files of, however the 
         "attention": ["original", "symmetric", "pairwise", "shared"],
         "pretrain_seeds": [1],
         "finetuned_pretrain_seeds": None,
+        "finetune_seeds": [1, 2],
+        "suites": ["glue"],
         "probes": [],
         "curve": {"steps": {"tiny": [300, 1200, 2400]}},
     },

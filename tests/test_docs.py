@@ -121,7 +121,8 @@ def users_folder(tmp_path_factory) -> Path:
     (folder / "src").symlink_to(ROOT / "src")
     for name in ("train.de", "train.en", "dev.de", "dev.en"):
         (folder / name).touch()
-    for name, text in (own_files(ROOT) | own_files(ROOT, "docs/pretraining.md")).items():
+    pages = ("README.md", "docs/getting-started.md", "docs/pretraining.md")
+    for name, text in (item for page in pages for item in own_files(ROOT, page).items()):
         (folder / name).write_text(text)
     (folder / "studies").symlink_to(ROOT / "studies")
     return folder

@@ -86,10 +86,10 @@ EFFECTS = {
     **{
         f"pretrain.{key}": (value, TRAINED)
         for key, value in {
-            **{"learning_rate": 1e-4, "warmup_steps": 10, "schedule_steps": None, "optimizer": "own_optimizer:sgd"},
+            **{"learning_rate": 1e-4, "warmup_steps": 20, "schedule_steps": None, "optimizer": "own_optimizer:sgd"},
             **{"weight_decay": 0.1, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_epsilon": 1e-6, "gradient_clip": 2.0},
             **{"mask_probability": 0.2, "dropout": 0.2},
-            **{"evaluate_every": 100, "save_every": 100},  # which losses metrics.jsonl has, which steps are kept
+            **{"evaluate_every": 100, "save_every": 50},  # which losses metrics.jsonl has, which steps are kept
         }.items()
     },
     "pretrain.recompute_activations": (True, NOTHING),

@@ -1,5 +1,8 @@
 """The demo's corpus in OSCAR's layout, with a vocabulary, UT1's blocklist and a model of harmful text.
 
+Parts 1 to 4 are what the demo trains on: pages of refrains, and some pages of documentation, a few of which each filter
+drops. Parts 5 and 6 are documentation alone, the text `documentation` of the studies.
+
 Blocklist and harmful text are made up, because they cannot be shipped. Their domains are under the reserved names
 `.example` and `.invalid` (RFC 2606), so none can be a real site.
 """
@@ -18,6 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from demo_documentation import Passage
@@ -26,15 +30,19 @@ from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_p
 from symbert.corpus.blocklist import Blocklist, write_blocklist
 from symbert.corpus.digests import digest_of
 from symbert.corpus.lines import zstd
-from symbert.corpus.wordpiece import write_vocabulary
+from symbert.corpus.wordpiece import read_vocabulary, write_vocabulary
 from symbert.files import sha256_of, write_text
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY, part_file
 
-PARTS = 4
+PARTS = 4  # of refrains; the documentation is dealt to as many, of which two are kept
 PIECES = 300  # of the vocabulary
 CRAWL_DATE = "2026-01-01T00:00:00Z"  # stands for the date of a crawl
 COMPRESSION_LEVEL = 19
 LINES_PER_PAGE = 12
+# A page of refrains: lines of PHRASES phrases of PHRASE words. A share RECURRING of the phrases repeats the last phrase
+# but one, so that a word is known by its copies 16 words away; the others are drawn by Zipf's law from WORDS words.
+REFRAINS, LINES, PHRASES, PHRASE, RECURRING, WORDS = 1_500, 8, 6, 8, 0.9, 64
+BETWEEN = 75  # pages of documentation among them
 # The categories that the paper blocks, and two that it does not.
 BLOCKED = (
     "adult",
@@ -70,7 +78,6 @@ HARMFUL = (
 DISCOUNT = 0.5
 FEWEST_OCCURRENCES = 2  # rarer words are unknown
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
-EXAMPLES = 2 * len(BLOCKED)  # pages altered for each rule that documentation does not fail by itself
 
 
 def write_corpus(passages: list[Passage], root: Path) -> None:
@@ -86,13 +93,18 @@ def write_corpus(passages: list[Passage], root: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_blocklist(archive, Path(folder, "trie"), Path(folder, "summary"))
         blocklist = Blocklist(Path(folder, "trie"))
-        records = (oscar_record(page, perplexity, blocklist) for page in with_examples(plain))
-        lines = [f"{json.dumps(record, ensure_ascii=False)}\n" for record in records]
+        documentation = with_examples(plain, 2)
+        rest = {page.text for number in (2, 3) for page in documentation[number::PARTS]}
+        between = [page for page in plain if page.text in rest][:BETWEEN]
+        mixed = with_examples([*between, *refrain_pages(texts, root / VOCABULARY.location)], 1)
+        dealt = [mixed[number::PARTS] for number in range(PARTS)] + [documentation[number::PARTS] for number in (0, 1)]
+        parts = [[oscar_record(page, perplexity, blocklist) for page in pages] for pages in dealt]
     checksums = []
-    for number in range(PARTS):  # dealt in turn
-        path = root / part_file(f"en_meta_part_{number + 1}").location
+    for number, records in enumerate(parts, start=1):
+        path = root / part_file(f"en_meta_part_{number}").location
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(zstd.compress("".join(lines[number::PARTS]).encode(), COMPRESSION_LEVEL))
+        text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+        path.write_bytes(zstd.compress(text.encode(), COMPRESSION_LEVEL))
         checksums.append(f"{sha256_of(path)}  {path.name}\n")
     write_text(root / CORPUS_CHECKSUMS.location, "".join(checksums))
 
@@ -133,21 +145,40 @@ def documentation_pages(passages: Iterable[Passage]) -> list[Page]:
     return sorted(pages, key=lambda page: page.record_id)
 
 
-def with_examples(pages: list[Page]) -> list[Page]:
+def refrain_pages(texts: Iterable[str], vocabulary: Path) -> list[Page]:
+    """REFRAINS pages of the words most frequent in `texts` that are one piece of the vocabulary."""
+    pieces, draw = read_vocabulary(vocabulary), Random(0)
+    counts = Counter(word for text in texts for word in words(text) if word in pieces and word.isalpha())
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))[:WORDS]
+    weights = [1 / rank for rank in range(1, WORDS + 1)]
+    pages = []
+    for number in range(REFRAINS):
+        phrases: list[str] = []
+        for place in range(LINES * PHRASES):
+            recurs = place >= 2 and draw.random() < RECURRING
+            phrases.append(phrases[-2] if recurs else " ".join(draw.choices(frequent, weights, k=PHRASE)))
+        lines = [" ".join(phrases[first : first + PHRASES]) for first in range(0, len(phrases), PHRASES)]
+        pages.append(Page(f"https://refrains.example/{number}", "\n".join(lines)))
+    return pages
+
+
+def with_examples(pages: list[Page], examples: int) -> list[Page]:
     """`pages` and some of our own, by record id, so that every drop reason occurs.
 
-    Of the pages without quality warnings, EXAMPLES move to blocked addresses, EXAMPLES do so with the category
-    withheld (as if the list were newer than the annotation), and EXAMPLES lose their perplexity.
+    Of the first pages without quality warnings, as many as there are blocked categories, times `examples`, move to
+    blocked addresses, as many do so with the category withheld (as if the list were newer than the annotation), and as
+    many lose their perplexity.
     """
     good = [page for page in pages if not quality_warnings(page.text)]
-    examples: dict[str, Page] = {}
-    for number, page in enumerate(good[: 3 * EXAMPLES]):
+    altered: dict[str, Page] = {}
+    count = examples * len(BLOCKED)
+    for number, page in enumerate(good[: 3 * count]):
         moved = replace(page, url=f"https://{domain_of(BLOCKED[number % len(BLOCKED)])}/{number}")
-        altered = (moved, replace(moved, has_categories=False), replace(page, has_perplexity=False))
-        examples[page.record_id] = altered[number // EXAMPLES]
+        kinds = (moved, replace(moved, has_categories=False), replace(page, has_perplexity=False))
+        altered[page.record_id] = kinds[number // count]
     own = [Page(f"https://prizes.example/{number}", harmful_text(number)) for number in range(len(HARMFUL))]
     own += [Page(f"https://noise.example/{number}", gibberish(number)) for number in range(len(HARMFUL))]
-    everything = [examples.get(page.record_id, page) for page in pages] + own
+    everything = [altered.get(page.record_id, page) for page in pages] + own
     return sorted(everything, key=lambda page: page.record_id)
 
 

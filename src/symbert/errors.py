@@ -73,7 +73,7 @@ OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)  # also where th
 
 
 def explain(error: BaseException) -> tuple[int, str]:
-    """Exit code and one line for any failure; an error of the system about a file or a disk is data, a failure of no class
+    """Exit code and one line for any failure; an error of the system about a file or a disk is data, one of no class
     here is a bug."""
     if isinstance(error, SymbertError):
         return error.exit_code, str(error)

@@ -19,6 +19,7 @@ Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
 SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
 DEMO_PARTS, DEMO_PIECES = 4, 300  # of its corpus, of its vocabulary
+DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the demo does not read them
 RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
 
@@ -137,13 +138,13 @@ class TextSource:
 
 
 class EmbeddedSource(TextSource):
-    """Stand-ins made from the documentation of Python packages; no network."""
+    """Stand-ins made from refrains and from the documentation of Python packages; no network."""
 
     name = "embedded"
     corpus = "a stand-in corpus made from documentation text"
     tasks = "stand-in tasks made from documentation text, not GLUE"
-    training_text = "a stand-in corpus made from the documentation of Python packages"
-    terms = "That text is part of the packages that it documents, under their licences."
+    training_text = "a stand-in corpus of random words that recur and of the documentation of Python packages"
+    terms = "The documentation is part of the packages that it documents, under their licences."
     is_stand_in = True
 
     def root(self, config: Config, stage: str) -> str:

@@ -3,7 +3,7 @@
 # ends with pictures of the page at two widths, light and dark.
 #
 #   tests/campaigns/first_hour.sh [FOLDER]  a new folder to work in; a temporary one where none is given
-#   FINISHED=DIR                            results/ with a finished demo, which are copied first and spare its six minutes
+#   FINISHED=DIR                            results/ with a finished demo, which are copied first and spare its three minutes
 #   SKIP='make test'                        a line of README.md that is left out
 set -euo pipefail
 export LC_ALL=C.UTF-8
@@ -18,18 +18,6 @@ console=$folder/console.txt
 fail() { echo "first_hour: $1" >&2; exit 1; }
 [ ! -e "$clone" ] || fail "$clone is there already; name another folder"
 
-# What README.md takes for granted as the user's own.
-mkdir -p "$folder/own/crawl/data"
-for file in train dev; do
-  {
-    printf 'text,label\n'
-    for number in $(seq 40); do
-      printf 'What a fine day in %s %s.,no\nOf course it rains again in %s %s.,yes\n' $file $number $file $number
-    done
-  } > "$folder/own/$file.csv"
-done
-cat "$origin"/docs/*.md > "$folder/own/crawl/data/docs.txt"
-
 # Blocks of commands as they are; blocks with a title become files.
 awk '
   /^```/ && inside { if (file) print "END_OF_FILE"; inside = 0; file = ""; next }
@@ -38,7 +26,7 @@ awk '
   inside { print }
 ' "$origin/README.md" | sed \
   -e "s#^git clone REPOSITORY#git clone --quiet '$origin'#" \
-  -e 's#^cd symbert$#&\ncp -r ../own/. .'"${FINISHED:+\\ncp -a '$FINISHED/.' results/}"'#' \
+  -e 's#^cd symbert$#&'"${FINISHED:+\\ncp -a '$FINISHED/.' results/}"'#' \
   -e 's#^\. .venv/bin/activate$#set +v; &; set -v#' \
   -e "${SKIP:+\\#^$SKIP\$#d}" > "$folder/commands.sh"
 grep -q '^make reproduce$' "$folder/commands.sh" || fail "README.md has no block of commands with make reproduce"
@@ -55,7 +43,7 @@ sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' "$console" | tr '\r' '\n' > "$folder/lines.txt
   fail "the console has lines of more than 200 characters"
 
 pages=$(grep -oP 'experiment(=|: )\K[\w-]+' "$folder/commands.sh" | sort -u | sed 's#.*#results/&/report/report.html#')
-for output in results/demo-embedded/report/report.html $pages bert/config.json; do
+for output in results/demo-embedded/report/report.html $pages; do
   [ -s "$clone/$output" ] || fail "$output is missing"
 done
 

@@ -15,6 +15,11 @@ pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
 STUDIES = Path(__file__).parents[2] / "studies"
 COPIES = {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}}
 SIDES = {"first": {"learning_rate": 1e-3}, "second": {"learning_rate": 2e-3}}
+STEADY = {  # however the demo is tuned
+    "corpus": {"pack": {"sequence_length": 8}},
+    "pretrain": {"steps": 1000, "schedule_steps": 1600, "learning_rate": 1.5e-3, "warmup_steps": 100},
+    "sweep": {"attention": ["original", "pairwise"], "pretrain_seeds": [1, 2, 3]},
+}
 CONTRAST = {"question": "Why?", **SIDES, "expected": "equal"}
 
 
@@ -23,7 +28,7 @@ def start(root, tmp_path):
     """The experiment of the demo with changes."""
 
     def start(**changes) -> Experiment:
-        Path("changes.yaml").write_text(yaml.safe_dump({"sweep": {"attention": ["original", "pairwise"]}}))
+        Path("changes.yaml").write_text(yaml.safe_dump(STEADY))
         Path("more.yaml").write_text(yaml.safe_dump(changes))
         return Experiment(read_chosen(root, None, [Path("changes.yaml"), Path("more.yaml")], None))
 

@@ -35,6 +35,8 @@ sweep:
   attention: [original, pairwise]
   pretrain_seeds: [1]
   finetuned_pretrain_seeds: null
+  finetune_seeds: [1, 2]
+  suites: [glue]
   probes: []
   curve: {steps: {tiny: [10, 20]}}
 """

@@ -8,7 +8,7 @@ from symbert.operators import OPERATORS
 from workflow.checkout import check_out
 
 PAPER = ("scale=paper", "source=hub")
-ONE = "attention: [original], pretrain_seeds: [1], probes: []"
+ONE = "attention: [original], pretrain_seeds: [1], suites: [glue], probes: []"
 SETTINGS = {
     "demo": (),
     "paper": ("--config", *PAPER),
@@ -65,10 +65,11 @@ def test_lint_finds_nothing(checkout):
     assert outcome.code == 0 and "your workflow is in a good condition" in outcome.output, outcome.output
 
 
-def test_the_demo_has_three_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(jobs):
-    """The paper's operators and `original-gain`; published files of the package are read where they lie."""
+def test_the_demo_has_five_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(jobs):
+    """The paper's operators and `original-wide`; published files of the package are read where they lie."""
     demo = jobs("demo")
-    assert demo["pretrain"] == demo["extract"] == demo["score"] == 4 * 3 and demo["score_robustness"] == 4
+    assert demo["pretrain"] == 4 * 5 and demo["extract"] == 4 * 2
+    assert demo["score"] == demo["extract"] and demo["score_robustness"] == 4
     assert demo["prepare_task"] == 2 * 8 and demo["prepare_part"] == 4
     assert not {"download_file", "download_part"} & demo.keys()
 
@@ -82,22 +83,22 @@ def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(jobs):
 
 def test_hosts_suites_and_operators_are_wildcards_of_the_same_rules(jobs):
     hosts, pairs = jobs("hosts"), jobs("pairs alone")
-    assert (hosts["pretrain"], hosts["pack_pairs"], hosts["pack"]) == (18, 1, 1)
-    assert hosts["extract"] == 6 + 12 and hosts["score"] == 6 + 6 and hosts["prepare_task"] == 8 + 8 + 8
-    assert pairs["pretrain"] == 12 and "prepare_part" not in pairs
+    assert (hosts["pretrain"], hosts["pack_pairs"], hosts["pack"]) == (30, 1, 1)
+    assert hosts["extract"] == 4 + 20 and hosts["score"] == 4 + 4 and hosts["prepare_task"] == 8 + 8 + 8
+    assert pairs["pretrain"] == 20 and "prepare_part" not in pairs
     assert jobs("every operator")["pretrain"] == len(OPERATORS)
 
 
 def test_a_swept_key_is_trained_at_each_value_and_nothing_is_fine_tuned(jobs):
     packed = {"build_blocklist": 1, "prepare_part": 4, "pack": 2}
-    assert jobs("swept") == {**packed, "pretrain": 24, "report": 1, "all": 1}
+    assert jobs("swept") == {**packed, "pretrain": 40, "report": 1, "all": 1}
     assert jobs("study") == {"write_text": 6, "pretrain": 8, "report": 1, "all": 1}
 
 
 def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
     one, more = jobs("one"), jobs("more")
-    assert (one["pretrain"], one["extract"], one["score"]) == (1, 3, 3) and "measure_operators" not in one
-    assert (more["pretrain"], more["extract"], more["score"], more["measure_operators"]) == (1, 4, 4, 2)
+    assert (one["pretrain"], one["extract"], one["score"]) == (1, 2, 2) and "measure_operators" not in one
+    assert (more["pretrain"], more["extract"], more["score"], more["measure_operators"]) == (1, 3, 3, 2)
     assert "score_robustness" in one and "score_robustness" not in more
 
 

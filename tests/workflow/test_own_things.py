@@ -1,4 +1,4 @@
-"""What README.md shows of one's own, run as it stands there, beside a finished experiment and at its tiny scale."""
+"""What README.md and docs/getting-started.md show of one's own, run beside a finished experiment at its tiny scale."""
 
 import csv
 import json
@@ -13,14 +13,14 @@ IRONY = "text,label\n" + "What a great {0}.,no\nOf course the {0} is wet again.,
 
 @pytest.fixture
 def folder(copy, root) -> Checkout:
-    """The finished tiny demo, with the files of README.md beside it."""
-    for name, text in own_files(root).items():
+    """The finished tiny demo, with the files of README.md and docs/getting-started.md beside it."""
+    for name, text in (own_files(root) | own_files(root, "docs/getting-started.md")).items():
         (copy.directory / name).write_text(text, encoding="utf-8")
     return copy
 
 
 def tiny(folder: Checkout, *words: str, files: tuple[str, ...]) -> dict[str, int]:
-    """The jobs of the tiny settings with files of README.md above them."""
+    """The jobs of the tiny settings with files of the pages above them."""
     outcome = folder.snakemake(*words, *folder.tiny_settings(), *files)
     assert outcome.code == 0, outcome.output[-5000:]
     return outcome.jobs
@@ -28,7 +28,7 @@ def tiny(folder: Checkout, *words: str, files: tuple[str, ...]) -> dict[str, int
 
 @pytest.mark.campaign
 def test_an_operator_a_size_and_a_task_of_ones_own_have_scores(folder):
-    """The three in one experiment; the size and the task are those of README's files, joined."""
+    """The three in one experiment; the size and the task are those of the files, joined."""
     for name, word in (("train.csv", "day"), ("dev.csv", "evening")):
         (folder.directory / name).write_text(IRONY.format(word))
     table = "results/mine/report/tables/table3_glue.csv"

@@ -16,7 +16,7 @@ from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder, write_vocab
 from symbert.draws import permute, uniform
 from symbert.errors import MissingInputError
 from symbert.files import publish, read_json, sha256_of, write_json
-from symbert.sources import DEMO, DEMO_PARTS, part_file
+from symbert.sources import DEMO, DOCUMENTATION_PARTS, part_file
 
 CHARACTERS = 3_000_000  # of a text, at most
 RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
@@ -24,8 +24,8 @@ SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 
 
 def documentation() -> str:
-    """The documents of the demo's corpus, a paragraph of English from docstrings a line."""
-    parts = (DEMO / part_file(part).location for part in (f"en_meta_part_{n}" for n in range(1, DEMO_PARTS + 1)))
+    """The documentation beside the demo's corpus, a paragraph of English from docstrings a line."""
+    parts = (DEMO / part_file(f"en_meta_part_{number}").location for number in DOCUMENTATION_PARTS)
     return "\n".join(json.loads(line)["content"] for part in parts for line in read_lines(part))
 
 

@@ -25,6 +25,7 @@ sweep:
   probes: []
   finetune_seeds: [1]
   tasks: [rte]
+  suites: [glue]
   curve: {finetune_seeds: [1], steps: {tiny: [300]}}
 """
 # The GPUs are only device files: our commands are told to compute on the CPU, after Slurm has said which GPU they have.
