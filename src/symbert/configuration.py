@@ -592,13 +592,22 @@ def report_of(config: Config) -> Config:
     translates = any(not HOSTS[host].reads_corpus for host in sweep["hosts"])
     return {
         "experiment": name,
-        "title": config.get("title") or f"Experiment {name}",
+        "title": config.get("title") or _title(config),
         "scale": Path(config["scale"]).stem,
         "steps": pretrain["steps"],
         "settings": settings,
         "contrasts": sweep["contrasts"],
         "stand_in_text": translates and config["parallel"] is None,
     }
+
+
+def _title(config: Config) -> str:
+    """The title of the page in words, by the scale or by the experiment's own name."""
+    name, source, count = experiment_name(config), source_of(config, "corpus"), len(config["sweep"]["attention"])
+    is_own = name != experiment_name({**config, "experiment": None})
+    operators = f"{COUNTS[count] if count < len(COUNTS) else count} operator{'' if count == 1 else 's'}"
+    text = "stand-in text" if is_stand_in(source) else SOURCES[source].training_text
+    return f"{name if is_own else Path(config['scale']).stem.capitalize()}: {operators} on {text}"
 
 
 def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
@@ -651,6 +660,7 @@ def define_own(config: Config) -> None:
 # Checks: every mistake is one line with its remedy, before anything runs.
 
 
+COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 TAKEN = ("published", "corpus", "runs", "tasks", "scores", "robustness", "measured", "paper", "logs")  # in results/
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
 

@@ -66,7 +66,7 @@ def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
 
 def test_the_title_is_the_users_or_names_the_experiment(paper):
     assert facts_of(paper | {"title": "Mine"}).title == "Mine"
-    assert facts_of(paper).title == "Experiment paper-hub"
+    assert facts_of(paper).title == "Paper: three operators on OSCAR-2301"
 
 
 def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page(report_facts, record, write_scores):
