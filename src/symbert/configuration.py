@@ -63,6 +63,10 @@ Challenge = Literal[tuple(COLLECTIONS)]
 Axes = list[str | int]  # of a run: size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
+PAPERS_CORPUS = {  # how much of OSCAR is read and packed; reports list it where it is other
+    "corpus.parts": 300,
+    "corpus.pack.max_documents": 30_000_000,
+}
 PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
@@ -587,6 +591,9 @@ def report_of(config: Config) -> Config:
             for key, value in config[section][own].items()
         },
     }
+    corpus = config["corpus"]
+    read = {"corpus.parts": corpus["parts"], "corpus.pack.max_documents": corpus["pack"]["max_documents"]}
+    settings |= {key: value for key, value in read.items() if value != PAPERS_CORPUS[key]}
     if filters["rules"] != list(PAPERS_FILTERS):
         settings["corpus.filter.rules"] = ", ".join(filters["rules"]) or "none"
     translates = any(not HOSTS[host].reads_corpus for host in sweep["hosts"])

@@ -66,7 +66,10 @@ def test_experiments_and_scores_of_others_stand_in_one_table(reported, tmp_path,
         "theirs.csv: other",
     ]
     printed = capsys.readouterr().out
-    assert "GLUE score less that of first: tiny-original" in printed and "theirs.csv: GLUE." in printed
+    assert (
+        "GLUE score less that of first: tiny-original" in printed
+        and "second: GLUE; theirs.csv: GLUE, measured by others." in printed
+    )
     row = rows["second: tiny-original"]
     common = [100 * score for score in SECOND[:3]]
     assert float(row["difference"]) == pytest.approx(statistics.fmean(common) - 100 * statistics.fmean(FIRST), abs=1e-9)

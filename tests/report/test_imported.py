@@ -351,3 +351,31 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
         found = assert_legible(loss_figures(data)["base"])
     names = ("original: 26,750; 1.683", "symmetric: 14,250; 1.788", "pairwise: 11,750; 1.681")
     assert {*names, PRINTED_ENTRY.name} <= set(found)
+
+
+def test_sizes_with_other_columns_have_their_own_tested_score(tmp_path, monkeypatch):
+    """The table and the sentence of differences had the first size alone."""
+    monkeypatch.chdir(tmp_path)
+    sizes, operators = {"tiny": "wnli", "base": "rte"}, {"original": 0.5, "pairwise": 0.8}
+    rows = [
+        f"{size},{name},{task},{seed},{value + (size == 'base') * seed / 1000}"
+        for (size, task), (name, value) in itertools.product(sizes.items(), operators.items())
+        for seed in range(1, 6)
+    ]
+    Path("scores.csv").write_text("\n".join(["size,attention,task,finetune_seed,value", *rows]), encoding="utf-8")
+    import_scores(Path("scores.csv"), "theirs")
+    report = Path("results/theirs/report")
+    assert "| base | pairwise | original | GLUE score | 5 | 30.00 |" in (report / "tables/statistics.md").read_text()
+    assert "a higher GLUE score of base-pairwise than of base-original" in (report / "texts/summary.txt").read_text()
+
+
+def test_a_stand_in_has_no_row_of_the_paper_and_a_collapse_in_one_column_of_mnli_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    columns = {"mnli_matched": "false", "mnli_mismatched": "true"}
+    rows = [f"base,original,{column},1,0.4,{collapsed},true" for column, collapsed in columns.items()]
+    header = "size,attention,task,finetune_seed,value,constant_prediction,stand_in"
+    Path("scores.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
+    import_scores(Path("scores.csv"), "theirs")
+    report = Path("results/theirs/report")
+    assert "the paper" not in (report / "tables/table3_glue.csv").read_text()
+    assert "† One class is predicted throughout in 1 of 1 fine-tunings." in (report / "report.html").read_text()

@@ -8,10 +8,12 @@ import pytest
 from markupsafe import escape
 from matplotlib.figure import Figure
 
+from report.written import collected
 from symbert.report.collect import Collection
 from symbert.report.formats import Words, table_of
 from symbert.report.report import write_exhibit, write_page
 from symbert.report.tables.operators import operators_drawing
+from symbert.report.tables.scores import glue_table
 
 NASTY = "<script>alert('x')</script> & \"co\""
 VOID = {"meta", "link", "img"}
@@ -104,4 +106,19 @@ def test_text_has_no_meaning_for_html_and_the_top_tells_of_stand_ins(written):
     page = Reader(text)
     assert not page.all("script") and escape(NASTY) in text
     assert page.text.count(NASTY) == 2 + 4 * 3 + 2 * 4 + 1  # titles; headings, contents, captions; cells; the drawing
-    assert "The GLUE score is higher." in page.text and "The corpus is a stand-in" in page.text
+    assert "The GLUE score (stand-in) is higher." in page.text and "The corpus is a stand-in" in page.text
+
+
+def test_the_page_marks_stand_ins_unless_all_tasks_are_stand_ins(record, write_scores, report_facts, tmp_path):
+    """The page stripped the mark of a mean of which one column was a stand-in: it called that a GLUE score."""
+
+    def page(stand_ins):
+        records = [record("tiny", "original", 1800, task, 1, stand_in=task in stand_ins) for task in ("rte", "cola")]
+        sweep = {"tasks": ["rte", "cola"], "finetune_seeds": [1]}
+        data = collected(report_facts(), sweep=sweep, scores=write_scores(records))
+        words = Words("table3_glue", "Caption.", "")
+        write_page(tmp_path, data, [write_exhibit(glue_table(data), words, tmp_path, "At a glance", "Table 3")])
+        return Reader((tmp_path / "report.html").read_text(encoding="utf-8")).text
+
+    assert "cola (stand-in)" in page(["cola"]) and "GLUE score (stand-in)" in page(["cola"])
+    assert "(stand-in)" not in page(["rte", "cola"])

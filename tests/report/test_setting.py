@@ -1,10 +1,12 @@
 """What is said of an experiment as a whole: whether it is the paper's, and what stands in for the paper's data."""
 
+import pandas as pd
 import pytest
 import yaml
 
 from report.written import collected
 from symbert.configuration import Execution, ReportFacts, merge, report_of, settings_from
+from symbert.experiment.sweep import Grid
 from symbert.report import published
 from symbert.report.setting import note_of, other_finetuning, other_training, sentences_of
 
@@ -48,7 +50,8 @@ def test_another_value_of_any_scientific_key_is_not_the_papers(paper):
         assert others(changed(paper, "pretrain", key)) == (True, True), key
     for key in (key for key in paper["glue"] if key not in NO_SCORES):
         assert others(changed(paper, "glue", key)) == (False, True), key
-    changes = [{"recipe": "fast"}, {"corpus": {"source": "mirror"}, "mirror": "/here"}]
+    changes = [{"corpus": {"parts": 1}}, {"corpus": {"pack": {"max_documents": 1000}}}]
+    changes += [{"recipe": "fast"}, {"corpus": {"source": "mirror"}, "mirror": "/here"}]
     changes += [{"corpus": {"pack": {"sequence_length": 128}}}, {"corpus": {"filter": {"match": "suffix"}}}]
     for change in changes:
         assert others(merge(paper, change)) == (True, True), change
@@ -89,3 +92,13 @@ def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page
     assert "its numbers are not comparable with the paper’s" in page
     note, page = told(published.SETTINGS)
     assert "stand-in" not in note + page and "not comparable" not in page
+
+
+def test_a_grid_that_reads_the_corpus_is_told_beside_grids_of_small_texts(report_facts):
+    axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original"]}
+    losses = pd.DataFrame([[3.0, 2.0]], index=[1], columns=[50, 100])
+    texts, corpus = Grid("texts", {"text": ["copying"], **axes}, [1], []), Grid("corpus", axes, [1], [])
+    stand_in = "The corpus is a stand-in made from documentation text."
+    assert stand_in not in sentences_of(collected(report_facts(), grids=[(texts, [losses])]))
+    told = sentences_of(collected(report_facts(), grids=[(texts, [losses]), (corpus, [losses])]))
+    assert "Models read small texts: copying." in told and stand_in in told

@@ -88,3 +88,13 @@ def test_exits_are_equal_where_the_interval_of_their_ratio_says_so(sentences):
     supported, *_ = sentences(exits={"original": steps, "pairwise": steps[::-1]})
     exits = "exits from the plateau of tiny-pairwise and tiny-original within 25 % of each other"
     assert f"The data support {exits} (ratio of " in supported
+
+
+def test_operators_that_leave_the_plateau_at_one_step_are_named_together(sentences):
+    """One of two equal steps was called the first."""
+    supported, *_ = sentences(exits={"original": [500], "symmetric": [900], "pairwise": [500]})
+    assert supported.startswith(
+        "In BERT-tiny original and pairwise leave the plateau first, at step 550 (symmetric 950). "
+    )
+    supported, *_ = sentences(exits={"original": [500], "pairwise": [500]})
+    assert supported.startswith("In BERT-tiny original and pairwise leave the plateau at the same step, 550. ")

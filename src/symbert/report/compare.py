@@ -71,10 +71,14 @@ def comparison_of(
         p_value = decimal_of(pair and pair.holm_p, 4)
         last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": p_value}
         rows.append({**line.row, **last, "common_seeds": pair and pair.n})
-    flags = [f"{label}: {'stand-ins' if part['stand_in'].any() else 'GLUE'}"
-             f"{', partial' if part['partial'].any() else ''}" for label, part in final.items()]  # fmt: skip
+    flags = {"partial": "partial", "is_imported": "measured by others"}
+    told = [
+        f"{label}: {', '.join(['stand-ins' if part['stand_in'].any() else 'GLUE', *of_part])}"
+        for label, part in final.items()
+        for of_part in [[words for flag, words in flags.items() if part[flag].any()]]
+    ]
     caption = CAPTION.format(score=heading(score), reference=first, tested=heading(shown[0]))
-    return table_of(rows), Words("compare", caption, "; ".join(flags) + ".")
+    return table_of(rows), Words("compare", caption, "; ".join(told) + ".")
 
 
 def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
@@ -86,12 +90,13 @@ def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:
 def final_scores_in(path: Path) -> pd.DataFrame:
     """The final scores on GLUE and the user's own tasks of a report, an import or a csv file; MissingInputError where
     there are none."""
-    file, steps = path, None
+    file, steps, is_imported = path, None, True
     if not path.is_file() and path.suffix != ".csv":
         folder, record = read_record(path)
         for name, definition in record["configuration"]["tasks"].items():
             tasks.define(name, definition)
         file, steps = folder / "report/data/scores.csv", record["report"]["steps"]
+        is_imported = "origin" in record["inputs"]
         if not ((folder / f"report/experiment-{record['key']}.json").is_file() and file.is_file()):
             raise MissingInputError(f"{folder}: no report with scores of step {steps}; run it to its end first")
     scores = read_scores(file)
@@ -100,4 +105,4 @@ def final_scores_in(path: Path) -> pd.DataFrame:
     final = final[final["task"].isin([*tasks.GLUE, *tasks.OWN])]
     if final.empty:
         raise DataError(f"{path}: no score on GLUE in it; give one, or leave the file out")
-    return final
+    return final.assign(is_imported=is_imported)

@@ -4,7 +4,7 @@ The page is one HTML file that opens offline: files stand in it as data, nothing
 """
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def write_exhibit(made: Made, words: Words, folder: Path, chapter: str, heading:
     place = chapter, f"{kind[:-1]}-{words.name}", heading, files
     if isinstance(made, Table):
         write_table(made, words, files)
-        return Shown(*place, Markup(body_of(made, words).replace(STAND_IN, "")))  # the page's top says it
+        return Shown(*place, body_of(made, words))
     if isinstance(made, list):
         write_text(files[0], "\n".join(made) + "\n")
         return Shown(*place, made)
@@ -120,11 +120,13 @@ def write_exhibit(made: Made, words: Words, folder: Path, chapter: str, heading:
 def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
     """Write report.html; other formats are offered with each table and figure."""
     exhibits = [exhibit for exhibit in shown if not isinstance(exhibit.body, list)]
+    if setting.has_stand_ins_alone(data):  # the page's top says it
+        exhibits = [replace(exhibit, body=exhibit.body.replace(STAND_IN, "")) for exhibit in exhibits]
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
         facts=data.facts,
         setting=setting.sentences_of(data),
-        summary=[line.replace(STAND_IN, "") for text in shown if isinstance(text.body, list) for line in text.body],
+        summary=[line for text in shown if isinstance(text.body, list) for line in text.body],
         folded=FOLDED,
         glossary=setting.GLOSSARY,
         chapters=[(name, list(group)) for name, group in groupby(exhibits, key=lambda exhibit: exhibit.chapter)],

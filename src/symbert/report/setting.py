@@ -78,6 +78,11 @@ def sentences_of(data: Collection) -> list[str]:
     return [sentence for _, sentence in _facts(data) if sentence]
 
 
+def has_stand_ins_alone(data: Collection) -> bool:
+    """Whether all tasks are stand-ins, so that no heading needs to say it again."""
+    return _tasks_where("stand_in", data) == ALL
+
+
 def note_of(data: Collection) -> str:
     """The line of every file: the experiment, and what a reader of that file alone must know of its numbers."""
     if data.facts is None:
@@ -87,13 +92,15 @@ def note_of(data: Collection) -> str:
 
 def _facts(data: Collection) -> Iterator[tuple[str, str]]:
     """Facts of an experiment, each in few words for the note and in a sentence for the page, or in one of them."""
-    facts, suites = data.facts, ", ".join(SUITES[suite].title for suite in data.suites) or "BLiMP"
+    facts, titles = data.facts, [SUITES[suite].title for suite in data.suites]
+    suites = ", ".join([*titles, *["BLiMP"] * (data.blimp is not None)])
     if facts.scale == IMPORTED:
         yield "measured by others", "Others trained and scored these models; how, the imported files do not say."
     texts = ", ".join(dict.fromkeys(text for grid, _ in data.grids for text in grid.axes.get("text", [])))
     if texts:
         yield f"small texts: {texts}", f"Models read small texts: {texts}."
-    elif has_stand_in_corpus(facts) and any(HOSTS[host].reads_corpus for host in data.hosts_trained):
+    is_read = not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
+    if is_read and has_stand_in_corpus(facts) and any(HOSTS[host].reads_corpus for host in data.hosts_trained):
         yield "stand-in corpus", "The corpus is a stand-in made from documentation text."
     if facts.stand_in_text:
         sentence = "The parallel text is a stand-in, numbers in English and German words."
@@ -127,7 +134,9 @@ def _flaws(data: Collection) -> Iterator[str]:
     """Sentences about models that predict one class throughout, and about models that were fine-tuned again."""
     tables = [table for suite in data.suites for table in _scores(data, suite)]
     if tables:
-        runs = pd.concat(tables)[[*SEEDS, "task", "constant_prediction"]].drop_duplicates([*SEEDS, "task"])
+        rows = pd.concat(tables)[[*SEEDS, "task", "constant_prediction"]]
+        rows = rows.iloc[rows["constant_prediction"].ne(True).argsort(kind="stable")]  # of two columns, that which does
+        runs = rows.drop_duplicates([*SEEDS, "task"]).sort_index(kind="stable")
         constant, unknown = runs["constant_prediction"].eq(True).sum(), runs["constant_prediction"].isna()
         if constant:
             yield f"† One class is predicted throughout in {constant:,} of {(~unknown).sum():,} fine-tunings."

@@ -261,6 +261,14 @@ def comparisons(scores: pd.DataFrame) -> list[Comparison]:
     return corrected(every)
 
 
+def headlines(pairs: Iterable[Comparison]) -> dict[str, str]:
+    """The score of each size that is tested, its first: imported sizes may have different columns."""
+    headline: dict[str, str] = {}
+    for pair in pairs:
+        headline.setdefault(pair.size, pair.score)
+    return headline
+
+
 def _models(scores: pd.DataFrame) -> dict[tuple[str, int], pd.DataFrame]:
     """By operator and step: percent, `pretrain_seed finetune_seed` by score."""
     levels = ["attention", "step"]

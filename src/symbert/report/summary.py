@@ -18,6 +18,7 @@ from symbert.report.statistics import (
     ExitComparison,
     exit_contrasts,
     exits_of,
+    headlines,
     loss_contrasts,
     p_in_words,
     stand_in_names,
@@ -38,7 +39,8 @@ def summary(data: Collection) -> list[str]:
 
 def _supported(data: Collection) -> str:
     """What leaves the plateau first, the differences that tests support, and why there are no others."""
-    answers = [*map(_of_scores, data.scored)] or [([], "there are no scores")]
+    unscored = "there are no scores" if data.blimp is None else "judgements of minimal pairs are not tested"
+    answers = [*map(_of_scores, data.scored)] or [([], unscored)]
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.facts.contrasts)
     exits = [_exit_in_words(*pair, result) for pair, result in contrasts.items() if result.verdict in EXITS]
@@ -68,25 +70,29 @@ def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
         medians = {name: exits_of(losses).median for (of, name), losses in models.items() if of == size}
         known = {name: step for name, step in medians.items() if step is not None}
         if len(medians) > 1 and known:
-            first = min(known, key=known.get)
-            others = {name: f"{step:,}" if step else "never" for name, step in medians.items() if name != first}
-            rest = ", ".join(f"{name} {step}" for name, step in others.items())
-            of = "" if max(map(len, models.values())) == 1 else "medians over seeds; "
-            yield f"In {names.family(size)} {first} leaves the plateau first, at step {known[first]:,} ({of}{rest}). "
+            earliest = min(known.values())
+            first = [name for name, step in known.items() if step == earliest]
+            rest = [f"{name} {f'{step:,}' if step else 'never'}" for name, step in medians.items() if name not in first]
+            details = ["medians over seeds"] * (max(map(len, models.values())) > 1) + [", ".join(rest)] * bool(rest)
+            leave = "leaves" if len(first) == 1 else "leave"
+            at = f"first, at step {earliest:,}" if rest else f"at the same step, {earliest:,}"
+            told = f" ({'; '.join(details)})" if details else ""
+            yield f"In {names.family(size)} {_listed(first)} {leave} the plateau {at}{told}. "
 
 
 def _of_scores(suite: SuiteScores) -> tuple[list[str], str]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
-    every = suite.comparisons
-    pairs = [pair for pair in every if pair.score == every[0].score and pair.reference in ("original", names.UNTRAINED)]
+    headline, references = headlines(suite.comparisons), ("original", names.UNTRAINED)
+    pairs = [pair for pair in suite.comparisons if pair.score == headline[pair.size] and pair.reference in references]
     if not pairs:
         return [], "no other operator has scores beside original"
     if all(pair.p is None for pair in pairs):
         return [], f"a test of scores takes {FEWEST} {pairs[0].unit}s"
-    name = heading(stand_in_names(suite.scores).get(every[0].score, every[0].score))
+    stand_ins = stand_in_names(suite.scores)
+    scores = {score: heading(stand_ins.get(score, score)) for score in dict.fromkeys(headline.values())}
     only = ", of these trained models: one pre-training seed" if pairs[0].unit == FINETUNE_SEED else ""
-    shown = [_score_in_words(pair, name, only) for pair in pairs if pair.is_significant]
-    return shown, "" if shown else f"no difference in the {name} is significant"
+    shown = [_score_in_words(pair, scores[pair.score], only) for pair in pairs if pair.is_significant]
+    return shown, "" if shown else f"no difference in the {' or the '.join(scores.values())} is significant"
 
 
 def _score_in_words(pair: Comparison, score: str, only: str) -> str:

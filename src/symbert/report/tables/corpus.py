@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 import symbert
-from symbert.configuration import PAPERS_FILTERS
+from symbert.configuration import PAPERS_CORPUS, PAPERS_FILTERS
 from symbert.corpus.filters import REASONS
 from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
@@ -107,7 +107,8 @@ def settings_table(data: Collection) -> Table | None:
     """
     if data.origin is not None:
         return None
-    ours, theirs = data.facts.settings, published.SETTINGS
+    ours = data.facts.settings
+    theirs = published.SETTINGS | {key: value for key, value in PAPERS_CORPUS.items() if key in ours}
     if "corpus.filter.rules" in ours:  # where some filters were chosen
         theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}
     keys = list({**theirs, **ours})

@@ -14,7 +14,9 @@ from symbert.report.statistics import (
     COUNTED,
     SEEDS,
     STAND_IN,
+    Comparison,
     Spread,
+    headlines,
     means_of,
     p_in_words,
     seed_scores,
@@ -35,33 +37,41 @@ class Line:
     row: Row
     size: str | None = None  # the best value is that among rows of a size; None: not compared
     collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
+    attention: str = ""
 
 
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
     With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
     it that predicts one class throughout. A dash: not measured; a mean of columns is of the seeds that have them all.
-    Bold: the highest of a size, where a test shows a difference from original.
+    Bold: the highest mean of a size, where the test shows its difference from original, or from all others if it is
+    original’s; columns are not tested.
     """
     final = data.scores_of(suite)
     if final is None:
         return None
     columns = [column for task in data.suites[suite].tasks for column in task_named(task).scores.values()]
-    with_paper = suite == "glue" and setting.other_finetuning(data) is None
+    with_paper = suite == "glue" and setting.other_finetuning(data) is None and not final["stand_in"].any()
     lines, majority = [*model_lines(final, columns, with_paper)], majority_of(final)
     if majority:  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
-    rows, pairs = [line.row for line in lines], data.suites[suite].comparisons
-    differing = {pair.size for pair in pairs if pair.is_significant and pair.reference == "original"}
-    sizes = [line.size if line.size in differing else None for line in lines]
+    rows, score = [line.row for line in lines], means_of(final)[0]
+    pairs = [pair for pair in data.suites[suite].comparisons if (pair.reference, pair.score) == ("original", score)]
+    highest = best_of(rows, [line.size for line in lines], [score])
     return table_of(
         rows,
         names=stand_in_names(final),
-        best=best_of(rows, sizes, (means_of(final)[0], *columns)),
+        best=frozenset((at, column) for at, column in highest if _is_shown(lines[at], pairs)),
         marked={(at, column) for at, line in enumerate(lines) for column in line.collapsed},
     )
+
+
+def _is_shown(line: Line, pairs: list[Comparison]) -> bool:
+    """Whether the test shows that the operator of a line differs from original, or original from every other one."""
+    own = [pair for pair in pairs if pair.size == line.size and line.attention in (pair.model, pair.reference)]
+    return bool(own) and all(pair.is_significant for pair in own)
 
 
 def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
@@ -84,7 +94,7 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
             row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
             mean = spreads[means_of(scores)[0]]
             row["std"] = mean and mean.deviation
-        yield Line(row, size if step else None, _collapsed(scores))
+        yield Line(row, size if step else None, _collapsed(scores), attention)
         if step and with_paper and (size, attention) in published.SCORES:
             yield Line(_paper_row(size, attention, columns))
 
@@ -227,13 +237,13 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
     compared = [] if final is None else data.suites[suite].comparisons
     if not compared:
         return None
-    scores, rows, shown = stand_in_names(final), [], []
+    scores, headline, rows, shown = stand_in_names(final), headlines(compared), [], []
     for pair in compared:
         row = {name: getattr(pair, name) for name in START} | {"score": scores.get(pair.score, pair.score)}
         p_values = {name: getattr(pair, name) for name in P_VALUES}
         low, high = pair.interval or (None, None)
         rows.append({**row, "std": pair.std, "welch_low": low, "welch_high": high, **p_values, "unit": pair.unit})
-        if pair.score == compared[0].score:
+        if pair.score == headline[pair.size]:
             welch = pair.interval and f"[{two_decimals(low)}, {two_decimals(high)}]"
             in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
             shown.append({**row, "score": heading(row["score"]), "welch": welch, **in_words, "unit": pair.unit})
