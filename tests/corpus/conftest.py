@@ -6,35 +6,28 @@ from symbert.corpus.wordpiece import write_vocabulary
 from symbert.sources import BLOCKLIST, DEMO
 
 
-@pytest.fixture
-def make_blocklist(tmp_path):
+@pytest.fixture(scope="session")
+def make_blocklist(tmp_path_factory):
     """Builds a blocklist from category → (domains, urls)."""
 
     def make(categories: dict[str, tuple[list[str], list[str]]]) -> Blocklist:
-        members = {}
+        members, folder = {}, tmp_path_factory.mktemp("blocklist")
         for name, (domains, urls) in categories.items():
             members[f"blacklists/{name}/domains"] = "\n".join(domains)
             members[f"blacklists/{name}/urls"] = "\n".join(urls)
-        archive = write_archive(tmp_path / "archive.tar.gz", members)
-        write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
-        return Blocklist(tmp_path / "trie")
+        archive = write_archive(folder / "archive.tar.gz", members)
+        write_blocklist(archive, folder / "trie", folder / "summary.json")
+        return Blocklist(folder / "trie")
 
     return make
 
 
 @pytest.fixture(scope="session")
-def mirror_blocklist(mirror, tmp_path_factory):
-    """The trie of the mirror's UT1 archive; its summary lies beside it."""
-    path = tmp_path_factory.mktemp("ut1") / "blocklist.marisa"
-    write_blocklist(mirror / BLOCKLIST.location, path, path.with_suffix(".json"))
-    return path
-
-
-@pytest.fixture
-def blocklist_file(tmp_path):
+def blocklist_file(tmp_path_factory):
     """The demo's blocklist."""
-    write_blocklist(DEMO / BLOCKLIST.location, tmp_path / "blocklist.marisa", tmp_path / "blocklist.json")
-    return tmp_path / "blocklist.marisa"
+    path = tmp_path_factory.mktemp("blocklist") / "blocklist.marisa"
+    write_blocklist(DEMO / BLOCKLIST.location, path, path.with_suffix(".json"))
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,17 @@ import io
 import json
 import tarfile
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import zstandard
 
 from symbert.configuration import filter_of
+from symbert.corpus.document import Document, documents
 from symbert.corpus.parts import prepare_part
 from symbert.experiment.project import PROJECT, read_config
 from symbert.files import read_json, write_json
+from symbert.sources import part_file
 
 
 def record(content="Some text.", url="https://good.example/page", number=1, **metadata) -> dict:
@@ -77,3 +80,10 @@ def prepare_texts(folder: Path, name: str, texts: list[str], vocabulary: Path, *
     part.write_text("".join(f"\n{line}\n" for line in lines))
     prepare_part(part, folder / f"{name}.npy")
     return read_json(folder / f"{name}.json")
+
+
+@cache
+def mirrored_documents(mirror: Path, count: int = 1500) -> list[Document]:
+    """Real documents of the mirror: part 7, which has several frames cut within lines."""
+    part = mirror / part_file("en_meta_part_7").location
+    return [document for _, document in islice(documents(part, "published", refuse), count)]

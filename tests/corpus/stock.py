@@ -42,3 +42,19 @@ def stock_ids(vocabulary: Path, texts: list[str]) -> list[list[int]]:
 @cache
 def _tokenizer(vocabulary: str) -> BertTokenizerFast:
     return BertTokenizerFast(vocab=vocabulary, do_lower_case=True)
+
+
+class PanicException(BaseException):
+    """As the binding of a Rust library raises it."""
+
+
+class Liar:
+    """tokie with a mistake: it drops what it should keep, or breaks down on it."""
+
+    def __init__(self, tokenizer, dropped, is_fragile=False):
+        self.tokenizer, self.dropped, self.is_fragile = tokenizer, dropped, is_fragile
+
+    def encode_batch_flat(self, texts):
+        if self.is_fragile and any(self.dropped in text for text in texts):
+            raise PanicException("out of bounds")
+        return self.tokenizer.encode_batch_flat([text.replace(self.dropped, "") for text in texts])

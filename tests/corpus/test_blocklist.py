@@ -1,5 +1,4 @@
 import hashlib
-import json
 import os
 import random
 import re
@@ -9,31 +8,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corpus.mirrored import mirrored_documents
-from corpus.oscar import link, write_archive
+from corpus.oscar import link, mirrored_documents, write_archive
 from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist, write_blocklist
 from symbert.errors import DataError, IntegrityError
 from symbert.files import read_json, write_json
-
-hosts = st.text("abC-_.0", min_size=1, max_size=8)
-segments = st.sampled_from(["", ".", "..", "%2e", "%2E", ".%2E", "%2e.", "%2e%2E", "...", "%2ea", "%2", "a"])
-paths = st.one_of(
-    st.text("/.aZ%2e~:@!$&'()*+,;=|[]^-_é\\ ", max_size=12).map(lambda text: "/" + text),
-    st.lists(segments, max_size=6).map(lambda segments: "/" + "/".join(segments)),
-)
+from symbert.sources import BLOCKLIST
 
 
 def pairs(table: str) -> list[tuple[str, str]]:
     """Cases of two words each."""
     words = table.split()
     return list(zip(words[::2], words[1::2], strict=True))
-
-
-@given(hosts, paths)
-@example("..", "/")  # a host of dots alone is none
-def test_the_canonical_form_of_an_address_is_its_own(host, path):
-    address = address_of(f"https://{host}{path}")
-    assert address is None or address_of(f"https://{address.location}") == address
 
 
 # Octal numbers, of which the last fills what is left; 3232235777 is 192 · 2²⁴ + 168 · 2¹⁶ + 1 · 2⁸ + 1.
@@ -86,7 +71,7 @@ LISTED = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def blocklist(make_blocklist):
     return make_blocklist(LISTED)
 
@@ -116,32 +101,17 @@ queries = st.sampled_from(["", "?x=1", "?", "#top", "?y#z"])
 urls = st.builds("{}://{}{}{}{}".format, st.sampled_from(["http", "https"]), listed_hosts, ports, listed_paths, queries)
 
 
-def test_categories_equal_those_of_a_naive_matcher(blocklist):
-    @settings(max_examples=1000)
-    @given(urls, st.sampled_from(["exact", "suffix"]))
-    @example("https://shared.example:8080/a", "exact")
-    @example("https://deep.bad.example/", "suffix")
-    def check(url, match):
-        assert (blocklist.look_up(url, match) or set()) == naive(url, match)
-
-    check()
+@settings(max_examples=500)
+@given(urls, st.sampled_from(["exact", "suffix"]))
+@example("https://shared.example:8080/a", "exact")
+@example("https://deep.bad.example/", "suffix")
+def test_categories_equal_those_of_a_naive_matcher(blocklist, url, match):
+    assert (blocklist.look_up(url, match) or set()) == naive(url, match)
 
 
-SPELLINGS = """HTTP://BAD.Example/ https://bad.example./x https://bad.example:8443/x https://b%61d.example/
-    https://user:secret@bad.example/x https://bad.example?x=@good.example bad.example/x https://MÜNCHEN.example/
-    https://xn--mnchen-3ya.example/ https://10.0.0.1/x https://0xA.0.1/x //bad.example:8443 shared.example/a?q=1"""
-
-
-def test_spellings_of_a_listed_host_are_recognised(blocklist):
-    assert [url for url in SPELLINGS.split() if "adult" not in blocklist.look_up(url)] == []
-
-
-def test_any_text_at_all_is_matched_without_an_exception(blocklist):
-    @given(st.text(), st.sampled_from(["", "https://", "http://[", "https://a@"]))
-    def check(text, start):
-        blocklist.look_up(start + text, "suffix")
-
-    check()
+@given(st.text(), st.sampled_from(["", "https://", "http://[", "https://a@"]))
+def test_any_text_at_all_is_matched_without_an_exception(blocklist, text, start):
+    blocklist.look_up(start + text, "suffix")
 
 
 def test_symlinked_directories_count_under_each_name(tmp_path):
@@ -155,7 +125,7 @@ def test_symlinked_directories_count_under_each_name(tmp_path):
     write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
     found = Blocklist(tmp_path / "trie").look_up("https://bad.example")
     assert found == {"agressif", "aggressive", "violence"}
-    counts = json.loads((tmp_path / "summary.json").read_text())["categories"]
+    counts = read_json(tmp_path / "summary.json")["categories"]
     assert counts == {name: {"domains": 2, "urls": 1} for name in sorted(found)}
 
 
@@ -200,7 +170,7 @@ def test_no_flipped_bit_of_an_archive_gives_another_blocklist_and_no_cut_one_any
     }
     content, expected = write_archive(whole, members).read_bytes(), built(whole, tmp_path)
     harmless = 0
-    for place in random.Random(7).sample(range(8 * len(content)), 300):
+    for place in random.Random(7).sample(range(8 * len(content)), 100):
         flipped = bytearray(content)
         flipped[place // 8] ^= 1 << place % 8
         damaged.write_bytes(flipped)
@@ -209,8 +179,8 @@ def test_no_flipped_bit_of_an_archive_gives_another_blocklist_and_no_cut_one_any
             harmless += 1
         except DataError as error:
             assert str(error).startswith(f"{damaged}: damaged archive (")
-    assert harmless < 15, "only gzip's header, which says nothing of the content"
-    for size in [*range(0, len(content), len(content) // 25), *range(len(content) - 20, len(content))]:
+    assert harmless < 10, "only gzip's header, which says nothing of the content"
+    for size in [*range(0, len(content), len(content) // 9), *range(len(content) - 9, len(content))]:
         damaged.write_bytes(content[:size])
         with pytest.raises(DataError, match=r"damaged\.tar\.gz"):
             built(damaged, tmp_path)
@@ -227,27 +197,15 @@ def test_the_archive_is_that_of_its_publishers_list(tmp_path):
     write_archive(archive, {"blacklists/a/domains": "other.example"})
     with pytest.raises(IntegrityError, match=r"blacklists\.tar\.gz: md5 expected \w{32}, found \w{32}; delete .* run"):
         build_blocklist(tmp_path / "ut1/blocklist.marisa")
-    listing.write_text("<html>\n")
-    with pytest.raises(DataError, match=r"MD5SUM\.LST:1: expected '<md5>  <file>'"):
-        build_blocklist(tmp_path / "ut1/blocklist.marisa")
 
 
-def test_a_full_disk_is_said_with_the_blocklists_name(tmp_path):
-    archive = write_archive(tmp_path / "archive.tar.gz", {"blacklists/adult/domains": "bad.example"})
-    (tmp_path / f".trie.{os.getpid()}.tmp").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"No space left on device.*/trie"):
-        write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
-    assert os.listdir(tmp_path) == ["archive.tar.gz"]
-    with pytest.raises(DataError, match=r"archive\.tar\.gz: not a blocklist"):
-        Blocklist(archive)
-
-
-def test_categories_equal_those_that_the_mirror_was_annotated_with(mirror, mirror_blocklist):
-    blocklist = Blocklist(mirror_blocklist)
+def test_categories_equal_those_that_the_mirror_was_annotated_with(mirror, tmp_path):
+    write_blocklist(mirror / BLOCKLIST.location, tmp_path / "trie", tmp_path / "summary.json")
+    blocklist = Blocklist(tmp_path / "trie")
     annotated = [document for document in mirrored_documents(mirror) if document.metadata.categories]
     assert len(annotated) > 500
     for document in mirrored_documents(mirror):  # of these 1,500 none lacks its categories, as a few others do
         assert (blocklist.look_up(document.url, "suffix") or set()) == set(document.metadata.categories or ())
-    summary = json.loads(mirror_blocklist.with_suffix(".json").read_text())["categories"]
+    summary = read_json(tmp_path / "summary.json")["categories"]
     assert summary["porn"] == summary["adult"]
     assert summary["adult"]["domains"] > 41_000

@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.oscar import record, refuse, write_part
+from corpus.oscar import record, refuse
 from symbert.corpus.document import decode, decode_web_text, documents
 from symbert.errors import ConfigError, DataError, MissingInputError
 
@@ -40,41 +40,37 @@ def test_missing_null_and_empty_annotations_and_headers_are_read_as_none():
 
 
 BAD_METADATA = ["null", "[]", '{"harmful_pp": NaN}', '{"harmful_pp": Infinity}', '{"harmful_pp": 1e999}']
-BAD_METADATA += [
-    '{"harmful_pp": "7.5"}',
-    '{"harmful_pp": true}',
-    '{"categories": "adult"}',
-    '{"quality_warnings": [1]}',
-]
-BAD_METADATA += ['{"x": ' + "[" * 100_000 + "}", '{"annotation": null}', '{"annotation": ["tiny"]}']  # OSCAR 22.01
+BAD_METADATA += ['{"harmful_pp": "7.5"}', '{"harmful_pp": true}', '{"categories": "adult"}']
+BAD_METADATA += ['{"quality_warnings": [1]}', '{"x": ' + "[" * 100_000 + "}"]
+BAD_METADATA += ['{"annotation": null}', '{"annotation": ["tiny"]}']  # OSCAR 22.01
 BAD_CONTENT = [b"null", b"1", b'"\\ud800"', b'"\xff"', b'"a\x00"', b'"a", "metadata": {}} {}']
 BAD_LINES = [b"", b"{", b"[]", b'{"content": "a"}', b'{"metadata": {}}', *map(with_metadata, BAD_METADATA)]
 BAD_LINES += [GOOD.replace(b'"a"', content) for content in BAD_CONTENT]
 BAD_WEB_TEXT = [b"{}", b'{"text": null}', b'{"text": 1}', b'{"url": "a"}', b"[]", b"null", b"\xff"]
 
 
-@pytest.mark.parametrize(("decoder", "lines"), [(decode, BAD_LINES), (decode_web_text, BAD_WEB_TEXT)])
-def test_a_bad_line_is_refused_with_its_place(decoder, lines):
-    for line in lines:
-        with pytest.raises(DataError, match=r"^part\.zst:7: "):
-            decoder(line, "part.zst:7")
+def test_a_bad_line_is_refused_with_its_place():
+    for decoder, lines in ((decode, BAD_LINES), (decode_web_text, BAD_WEB_TEXT)):
+        for line in lines:
+            with pytest.raises(DataError, match=r"^part\.zst:7: "):
+                decoder(line, "part.zst:7")
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ({"text": "a", "url": "https://a.example/", "timestamp": "2019"}, ("a", "https://a.example/", None)),  # C4
-        ({"text": "a", "id": "<urn:uuid:1>", "url": "https://a.example/"}, ("a", "https://a.example/", "<urn:uuid:1>")),
-        ({"text": "a", "id": 7, "metadata": {"harmful_pp": "text"}}, ("a", None, "7")),
-        ({"text": "", "url": None}, ("", None, None)),
-        (record("a", number=3, harmful_pp=7.5), ("a", "https://good.example/page", "<urn:uuid:3>")),  # OSCAR 23.01
-        ({"content": "a", "metadata": {"annotation": ["tiny"]}}, ("a", None, None)),  # OSCAR 22.01
-    ],
-)
-def test_text_of_other_publishers_is_read_without_annotations(line, expected):
-    document = decode_web_text(json.dumps(line).encode(), "x:1")
-    assert (document.content, document.url, document.record_id) == expected
-    assert document.metadata.harmful_pp is None and not document.metadata.quality_warnings
+WEB_TEXT = [  # a line, and its text, URL and id
+    ({"text": "a", "url": "https://a.example/", "timestamp": "2019"}, ("a", "https://a.example/", None)),  # C4
+    ({"text": "a", "id": "<urn:uuid:1>", "url": "https://a.example/"}, ("a", "https://a.example/", "<urn:uuid:1>")),
+    ({"text": "a", "id": 7, "metadata": {"harmful_pp": "text"}}, ("a", None, "7")),
+    ({"text": "", "url": None}, ("", None, None)),
+    (record("a", number=3, harmful_pp=7.5), ("a", "https://good.example/page", "<urn:uuid:3>")),  # OSCAR 23.01
+    ({"content": "a", "metadata": {"annotation": ["tiny"]}}, ("a", None, None)),  # OSCAR 22.01
+]
+
+
+def test_text_of_other_publishers_is_read_without_annotations():
+    for line, expected in WEB_TEXT:
+        document = decode_web_text(json.dumps(line).encode(), "x:1")
+        assert (document.content, document.url, document.record_id) == expected
+        assert document.metadata.harmful_pp is None and not document.metadata.quality_warnings
 
 
 ROWS = {"text": ["one\ntwo", "NA", 'a "quoted" \u2028text'], "id": ["007", "8", "9"], "other": [1, 2, 3]}
@@ -108,47 +104,40 @@ def test_every_format_gives_the_same_documents(tmp_path):
         assert [number for number, _ in read(part)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("name", "pack"), [("a.txt", bytes), ("a [1]*.txt", bytes), ("a.txt.gz", gzip.compress)])
-def test_empty_lines_part_the_documents_of_a_text_file(tmp_path, name, pack):
-    (tmp_path / name).write_bytes(pack("one\ntwo\n\nthree\r\n\n\n\nfour é".encode()))
-    assert [(number, one.content) for number, one in read(tmp_path / name)] == [
-        *((1, "one\ntwo"), (2, "three"), (3, "four é"))
-    ]
-
-
-def test_a_second_empty_line_is_no_part_of_the_next_document(tmp_path):
-    """It was its first line, and most documents then had a `header` of short lines."""
-    texts = [f"{'A line of some length. ' * 6}{number}\n" * 9 for number in range(5)]
+def test_empty_lines_part_the_documents_of_a_text_file(tmp_path):
+    """A second empty line was the first line of the next document, which then had a `header` of short lines."""
+    texts = ["one\ntwo", "three", "four é"]
     for between in ("\n\n", "\n\n\n", "\r\n\r\n\r\n", "\n \t\n\n"):
-        (tmp_path / "a.txt").write_bytes(("\n\n" + between.join(text.rstrip() for text in texts) + "\n\n").encode())
-        assert texts_of(tmp_path / "a.txt") == [text.rstrip() for text in texts]
+        content = ("\n\n" + between.join(texts) + "\n\n").encode()
+        for name, packed in (("a.txt", content), ("a [1]*.txt", content), ("a.txt.gz", gzip.compress(content))):
+            (tmp_path / name).write_bytes(packed)
+            found = [(number, document.content) for number, document in read(tmp_path / name)]
+            assert found == list(enumerate(texts, start=1))
 
 
-@pytest.mark.parametrize(("name", "pack"), [("a.tsv", bytes), ("a.tsv.gz", gzip.compress)])
-def test_quotes_in_a_tsv_are_text(tmp_path, name, pack):
+def test_quotes_in_a_tsv_are_text(tmp_path):
     """They were read as those of a .csv: of four rows two were left."""
     rows = ['"To be', "or not", 'to be"', 'that is "the" question']
-    (tmp_path / name).write_bytes(pack("".join(f"{row}\t1\n" for row in ["text", *rows]).encode()))
-    assert texts_of(tmp_path / name) == rows
+    content = "".join(f"{row}\t1\n" for row in ["text", *rows]).encode()
+    for name, packed in (("a.tsv", content), ("a.tsv.gz", gzip.compress(content))):
+        (tmp_path / name).write_bytes(packed)
+        assert texts_of(tmp_path / name) == rows
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "line"),
-    [
-        ("a.csv", "text\nHello, world\n", 2),
-        ("a.csv", 'text,id\n"two\nlines",1\nb,2,\n', 4),
-        ("a.csv", "text,id\na,1\nb\n", 3),
-        ("a.csv", 'text,id\na,1\n"never closed,2\nc,3\n', 4),
-        ("a.csv", 'text,id\na,1\n"b"c,2\nd,3\n', 3),
-        ("a.csv", "body\na\n", 1),
-        ("a.tsv", "text\tid\na\t1\nb\t2\t3\n", 3),
-    ],
-)
-def test_a_row_with_another_number_of_cells_is_refused_with_its_line(tmp_path, name, content, line):
+SHIFTED = [  # a file's name and content, and the line that is refused
+    *(("a.csv", "text\nHello, world\n", 2), ("a.csv", 'text,id\n"two\nlines",1\nb,2,\n', 4)),
+    *(("a.csv", "text,id\na,1\nb\n", 3), ("a.csv", 'text,id\na,1\n"never closed,2\nc,3\n', 4)),
+    *(("a.csv", 'text,id\na,1\n"b"c,2\nd,3\n', 3), ("a.csv", "body\na\n", 1)),
+    ("a.tsv", "text\tid\na\t1\nb\t2\t3\n", 3),
+]
+
+
+def test_a_row_with_another_number_of_cells_is_refused_with_its_line(tmp_path):
     """Every row with a cell more than the header shifted the columns, without a word."""
-    (tmp_path / name).write_text(content)
-    with pytest.raises(DataError, match=rf"{name}:{line}: "):
-        read(tmp_path / name)
+    for name, content, line in SHIFTED:
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataError, match=rf"{name}:{line}: "):
+            read(tmp_path / name)
 
 
 def test_damaged_and_absent_files_are_named(tmp_path):
@@ -206,38 +195,14 @@ def test_a_text_of_a_table_that_is_not_utf_8_is_refused(tmp_path):
         read(tmp_path / "bytes.parquet")
 
 
-@given(st.lists(st.sampled_from([(b'{"text": "a"}', True), (b'{"text": 1}', False), (b"", None), (b"\xff", False)])))
-def test_each_bad_line_is_reported_once_and_every_other_line_but_blank_ones_read(tmp_path_factory, cases):
+LINES = [(b'{"text": "a"}', True), (b'{"text": 1}', False), (b"\xff", False), (b"", None), (b" \t\r", None)]
+
+
+@given(st.lists(st.sampled_from(LINES)), st.sampled_from([b"", BOM]))
+def test_each_bad_line_is_reported_once_and_every_other_line_but_blank_ones_read(tmp_path_factory, cases, mark):
     path, bad = tmp_path_factory.mktemp("part") / "a.jsonl", []
-    path.write_bytes(b"".join(line + b"\n" for line, _ in cases))
+    path.write_bytes(mark + b"".join(line + b"\n" for line, _ in cases))
     numbered = list(enumerate(cases, start=1))
     assert [number for number, _ in read(path, bad=bad.append)] == [number for number, (_, good) in numbered if good]
     expected = [f"{path}:{number}: " for number, (_, good) in numbered if good is False]
     assert [str(error)[: len(start)] for error, start in zip(bad, expected, strict=True)] == expected
-
-
-def test_a_part_of_oscar_is_read_with_its_annotations_where_they_are_asked_for(tmp_path):
-    part = write_part(tmp_path / "part.jsonl.zst", [record(harmful_pp=7.5, quality_warnings=["tiny"])])
-    [(_, document)] = read(part, "published")
-    assert (document.metadata.harmful_pp, document.metadata.quality_warnings) == (7.5, ["tiny"])
-    [(_, document)] = read(part)
-    assert (document.metadata.harmful_pp, document.content) == (None, "Some text.")
-
-
-@pytest.mark.parametrize("annotations", ["published", "computed"])
-def test_blank_lines_are_no_documents_and_no_bad_ones(tmp_path, annotations):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(BOM + b"\n" + GOOD + b"\n\n \t\r\n" + GOOD + b"\n\n")
-    assert [number for number, _ in read(path, annotations)] == [2, 5]
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_a_part_that_may_not_be_read_is_told_so_and_not_that_it_is_damaged(tmp_path, monkeypatch, name):
-    def denied(*arguments, **options):
-        raise PermissionError(13, "Permission denied", str(tmp_path / name))
-
-    (tmp_path / name).touch()
-    monkeypatch.setattr("builtins.open", denied)
-    monkeypatch.setattr("pyarrow.parquet.ParquetFile", denied)
-    with pytest.raises(PermissionError, match=str(tmp_path / name)):
-        read(tmp_path / name)

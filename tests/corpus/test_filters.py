@@ -2,13 +2,11 @@ import itertools
 import json
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from corpus.oscar import papers_filter, record
 from symbert.configuration import FilterSettings
 from symbert.corpus.document import decode
-from symbert.corpus.filters import FILTERS, make_rules
+from symbert.corpus.filters import FILTERS, are_few, kept_in_words, make_rules
 
 NOTHING = frozenset()  # the categories of a URL that is in no list; None: of no URL
 PHISHING = frozenset({"phishing"})
@@ -58,11 +56,12 @@ def test_every_choice_of_filters_gives_its_reasons_in_order():
         assert reasons(record(harmful_pp=None), rules=list(rules)) == ["no_perplexity"] * ("perplexity" in rules)
 
 
-@given(st.none() | st.floats(0, 2e5), st.lists(st.sampled_from(["adult", "press"])), st.lists(st.just("tiny")))
-def test_a_further_fault_never_saves_a_document(value, categories, warnings):
-    line = record(harmful_pp=value, categories=categories, quality_warnings=warnings)
-    for worse in ({"categories": [*categories, "adult"]}, {"quality_warnings": [*warnings, "noisy"]}):
-        changed = {**line, "metadata": {**line["metadata"], **worse}}
-        assert set(reasons(line)) <= set(reasons(changed))
-    for found in (None, PHISHING):
-        assert set(reasons(line)) <= set(reasons(line, found))
+def test_counts_of_all_parts_are_said_with_the_commonest_reason_first():
+    parts = [
+        {"read": 1000, "kept": 499, "bad": 1, "dropped": {"no_perplexity": 100, "quality_warning": 400}},
+        {"read": 1001, "kept": 501, "bad": 2, "dropped": {"no_perplexity": 498, "quality_warning": 0}},
+    ]
+    reasons = "no_perplexity 598, quality_warning 400, bad 3"
+    assert kept_in_words(parts) == f"1,000 of 2,001 documents were kept ({reasons})"
+    assert are_few(parts) and not are_few([*parts, {**parts[0], "kept": 501}])
+    assert kept_in_words([{"read": 1, "kept": 1, "bad": 0, "dropped": {}}]) == "1 of 1 documents were kept"

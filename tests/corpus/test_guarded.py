@@ -5,13 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from corpus.mirrored import mirrored_documents
-from corpus.stock import TEXTS, hard_texts, stock_ids
+from corpus.stock import Liar, hard_texts, stock_ids
 from symbert.corpus import guarded as module
 from symbert.corpus import wordpiece
 from symbert.corpus.guarded import Guarded, encode_piece, guarded, load_tokie
 from symbert.corpus.wordpiece import CODE_POINTS, SPECIAL_TOKENS, Reference, encoder
-from symbert.sources import VOCABULARY
 
 tokie = pytest.importorskip("tokie")
 
@@ -57,22 +55,6 @@ def test_a_letter_after_which_tokie_forgets_the_end_of_a_word_is_not_trusted(tmp
     assert differing_of(guarded(Reference(encoder(path))), range(0x250)) == [66, 98, 127]
 
 
-class PanicException(BaseException):
-    """As the binding of a Rust library raises it."""
-
-
-class Liar:
-    """tokie with a mistake: it drops what it should keep, or breaks down on it."""
-
-    def __init__(self, tokenizer, dropped, is_fragile=False):
-        self.tokenizer, self.dropped, self.is_fragile = tokenizer, dropped, is_fragile
-
-    def encode_batch_flat(self, texts):
-        if self.is_fragile and any(self.dropped in text for text in texts):
-            raise PanicException("out of bounds")
-        return self.tokenizer.encode_batch_flat([text.replace(self.dropped, "") for text in texts])
-
-
 @pytest.fixture
 def lying(reference, monkeypatch):
     """The guard around a tokie with a mistake."""
@@ -114,13 +96,6 @@ def test_ids_are_those_of_hugging_face_on_any_text_wherever_it_is_cut(vocabulary
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wordpiece, "PIECE", 5)
         assert fast.encode(text).tolist() == expected
-
-
-def test_ids_of_real_documents_equal_those_of_hugging_face(mirror):
-    vocabulary = mirror / VOCABULARY.location
-    fast = guarded(Reference(encoder(vocabulary)))
-    texts = TEXTS + [document.content for document in mirrored_documents(mirror)[:250]]
-    assert [fast.encode(text).tolist() for text in texts] == stock_ids(vocabulary, texts)
 
 
 def test_an_interrupt_of_tokie_is_no_disagreement(reference):

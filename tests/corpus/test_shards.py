@@ -89,16 +89,6 @@ def rows_of(folder, manifest, split) -> np.ndarray:
 DOCUMENTS = [(number * 7919 % 101, 3 + number % 5) for number in range(40)]
 
 
-@settings(max_examples=8)
-@given(st.lists(st.integers(0, 40), max_size=5))
-def test_shards_do_not_depend_on_how_documents_are_dealt_to_parts(tmp_path_factory, cuts):
-    whole = pack(tmp_path_factory.mktemp("whole"), DOCUMENTS)
-    dealt = pack(tmp_path_factory.mktemp("parts"), DOCUMENTS, cuts)
-    for manifest in (whole, dealt):
-        del manifest["parts"], manifest["indexes"]
-    assert dealt == whole
-
-
 def write_texts(folder, documents: list[tuple[int, str]], cuts=()) -> list[str]:
     """As `write_parts`, the tokens of each document being the letters of its text."""
     parts = write_parts(folder, [(id_hash, len(text)) for id_hash, text in documents], cuts)
@@ -115,7 +105,8 @@ def letters_of(rows: np.ndarray) -> list[str]:
     return [bytes(row.astype(np.uint8)).decode() for row in rows]
 
 
-texts = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
+ids = st.integers(0, 3) | st.integers(0, 2**64 - 1)  # some of them equal
+texts = st.lists(st.tuples(ids, st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
 
 
 @settings(max_examples=40)
@@ -187,13 +178,6 @@ def test_only_the_first_documents_count(tmp_path):
     assert capped == short
 
 
-def test_documents_of_equal_id_are_on_one_side(tmp_path):
-    twins = [(1, 5), (50, 20), (1, 5), (60, 20)]
-    manifest = pack(tmp_path, twins, held_out=1)
-    assert manifest["rows"]["train"] == 10
-    assert manifest["surplus_tokens"]["validation"] == 6, "both twins, of which one row is used"
-
-
 def test_damaged_missing_and_unfit_files_are_named(tmp_path):
     for name in ("part_1.npy", "part_1.offsets.npy"):
         parts = write_parts(tmp_path, DOCUMENTS, cuts=[20])
@@ -208,16 +192,6 @@ def test_damaged_missing_and_unfit_files_are_named(tmp_path):
         (tmp_path / f"parts/part_0{end}").unlink()
         with pytest.raises(MissingInputError, match=f"part_0{end}"):
             pack_files(tmp_path, parts)
-    write_parts(tmp_path, DOCUMENTS)
-    for content in (np.zeros(4, np.uint16), np.zeros(4)):
-        np.save(tmp_path / "parts/part_0.npy", content)
-        sign(tmp_path, "part_0")
-        with pytest.raises(DataError, match=r"part_0\..*npy: "):
-            pack_files(tmp_path, parts)
-    (tmp_path / "parts/part_0.npy").write_bytes(b"\x93NUMPY")
-    sign(tmp_path, "part_0")
-    with pytest.raises(DataError, match=r"part_0\.npy: not an array"):
-        pack_files(tmp_path, parts)
     parts = write_parts(tmp_path, DOCUMENTS)
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS.values(), "b"]))
     with pytest.raises(DataError, match=r"part_0\.json: vocabulary of sha256 \w+, expected \w+"):
@@ -227,11 +201,11 @@ def test_damaged_missing_and_unfit_files_are_named(tmp_path):
 
 def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
     """Twenty times the documents in twenty times the parts."""
-    few, many = ([(number * 7919 % 100_003, 50) for number in range(count)] for count in (2_000, 40_000))
+    few, many = ([(number * 7919 % 100_003, 50) for number in range(count)] for count in (1_000, 20_000))
     peaks = []
     for documents in (few, many):
         folder = tmp_path / str(len(documents))
-        files = write_parts(folder, documents, cuts=range(2_000, len(documents), 2_000))
+        files = write_parts(folder, documents, cuts=range(1_000, len(documents), 1_000))
         tracemalloc.start()
         pack_files(folder, files, length=64, held_out=8, shard_rows=10_000)
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -277,7 +251,7 @@ def test_equal_texts_under_two_ids_are_on_one_side_where_the_split_is_by_content
     assert train and validation and train.isdisjoint(validation)
 
 
-def test_a_packing_that_fails_leaves_nothing_of_an_earlier_one_nor_does_a_smaller_one(tmp_path, monkeypatch):
+def test_a_packing_that_fails_leaves_nothing_of_an_earlier_one_nor_does_a_smaller_one(tmp_path):
     pack(tmp_path, DOCUMENTS)
     manifest = pack(tmp_path, DOCUMENTS[:15])
     files = {path.name for path in (tmp_path / "shards").glob("*.npy")}
@@ -285,11 +259,6 @@ def test_a_packing_that_fails_leaves_nothing_of_an_earlier_one_nor_does_a_smalle
     parts = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
     with pytest.raises(DataError, match="all 1 held-out rows occur among the training rows"):
         pack_files(tmp_path, parts, held_out=1)
-    assert [path.name for path in (tmp_path / "shards").iterdir()] == ["settings.json"]
-    pack(tmp_path, DOCUMENTS)
-    monkeypatch.setattr("symbert.corpus.shards.ArrayWriter", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
-    with pytest.raises(OSError):
-        pack(tmp_path, DOCUMENTS)
     assert [path.name for path in (tmp_path / "shards").iterdir()] == ["settings.json"]
 
 
@@ -317,7 +286,4 @@ def test_rows_splits_and_parts_that_there_are_not_are_named(corpus, tmp_path):
     index = tmp_path / f"copy/parts/{part}.parquet"
     shutil.copy(corpus / "parts/part_2.parquet", index)
     with pytest.raises(DataError, match=r"part_\d\.parquet: 0 documents of line \d+, expected 1; delete"):
-        locate_sample(tmp_path / "copy/shards/manifest.json", "train", 0)
-    index.unlink()
-    with pytest.raises(MissingInputError, match=r"part_\d\.parquet: file not found; delete"):
         locate_sample(tmp_path / "copy/shards/manifest.json", "train", 0)

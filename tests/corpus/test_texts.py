@@ -42,19 +42,6 @@ def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
     assert manifest["vocabulary_size"] == 5 + len(names)
 
 
-def test_a_rare_character_is_unknown(tmp_path, monkeypatch):
-    manifest, rows = rows_of(tmp_path, monkeypatch, content="ab" * 100_000 + "§")
-    assert manifest["vocabulary_size"] == 7
-    _, rows = rows_of(tmp_path, monkeypatch, content="§bcdefgh" + "ab" * 100_000)
-    assert sum((split == 1).sum() for split in rows.values()) == 7  # § and c … h, each once
-
-
-def test_word_pieces_have_the_size_that_was_asked_for(tmp_path, monkeypatch, short):
-    manifest, rows = rows_of(tmp_path, monkeypatch, vocabulary=300, content=texts.documentation())
-    assert manifest["vocabulary_size"] == 300
-    assert max(split.max() for split in rows.values()) < 300
-
-
 def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distance(short):
     text = np.frombuffer(copying().encode("utf-32-le"), np.uint32)
     assert len(text) == 30_000 and copying() == copying()

@@ -3,18 +3,11 @@ import string
 
 import pytest
 from hypothesis import given, settings
-from transformers import BertTokenizerFast
 
 from corpus.stock import hard_texts, stock_ids
 from symbert.corpus import wordpiece
 from symbert.corpus.wordpiece import Reference, encoder, read_vocabulary
 from symbert.errors import DataError
-
-
-def test_a_pair_has_two_segments(vocabulary):
-    encoding = encoder(vocabulary).encode("the value", "the function")
-    expected = BertTokenizerFast(vocab=str(vocabulary))("the value", "the function")
-    assert (encoding.ids, encoding.type_ids) == (expected["input_ids"], expected["token_type_ids"])
 
 
 def test_the_trained_vocabulary_has_the_asked_size_special_tokens_first_and_no_hash_order(vocabulary):

@@ -2,7 +2,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from glue.laboratory import Laboratory
 from symbert.sources import DEMO, VOCABULARY
@@ -30,9 +29,3 @@ def prepared(laboratory):
 def checkpoint(laboratory):
     """A Hugging Face directory of a randomly initialised encoder of one layer."""
     return laboratory.checkpoint
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Timing and bits do not depend on the machine's cores."""
-    torch.set_num_threads(1)

@@ -99,3 +99,9 @@ class Laboratory:
 def records_in(file: Path) -> list[dict]:
     """The records of a file of scores, without their hashes, which are right."""
     return [checked({**record, "hash": record["hash"]}, str(file), "") for record in json.loads(file.read_text())]
+
+
+def write_lines(path, *lines):
+    """A file of lines of tab-separated fields, which end as given."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(lines).encode())

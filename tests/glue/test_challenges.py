@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glue.originals import write_lines
+from glue.laboratory import write_lines
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.challenges import CHALLENGES
 from symbert.glue.sources import read_challenge
@@ -34,7 +34,7 @@ def hans_table(names=("entailment", "non-entailment")):
     return pa.table(rows).replace_schema_metadata(metadata)
 
 
-def test_hans_is_read_alike_from_its_text_file_and_as_parquet(tmp_path):
+def test_hans_and_the_diagnostics_are_read_as_published(tmp_path):
     write_lines(
         tmp_path / "text/heuristics_evaluation_set.txt",
         HANS,
@@ -48,13 +48,9 @@ def test_hans_is_read_alike_from_its_text_file_and_as_parquet(tmp_path):
         {"premise": "c", "hypothesis": "d", "label": 0},
     ]
     assert read_challenge(CHALLENGES["hans"], tmp_path).equals(found)
-
-
-def test_the_diagnostics_are_read_as_glue_gives_them_with_labels(tmp_path):
     write_lines(tmp_path / "diagnostic-full.tsv", AX, '\tACL\tThe "cat".\tA dog.\tcontradiction\n')
-    assert read_challenge(CHALLENGES["ax"], tmp_path).to_pylist() == [
-        {"premise": 'The "cat".', "hypothesis": "A dog.", "label": 2}
-    ]
+    expected = {"premise": 'The "cat".', "hypothesis": "A dog.", "label": 2}
+    assert read_challenge(CHALLENGES["ax"], tmp_path).to_pylist() == [expected]
 
 
 def test_a_missing_unlabelled_or_otherwise_labelled_set_is_refused(tmp_path):

@@ -88,15 +88,12 @@ def test_record_fills_the_gap_with_each_entity_once_and_knows_what_each_is_worth
     assert [row["credit"] for row in rows] == pytest.approx([1, 0, 2 / 3])
 
 
-def test_wic_marks_the_word_where_it_is_asked_about():
-    rows = read("wic", WIC)
-    assert (rows[0]["text"], rows[0]["pair"]) == ("Run a * run *", "They * run *.")
-
-
-def test_wsc_marks_phrase_and_pronoun_whichever_comes_first():
-    assert read("wsc", WSC)[0]["text"] == "Tom asked * the old man * if # he # slept"
+def test_wic_and_wsc_mark_what_is_asked_about_whichever_comes_first():
+    (marked,) = read("wic", WIC)
+    assert (marked["text"], marked["pair"]) == ("Run a * run *", "They * run *.")
     swapped = {"span1_text": "he", "span1_index": 6, "span2_text": "the old man", "span2_index": 2}
-    assert read("wsc", WSC | swapped)[0]["text"] == "Tom asked # the old man # if * he * slept"
+    texts = [row["text"] for row in read("wsc", WSC, WSC | swapped)]
+    assert texts == ["Tom asked * the old man * if # he # slept", "Tom asked # the old man # if * he * slept"]
 
 
 WIC = {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1} | {
@@ -108,15 +105,12 @@ WSC = {"text": "Tom asked the old man if he slept", "label": 1, "span1_text": "t
 COPA = {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1}
 RECORD = {"passage": "Ann met Bo.", "query": "@placeholder sang", "entities": ["Ann", "Bo"], "answers": ["Bo"]}
 MISTAKES = [
-    ("wsc", WSC, {"span2_index": 8}),
-    ("wsc", WSC, {"span1_index": 6}),
-    ("wsc", WSC, {"span2_index": -1}),
-    ("wsc", WSC, {"span2_text": ""}),
-    ("wic", WIC, {"end2": 11}),
-    ("wic", WIC, {"start1": 9}),
-    ("copa", COPA, {"question": "reason"}),
-    ("record", RECORD, {"query": "He sang"}),
-    ("record", RECORD, {"entities": []}),
+    *(
+        ("wsc", WSC, change)
+        for change in ({"span2_index": 8}, {"span1_index": 6}, {"span2_index": -1}, {"span2_text": ""})
+    ),
+    *(("wic", WIC, {"end2": 11}), ("wic", WIC, {"start1": 9}), ("copa", COPA, {"question": "reason"})),
+    *(("record", RECORD, {"query": "He sang"}), ("record", RECORD, {"entities": []})),
 ]
 
 
@@ -170,8 +164,7 @@ def test_a_batch_of_choices_has_both_rows_of_each_example(prepared):
     assert len(batches[0].labels) == 16 * 2
 
 
-@pytest.mark.parametrize("limit", [1, 40])
-def test_fewer_evaluation_rows_of_multirc_are_whole_questions(limit):
+def test_fewer_evaluation_rows_of_multirc_are_whole_questions():
     """Its exact match counts questions of which every answer is judged right: of a part of them it is too high."""
     raw = pq.read_table(DEMO / "aps/super_glue/multirc/validation-00000-of-00001.parquet")
 
@@ -179,6 +172,7 @@ def test_fewer_evaluation_rows_of_multirc_are_whole_questions(limit):
         return Counter((index["paragraph"], index["question"]) for index in table["idx"].to_pylist())
 
     answers = counted(raw)
-    kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True)))
-    assert kept and all(answers[question] == count for question, count in kept.items())
-    assert max(limit - max(answers.values()), 1) <= kept.total() <= max(limit, max(answers.values()))
+    for limit in (1, 40):
+        kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True)))
+        assert kept and all(answers[question] == count for question, count in kept.items())
+        assert max(limit - max(answers.values()), 1) <= kept.total() <= max(limit, max(answers.values()))

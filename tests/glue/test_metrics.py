@@ -1,5 +1,7 @@
 """Against scipy, and bit for bit against scikit-learn."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from symbert.glue.metrics import METRICS, macro_f1, majority
+from symbert.errors import SymbertError
+from symbert.glue.metrics import METRICS, hashed, macro_f1, majority, read_kept
 from symbert.glue.tasks import GLUE
 
 grades = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=2, max_size=40)
@@ -36,15 +39,20 @@ def test_metrics_of_classes_are_those_of_scikit_learn_to_the_last_bit(pairs):
     assert METRICS["f1"](labels, predictions) == f1_score(labels, predictions, zero_division=0)
 
 
-def test_the_majority_class_is_that_of_the_training_rows():
+def test_the_baseline_is_the_majority_class_of_training_rows_of_equal_ones_that_which_scores_best():
+    """It used to take the first, which has no F1: half of what always answering "equivalent" gets."""
     training, labels = np.array([0, 0, 1]), np.array([1, 1, 1, 0])
     assert majority(GLUE["rte"], training, labels) == {"accuracy": 0.25}
     assert majority(GLUE["cola"], training, labels) == {"matthews": 0.0}
-    grades = np.array([0.1, 0.2]), np.array([1.0, 2.0])
-    assert majority(GLUE["stsb"], *grades) == {"pearson": 0.0, "spearman": 0.0}
-
-
-def test_of_equally_frequent_classes_the_baseline_takes_the_one_that_scores_best():
-    """It used to take the first, which has no F1: half of what always answering "equivalent" gets."""
+    assert majority(GLUE["stsb"], training, labels) == {"pearson": 0.0, "spearman": 0.0}
     balanced = np.array([0, 1] * 10)
     assert majority(GLUE["mrpc"], balanced, balanced) == {"accuracy": 0.5, "f1": pytest.approx(2 / 3)}
+
+
+def test_a_record_comes_back_and_a_flipped_digit_is_found(tmp_path):
+    file = tmp_path / "seed-1.json"
+    file.write_text(json.dumps(hashed({"score": 0.25})))
+    assert read_kept(file, {"score": float}) == {"score": 0.25}
+    file.write_text(file.read_text().replace("0.25", "0.35"))
+    with pytest.raises(SymbertError, match=r"seed-1\.json: sha256 expected .*; delete it and run again"):
+        read_kept(file, {"score": float})

@@ -73,20 +73,17 @@ def test_the_share_of_changed_letters_is_the_one_asked_for(share):
     check_share(pairs.count("ba"), len(pairs), 1 - (1 - share / 2) ** 2)
 
 
-def test_mixed_noise_has_each_kind_equally_often():
+def test_kinds_letters_and_neighbouring_keys_are_drawn_evenly():
     found = noisy(["a " * LETTERS], "mixed", 0.4, 5)[0].split(" ")[:-1]  # a single letter cannot be swapped
     kinds = Counter("drop" if not word else "insert" if len(word) == 2 else "keyboard" for word in found if word != "a")
     for kind in ("drop", "insert", "keyboard"):
         check_share(kinds[kind], LETTERS, 0.1)
-
-
-def test_inserted_letters_and_neighbouring_keys_are_drawn_evenly():
     inserted = Counter(word[1] for word in noisy(["g " * LETTERS], "insert", 1.0, 6)[0].split())
     hit = Counter(noisy(["g " * LETTERS], "keyboard", 1.0, 6)[0].split())
     assert len(inserted) == 26 and set(hit) == set("tyfhvb")
-    for counts in (inserted, hit):
-        for count in counts.values():
-            check_share(count, LETTERS, 1 / len(counts))
+    for count, probability in ((inserted, 1 / 26), (hit, 1 / 6)):
+        for letters in count.values():
+            check_share(letters, LETTERS, probability)
 
 
 def test_the_noise_is_the_same_on_any_machine_and_another_in_each_row():

@@ -13,7 +13,7 @@ import yaml
 
 from glue.laboratory import records_in
 from symbert.configuration import check, merge
-from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.errors import ConfigError, DataError
 from symbert.experiment.layout import Experiment
 from symbert.files import known_sha256
 from symbert.glue import tasks
@@ -117,17 +117,6 @@ def test_a_number_of_no_class_is_refused(number, tmp_path):
     pq.write_table(table, tmp_path / "rows.parquet")
     with pytest.raises(DataError, match=f"row 2: 'ironic' is {number}, expected one of no, yes"):
         rows_of(tmp_path / "rows.parquet")
-
-
-def test_files_of_another_kind_and_absent_ones_are_named(tmp_path):
-    (tmp_path / "rows.txt").write_text("a")
-    (tmp_path / "rows.parquet").write_text("no parquet")
-    saved(ROWS, tmp_path / "saved")
-    for name in ("rows.txt", "rows.parquet", "saved"):
-        with pytest.raises(DataError, match=f"{name}: "):
-            rows_of(tmp_path / name)
-    with pytest.raises(MissingInputError, match=r"none\.csv: file not found"):
-        rows_of(tmp_path / "none.csv")
 
 
 def test_one_file_to_train_on_and_to_validate_or_a_wrong_column_is_refused_at_the_start(tmp_path):

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -46,32 +45,3 @@ def test_fewer_or_more_rows_than_official_are_refused_unless_allowed(prepared, m
     facts = facts_of(prepared("mrpc"))
     assert facts["rows"] == {"train": 64, "validation": 40} and facts["partial"] and facts["stand_in"]
     assert facts["official_rows"] == {"train": 997, "validation": 500}
-
-
-@pytest.fixture
-def prepared_from_mirror(mirror, laboratory):
-    """Prepares all rows of a task of a mirror; gives the file."""
-    laboratory.vocabulary = mirror / "google-bert/bert-base-uncased/vocab.txt"
-
-    def prepare(name, root=mirror):
-        complete = {"max_examples": None, "max_evaluation_examples": None, "max_length": 128}
-        return laboratory.prepare(name, allow_partial=False, root=root, **complete)
-
-    return prepare
-
-
-@pytest.mark.parametrize(("name", "rows", "longest"), [("rte", (2490, 277), 128), ("wnli", (635, 71), 108)])
-def test_real_rows_of_a_complete_task_are_not_partial(prepared_from_mirror, name, rows, longest):
-    table, facts = pq.read_table(prepared_from_mirror(name)), facts_of(prepared_from_mirror(name))
-    assert facts["rows"] == facts["official_rows"] == dict(zip(("train", "validation"), rows, strict=True))
-    assert facts["partial"] is False and facts["stand_in"] is False
-    assert max(len(ids) for ids in table["input_ids"].to_pylist()) == longest
-
-
-def test_rows_that_nobody_prepared_are_named_and_no_bug(tmp_path):
-    """A table without what prepare-task says of it ended with 70."""
-    file = tmp_path / "rte.parquet"
-    for write in (lambda: pq.write_table(pa.table({"label": [1]}), file), lambda: file.write_bytes(b"PAR1")):
-        write()
-        with pytest.raises(DataError, match=r"rte\.parquet: no prepared rows, or damaged; delete it and run again"):
-            facts_of(file)

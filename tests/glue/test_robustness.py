@@ -1,45 +1,25 @@
-"""`symbert score` of robustness: fine-tuned models on noisy and out-of-domain sets."""
+"""Noisy and out-of-domain sets, and `symbert score` of fine-tuned models on them."""
 
-import json
 import shutil
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
 from glue.laboratory import records_in
-from symbert.errors import IntegrityError
+from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of, write_json
 from symbert.glue import score as module
 from symbert.glue.metrics import METRICS, hashed, read_kept
+from symbert.glue.prepare import facts_of
 from symbert.glue.score import score_of_set
 from symbert.glue.tasks import GLUE
 
-NOISE = {"kind": "noise", "name": "drop", "share": 0.2, "classes": None, "official_rows": 277, "partial": True}
-SETS = {
-    "drop-20 rte": {**NOISE, "column": "rte", "metrics": ["accuracy"], "rows": 40},
-    "shifted": {**NOISE, "kind": "out-of-domain", "column": None, "metrics": ["f1"], "classes": [1, 0], "rows": 24},
-}
-SLICES = {"drop-20 rte": (64, 40), "shifted": (0, 24)}  # first row and rows of RTE's prepared file
 RATE = {"learning_rate": 1e-2}
-
-
-@pytest.fixture
-def sets(laboratory):
-    """Writes RTE's file of sets: its evaluation rows under another name, and some of its training rows."""
-
-    def write(facts=SETS):
-        table = pq.read_table(laboratory.prepare("rte"))
-        tables = [table.slice(*SLICES[name]).set_column(0, "set", pa.array([name] * SLICES[name][1])) for name in facts]
-        schema = table.schema.set(0, pa.field("set", pa.string()))
-        told = {"symbert": json.dumps({"task": "rte", "stand_in": True, "sets": facts})}
-        path = laboratory.rows("rte", "robustness")
-        pq.write_table(pa.concat_tables([schema.empty_table(), *tables]).replace_schema_metadata(told), path)
-        return path
-
-    return write
+NOISE = {"root": None, "sets": [], "noise": [1e-12, 0.4], "noise_kinds": ["drop"]}  # the first strikes no letter
 
 
 @pytest.fixture
@@ -49,13 +29,13 @@ def finetuned(laboratory):
 
 
 @pytest.fixture
-def measured(laboratory, sets):
+def measured(laboratory):
     """Measures RTE's robustness; gives the records."""
 
-    def run(seeds=(1,), file=None, **changes):
+    def run(seeds=(1,)):
         trained = laboratory.suite(laboratory.prepare("rte").parent, **RATE)
-        rows = (file or sets(**changes)).parent.name
-        settings = {"kind": "robustness", "suite": "glue", "rows": rows, "trained": trained.name}
+        rows = laboratory.prepare("rte", "robustness", robustness=NOISE).parent
+        settings = {"kind": "robustness", "suite": "glue", "rows": rows.name, "trained": trained.name}
         suite = laboratory.folder("robustness/glue", settings)
         return records_in(laboratory.score(suite, laboratory.checkpoint(), ["rte"], seeds))
 
@@ -70,12 +50,13 @@ def trained(monkeypatch):
     return seen
 
 
-def test_the_evaluation_rows_as_a_set_score_as_they_do_in_the_score_file(finetuned, measured):
+def test_rows_of_which_no_letter_is_struck_score_as_they_do_in_the_score_file(finetuned, measured):
     (score,), (record,) = records_in(finetuned()), measured()
-    found = record["sets"]["drop-20 rte"]
+    found, struck = record["sets"].values()
     assert (found["score"], found["majority"]) == (score["metrics"]["rte"], score["majority"]["rte"])
-    assert found["details"] == score["details"]["rte"] and SETS["drop-20 rte"].items() <= found.items()
+    assert found["details"] == score["details"]["rte"]
     assert found["constant_prediction"] == score["constant_prediction"]
+    assert (struck["name"], struck["share"], struck["column"], struck["rows"]) == ("drop", 0.4, "rte", 40)
 
 
 def test_kept_weights_are_used_and_give_what_fine_tuning_again_gives(finetuned, measured, trained):
@@ -97,7 +78,8 @@ def test_clean_scores_are_of_the_model_that_is_measured(finetuned, measured):
     write_json(file.with_suffix(".json"), hashed(kept | {"weights_sha256": sha256_of(file)}))
     (record,) = measured()
     assert record["clean"]["rte"] == pytest.approx(1 - score["metrics"]["rte"]) != score["metrics"]["rte"]
-    assert record["sets"]["drop-20 rte"]["score"] == record["clean"]["rte"]
+    intact, _ = record["sets"].values()
+    assert intact["score"] == record["clean"]["rte"]
 
 
 def test_one_more_seed_measures_only_that_seed(measured, trained):
@@ -119,15 +101,6 @@ def test_damaged_weights_are_refused_and_those_of_another_checkpoint_not_taken(
     assert trained == [1, 1]
 
 
-def test_noise_as_it_is_prepared_is_measured(laboratory, finetuned, measured):
-    chosen = {"root": None, "sets": [], "noise": [1e-12, 0.4], "noise_kinds": ["mixed"]}
-    (score,) = records_in(finetuned())
-    (record,) = measured(file=laboratory.prepare("rte", "robustness", robustness=chosen))
-    nothing_struck, struck = record["sets"].values()
-    assert nothing_struck["score"] == score["metrics"]["rte"]
-    assert (struck["name"], struck["share"], struck["column"], struck["rows"]) == ("mixed", 0.4, "rte", 40)
-
-
 def test_a_predicted_class_counts_as_the_set_says():
     """HANS knows entailment (0) and the rest (1); the classifier's classes are 0, 1 and 2."""
     facts = {"metrics": ["accuracy", "f1"], "classes": [0, 1, 1]}
@@ -137,3 +110,62 @@ def test_a_predicted_class_counts_as_the_set_says():
     assert found["details"] == {name: METRICS[name](labels, counted) for name in ("accuracy", "f1")}
     assert found["score"] == pytest.approx((3 / 4 + 4 / 5) / 2)
     assert found["majority"] == pytest.approx((1 / 2 + 2 / 3) / 2) and not found["constant_prediction"]
+
+
+@pytest.fixture
+def robustness(laboratory):
+    """Prepares a task's sets from the stand-in's rows, with changes of the settings; gives the file."""
+
+    def prepare(name, limit=30, allow_partial=True, **chosen):
+        chosen = {"root": None, "sets": [], "noise": [], "noise_kinds": [], **chosen}
+        return laboratory.prepare(name, "robustness", allow_partial, max_evaluation_examples=limit, robustness=chosen)
+
+    return prepare
+
+
+def test_noise_makes_a_set_of_each_kind_and_share_of_each_evaluation_split(robustness):
+    output = robustness("mnli", noise=[0.1, 0.2], noise_kinds=["mixed", "drop"])
+    facts, table = facts_of(output), pq.read_table(output)
+    splits, kinds = ("mnli_matched", "mnli_mismatched"), ("mixed", "drop")
+    expected = [f"{kind}-{percent} {split}" for split in splits for kind in kinds for percent in (10, 20)]
+    assert list(facts["sets"]) == expected
+    assert [row["values"] for row in table["set"].value_counts().to_pylist()] == expected and len(table) == 8 * 30
+    told = facts["sets"]["drop-20 mnli_mismatched"]
+    assert (told["kind"], told["share"], told["column"], told["metrics"]) == ("noise", 0.2, splits[1], ["accuracy"])
+    assert (told["rows"], told["official_rows"], told["partial"]) == (30, 9832, True)
+
+
+def test_noise_changes_the_rows_that_are_scored_clean(robustness, laboratory):
+    output = robustness("rte", noise=[1e-12, 0.4], noise_kinds=["mixed"])
+    clean = (
+        pq.read_table(laboratory.prepare("rte", max_evaluation_examples=30))
+        .filter(pc.field("split") == "validation")
+        .drop_columns("split")
+    )
+    table, sets = pq.read_table(output), list(facts_of(output)["sets"])
+    untouched, noisy = (table.filter(pc.field("set") == name).drop_columns("set") for name in sets)
+    assert len(clean) == 30 and untouched.to_pylist() == clean.to_pylist()
+    assert noisy["label"].to_pylist() == clean["label"].to_pylist()
+    ids = [rows["input_ids"].to_pylist() for rows in (noisy, clean)]
+    assert all(struck != intact for struck, intact in zip(*ids, strict=True))
+
+
+def test_a_task_without_sets_has_a_valid_file_without_rows(robustness, tmp_path):
+    output = robustness("stsb", sets=["hans", "ax", "advglue"], root=str(tmp_path))
+    table = pq.read_table(output)
+    assert len(table) == 0 and table.column_names == ["set", "input_ids", "token_type_ids", "label"]
+    assert facts_of(output) == {"task": "stsb", "stand_in": True, "sets": {}}
+
+
+def test_a_limited_challenge_set_is_spread_over_its_file_and_partial(robustness, tmp_path):
+    """HANS has all entailments first."""
+    rows = {"premise": ["the matrix"] * 60, "hypothesis": ["a matrix"] * 60, "label": [0] * 30 + [1] * 30}
+    pq.write_table(pa.table(rows), tmp_path / "hans.parquet")
+    hans = {"root": str(tmp_path), "sets": ["hans"]}
+    output = robustness("mnli", limit=40, **hans)
+    told, labels = facts_of(output)["sets"]["hans"], pq.read_table(output)["label"].to_pylist()
+    assert (told["rows"], told["official_rows"], told["partial"]) == (40, 30000, True)
+    assert told["classes"] == [0, 1, 1]
+    assert labels == sorted(labels) and 10 <= sum(labels) <= 30
+    with pytest.raises(DataError, match=r"the set 'hans' has 60 rows, expected 30,000 .*'glue.allow_partial"):
+        robustness("mnli", allow_partial=False, **hans)

@@ -131,16 +131,6 @@ def test_two_jobs_do_not_work_on_one_checkpoint(laboratory, finetune):
         finetune(seeds=[2])
 
 
-def test_the_recipe_and_what_was_scored_are_recorded(laboratory, finetune):
-    (fast,), (faithful,) = (records_in(finetune(recipe=recipe, dropout=0.1)) for recipe in ("fast", "faithful"))
-    assert (fast["recipe"], faithful["recipe"]) == ("fast", "faithful")
-    assert fast["settings_hash"] != faithful["settings_hash"]
-    identity = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300, "task": "rte"}
-    assert identity.items() <= fast.items()
-    assert fast["data_sha256"] == sha256_of(laboratory.rows("rte"))
-    assert fast["rows"] == {"train": 64, "validation": 40} and fast["partial"] and fast["stand_in"]
-
-
 def test_scores_of_another_request_that_are_damaged_are_refused(finetune):
     """A flipped digit is JSON of the right shape, too."""
     file = finetune()
