@@ -6,6 +6,7 @@ import platform
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -47,27 +48,21 @@ with publish(Path(sys.argv[1])) as temporary:
 """
 
 
-def publish_slowly(target):
-    """A process that has begun to publish `target` and will not end."""
-    process = subprocess.Popen([sys.executable, "-c", PUBLISH_SLOWLY, target], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begun\n"
-    return process
-
-
 def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path):
-    target = tmp_path / "a[1].csv"
-    killed, running, other = publish_slowly(target), publish_slowly(target), publish_slowly(tmp_path / "b.csv")
+    target, processes = tmp_path / "a[1].csv", []
+    for file in (target, target, tmp_path / "b.csv"):
+        command = [sys.executable, "-c", PUBLISH_SLOWLY, file]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert processes[-1].stdout.readline() == "begun\n"
+    killed, running, other = processes
     for process in (killed, other):
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     kept = {f".a[1].csv.{running.pid}.tmp", f".b.csv.{other.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{killed.pid}.tmp"}
     for name in kept:
         (tmp_path / name).touch()
-    kept.add(f".b.csv.{other.pid}.tmp")
     assert set(os.listdir(tmp_path)) == {*kept, f".a[1].csv.{killed.pid}.tmp"}
-    with publish(target) as temporary:
-        assert set(os.listdir(tmp_path)) == kept
-        temporary.write_text("new")
+    write_text(target, "new")
     assert set(os.listdir(tmp_path)) == {*kept, target.name} and target.read_text() == "new"
     running.kill()
     running.wait()
@@ -83,22 +78,14 @@ def test_a_full_disk_is_named_with_the_target_and_the_old_file_stays(tmp_path):
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table"]
 
 
-def refuse(number):
-    """What stands for a call of the system: it fails so, and names no file, as libraries and descriptors do."""
-
-    def call(*arguments, **options):
-        raise OSError(number, os.strerror(number))
-
-    return call
-
-
 @pytest.mark.parametrize(
     ("call", "number"), [("os.replace", errno.EIO), ("os.fsync", errno.ESTALE), ("os.open", errno.EROFS)]
 )
 def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeypatch, call, number):
     target = tmp_path / "table.csv"
     target.write_text("old")
-    monkeypatch.setattr(call, refuse(number))
+    error = OSError(number, os.strerror(number))  # it names no file, as libraries and descriptors do
+    monkeypatch.setattr(call, mock.Mock(side_effect=error))
     with pytest.raises(OSError) as failure:
         write_json(target, {})
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Hosts: which runs they add, and that those of the encoder stay as they were."""
+"""Runs and hosts: how a run is called, which runs a host adds, and that the encoder's stay as they were."""
 
 import pytest
 
@@ -46,3 +46,13 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
     assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
     assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
+
+
+def test_a_run_is_called_by_all_that_makes_it_another_and_its_records_name_a_host_that_is_no_encoder():
+    encoder, swept = Run("tiny", "pairwise", 2), Run("tiny", "pairwise", 2, "decoder", (("learning_rate", 1e-3),))
+    assert (str(encoder), str(swept)) == (
+        "tiny-pairwise seed 2",
+        "decoder tiny-pairwise learning_rate=0.001 seed 2",
+    )
+    facts = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 2}
+    assert encoder.facts == facts and swept.facts == {**facts, "model_host": "decoder"}

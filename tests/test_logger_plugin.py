@@ -8,38 +8,20 @@ from pathlib import Path
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
-from snakemake_interface_logger_plugins.tests import MockOutputSettings, TestLogHandlerBase
+from snakemake_interface_logger_plugins.tests import MockOutputSettings
 
 from snakemake_logger_plugin_symbert import LogHandler
 from symbert.console import Progress
 from workflow.checkout import Checkout
-
-OPTIONS = ("printshellcmds", "verbose", "debug_dag", "dryrun")
-
-
-def settings(**options) -> MockOutputSettings:
-    chosen = MockOutputSettings()
-    vars(chosen).update({**dict.fromkeys(OPTIONS, False), "quiet": set()} | options)
-    return chosen
-
-
-class TestInterface(TestLogHandlerBase):
-    """The interface's own tests."""
-
-    __test__ = True
-
-    def get_log_handler_cls(self):
-        return LogHandler
-
-    def get_log_handler_settings(self):
-        return None
 
 
 class Run:
     """Events of a run that are told to the plugin, and what it has written since."""
 
     def __init__(self, capsys: pytest.CaptureFixture, folder: Path) -> None:
-        self.handler, self.capsys, self.folder = LogHandler(settings(), None), capsys, folder
+        settings, options = MockOutputSettings(), ("printshellcmds", "verbose", "debug_dag", "dryrun")
+        vars(settings).update({**dict.fromkeys(options, False), "quiet": set()})
+        self.handler, self.capsys, self.folder = LogHandler(settings, None), capsys, folder
 
     def tell(self, event: LogEvent | None, message: str = "", level: int = logging.INFO, **facts) -> list[str]:
         record = logging.LogRecord("snakemake", level, "file", 1, message, (), None)
@@ -69,14 +51,6 @@ def run(capsys, tmp_path):
     run.handler.close()
 
 
-@pytest.mark.parametrize("option", [*({name: True} for name in OPTIONS), {"quiet": {"rules"}}], ids=str)
-def test_who_asks_for_more_or_less_has_snakemakes_own_output(option, capsys):
-    handler = LogHandler(settings(**option), None)
-    assert not handler.writes_to_stream and LogHandler(settings(), None).writes_to_stream
-    handler.handle(logging.LogRecord("snakemake", logging.ERROR, "file", 1, "an error", (), None))
-    assert capsys.readouterr().err == ""
-
-
 def test_of_a_running_job_the_last_line_of_progress_is_shown(run, tmp_path):
     """Of `symbert.console`; a job whose log is older than its start waits."""
     with open(tmp_path / "progress", "w") as sys.stderr:
@@ -93,23 +67,17 @@ def test_of_a_running_job_the_last_line_of_progress_is_shown(run, tmp_path):
 
 
 def test_a_failed_job_is_the_line_that_matters(run):
+    """Of a group, the jobs that said why are named."""
     log = run.start(1, text="filter: 9 documents, 3.0/s\nsymbert prepare-part: en_1: truncated; fetch it again\nend\n")
-    assert run.fail(1, log) == [
-        "failed: score",
-        "  symbert prepare-part: en_1: truncated; fetch it again",
-        f"  log: {log}",
-    ]
+    lines = ["failed: score", "  symbert prepare-part: en_1: truncated; fetch it again", f"  log: {log}"]
+    assert run.fail(1, log) == lines
     assert run.fail(2, run.start(2, text="?\n"), "SLURM status is: 'TIMEOUT'")[1] == "  SLURM status is: 'TIMEOUT'"
-    assert run.fail(3, run.start(3))[1] == "  no message"
-    assert run.fail(4, run.start(4, text="warning: a\nKilled\n"))[1] == "  Killed"
-
-
-def test_of_a_failed_group_the_jobs_that_said_why_are_named(run):
-    good, bad = run.start(1, text="well\n"), run.start(2, text="symbert prepare-part: y: z\n", part="en_2")
+    assert run.fail(3, run.start(3, text="warning: a\nKilled\n"))[1] == "  Killed"
+    good, bad = run.start(4, text="well\n"), run.start(5, text="symbert prepare-part: y: z\n", part="en_2")
     lines = run.tell(LogEvent.GROUP_ERROR, level=logging.ERROR, groupid="parts", aux_logs=["slurm.log"])
     assert lines == ["failed: group parts", "  log: slurm.log"]
-    assert run.fail(1, good, indent=True) == []
-    assert run.fail(2, bad, indent=True)[0] == "failed: score en_2"
+    assert run.fail(4, good, indent=True) == []
+    assert run.fail(5, bad, indent=True)[0] == "failed: score en_2"
 
 
 def test_warnings_of_jobs_and_of_snakemake_are_shown_once_and_long_ones_whole(run):

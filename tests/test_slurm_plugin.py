@@ -45,12 +45,10 @@ def squeue(command):
     return answer
 
 
-def executor(name: str = "repaired", keep_successful_logs=True):
+def executor(name: str = "repaired", **settings):
     """An executor that was never started: what it reports is noted, and it asks Slurm as a started one does."""
-    settings = SimpleNamespace(
-        init_seconds_before_status_checks=20, status_attempts=2, requeue=True, status_command="squeue"
-    )
-    settings.keep_successful_logs = keep_successful_logs
+    settings = {"status_command": "squeue", "keep_successful_logs": True, "requeue": True, **settings}
+    settings = SimpleNamespace(init_seconds_before_status_checks=20, status_attempts=2, **settings)
     workflow = SimpleNamespace(executor_settings=settings)
     with mock.patch.object(plugin.Executor, "__init__", lambda *_: None):
         made = EXECUTORS[name](workflow, mock.MagicMock())
@@ -103,13 +101,9 @@ def test_a_job_that_was_preempted_or_lost_its_node_fails_unless_it_is_requeued(s
 
 def test_a_queue_that_does_not_answer_says_nothing_of_a_job(squeue):
     made = executor()
-    squeue({"1": "RUNNING"})
-    assert looked(made, "1") == {"1": "active"}
-    squeue(None)
-    for _ in range(2 * repaired.LOOKS):
+    for states in ({"1": "RUNNING"}, *[None] * 2 * repaired.LOOKS):
+        squeue(states)
         assert looked(made, "1") == {"1": "active"}
-    squeue({"1": "COMPLETED"})
-    assert looked(made, "1") == {"1": "ended"}
 
 
 def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_it(squeue):
@@ -128,11 +122,9 @@ def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_i
     assert {one["2"] for one in told} == {"active"}
 
 
-def test_a_job_of_an_array_and_one_that_a_user_cancelled_are_known_by_what_sacct_says(command):
-    made = executor()
-    made.workflow.executor_settings.status_command = "sacct"
+def test_sacct_knows_jobs_of_an_array_and_names_who_cancelled_one(command):
     command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
-    assert looked(made, "7_2", "8") == {"7_2": "active", "8": "failed"}
+    assert looked(executor(status_command="sacct"), "7_2", "8") == {"7_2": "active", "8": "failed"}
 
 
 def test_the_log_of_a_job_that_succeeded_is_kept_where_that_is_asked_for(squeue, tmp_path):
