@@ -64,33 +64,25 @@ def write_pickle(path: Path, form: str = "pickle") -> Path:
     return path
 
 
-def test_the_payload_would_run(tmp_path):
-    """Else the tests below could not fail."""
-    loaders = {
-        "pickle": pickle.loads,
-        "torch": lambda content: torch.load(io.BytesIO(content), weights_only=False),
-        "numpy": lambda content: np.load(io.BytesIO(content), allow_pickle=True),
-    }
-    for form, load in loaders.items():
-        content = write_pickle(tmp_path / "file", form).read_bytes()
-        assert not (tmp_path / "ran").exists()
-        load(content)
-        (tmp_path / "ran").rmdir()
+FORMS = {  # and a reader that unpickles: else the tests below could not fail
+    "pickle": pickle.loads,
+    "torch": lambda content: torch.load(io.BytesIO(content), weights_only=False),
+    "numpy": lambda content: np.load(io.BytesIO(content), allow_pickle=True),
+}
 
 
-@pytest.mark.parametrize("form", ["pickle", "torch", "numpy"])
+@pytest.mark.parametrize("form", FORMS)
 def test_no_reader_of_data_unpickles(tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
+    FORMS[form](write_pickle(tmp_path / "file", form).read_bytes())
+    (tmp_path / "ran").rmdir()
     readers = {
         "part.npy": lambda path: open_array(path, np.uint16),
         "blocklist.marisa": Blocklist,
         "manifest.json": lambda path: cli_reads(["locate-sample", path, "train", "0"]),
         "scores.csv": lambda path: cli_reads(["import-scores", path, "--name", "csv"]),
         "ut1.tar.gz": lambda path: write_blocklist(path, tmp_path / "trie", tmp_path / "summary"),
-        "task.csv": rows_of,
-        "task.parquet": rows_of,
-        "task.arrow": rows_of,
-        "task.pkl": rows_of,
+        **dict.fromkeys(["task.csv", "task.parquet", "task.arrow", "task.pkl"], rows_of),
     }
     for name, read in readers.items():
         with pytest.raises(SymbertError):
@@ -167,37 +159,29 @@ OWN_TASK = {
     **{"columns": [f"text{COMMANDS}"], "label": f"label{COMMANDS}", "labels": ["0", f"1{COMMANDS}"]},
     "metric": "accuracy",
 }
-PARALLEL = ("source", "target", "validation_source", "validation_target")
+PARALLEL = {name: f"{name}{COMMANDS}" for name in ("source", "target", "validation_source", "validation_target")}
+URL = {"blocklist_url": f"https://host/{COMMANDS}"}
 HOSTILE = {
-    "hub": {
-        "source": "hub",
-        "corpus": {"revision": COMMANDS, "blocklist_url": f"https://host/{COMMANDS}"},
-        "glue": {"revision": COMMANDS},
-    },
+    "hub": {"source": "hub", "corpus": {"revision": COMMANDS, **URL}, "glue": {"revision": COMMANDS}},
     "mirror": {"source": "mirror", "mirror": f"mirror{COMMANDS}"},
     "files": {
         "corpus": {
-            "source": "files",
-            "files": f"crawl{COMMANDS}*.jsonl",
-            "blocklist_url": f"https://host/{COMMANDS}",
+            **{"source": "files", "files": f"crawl{COMMANDS}*.jsonl", **URL},
             "filter": {"blocked_categories": [COMMANDS]},
         },
         "glue": {
-            "source": "files",
-            "files": f"glue{COMMANDS}",
+            **{"source": "files", "files": f"glue{COMMANDS}"},
             "robustness": {"files": f"ood{COMMANDS}", "sets": ["hans"]},
         },
         "operators": {"own": {"class": "shared", "own": COMMANDS}},
         "tasks": {"own": OWN_TASK},
-        "parallel": {name: f"{name}{COMMANDS}" for name in PARALLEL},
+        "parallel": PARALLEL,
         "sweep": {
-            "hosts": ["encoder", "encoder-decoder"],
-            "tasks": ["rte", "mnli", "own"],
+            **{"hosts": ["encoder", "encoder-decoder"], "tasks": ["rte", "mnli", "own"]},
             "attention": ["original", "own"],
         },
     },
 }
-# Names of something that must be known, or be a word: no others are taken.
 
 
 def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path):
@@ -205,8 +189,8 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     for name in ("glue", "ood"):
         (tmp_path / f"{name}{COMMANDS}").mkdir()
-    for name in PARALLEL:
-        (tmp_path / f"{name}{COMMANDS}").write_text("a line\n")
+    for name in PARALLEL.values():
+        (tmp_path / name).write_text("a line\n")
     (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
     for split in ("train", "validation"):
         with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
@@ -216,15 +200,13 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
         (tmp_path / f"{source}.yaml").write_text(json.dumps(settings))
     words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile"]
     script = ""
-    for source, planned in zip(
-        HOSTILE, Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in HOSTILE)), strict=True
-    ):
+    outcomes = Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in HOSTILE))
+    for source, planned in zip(HOSTILE, outcomes, strict=True):
         assert planned.code == 0, planned.output
         commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.output, re.M)
         assert len(commands) > 50
-        assert any("touch ran" in command for command in commands) == (source != "hub"), (
-            "whose texts are in settings.json"
-        )
+        hostile = any("touch ran" in command for command in commands)
+        assert hostile == (source != "hub"), "the hub's texts are in settings.json"
         script += "".join(f"( {command}\n)\n" for command in commands)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(shutil.which("true"))

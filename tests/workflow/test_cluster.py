@@ -43,7 +43,7 @@ def test_the_words_of_sbatch_for_a_training_on_four_nodes_and_at_a_site_that_kno
     outcomes = copy.tinies(*commands)
     assert all(outcome.code != 0 and "sbatch" in outcome.output for outcome in outcomes), outcomes
     jobs = [words.rpartition("--parsable")[2] for words in submitted().split(" --wrap=")]
-    (nodes,), (gres,) = ([words for words in jobs if time in words] for time in ("-t 1440", "-t 720"))
+    nodes, gres = (next(words for words in jobs if time in words) for time in ("-t 1440 ", "-t 720 "))
     assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in nodes
     assert nodes.count("gpu:") == 1 and "--signal=USR1@120" in nodes and nodes.endswith("--gres=gpu:4")
     assert "-p gpu -t 720 --qos=long --mem 8000 " in gres and "--signal=USR1@120" in gres
