@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks import gpu_check
-from benchmarks.gpu_check import Arm, check, difference_of, main
+from benchmarks.gpu_check import Arm, check, difference_of
 from benchmarks.pretrain import write_corpus
 from symbert.pretrain.train import StepResult
 
@@ -52,22 +52,3 @@ def test_what_is_not_finite_differs_and_steps_after_one_that_fp16_leaves_out_are
     assert difference_of(steps_of((10.0, math.nan)), steps_of((10.0, 1.0)))[1] == math.inf
     steps = steps_of((10.0, 1.0), (9.0, math.inf), (9.0, 1.0))
     assert difference_of(steps, steps_of((10.0, 1.0), (9.0, 1.0), (8.0, 1.0))) == (0.0, 0.0, 2)
-
-
-def test_a_gpu_without_a_kernel_of_attention_is_flagged_though_its_losses_are_the_same(monkeypatch, tmp_path):
-    """`fast` had "products" on an H100, in a row like any other."""
-    same, kernels = steps_of(*[(10.0, 1.0)] * gpu_check.STEPS), iter(["products", "cuDNN"])
-    pace = {"tokens_per_second": 1000.0, "mfu": 0.2, "memory_mb": 26_310.0}
-    monkeypatch.setattr(gpu_check, "compared_steps", lambda *_: same)
-    monkeypatch.setattr(gpu_check, "measure_speed", lambda *_: (pace, next(kernels)))
-    rows, arms = [], [Arm("base", "pairwise", "fast", precision) for precision in ("bf16", "fp16")]
-    assert check(arms, tmp_path, torch.device("cuda"), rows.append) == 1
-    assert rows[1].endswith("| same | 1,000 | 20 % | 26,310 | **products** |")
-    assert rows[2].endswith("| same | 1,000 | 20 % | 26,310 | cuDNN |")
-
-
-def test_without_a_gpu_it_says_so_in_a_line(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("sys.argv", ["gpu-check", "--output", str(tmp_path / "page.md")])
-    monkeypatch.setattr(gpu_check, "pick_device", lambda: CPU)
-    assert main() == 64
-    assert capsys.readouterr().err.count("\n") == 1
