@@ -145,12 +145,6 @@ def paper(root, folder) -> Experiment:
 
 
 @pytest.fixture
-def single_gpu(root, folder) -> Experiment:
-    """The scale for one GPU, from the hub."""
-    return Experiment(read_config(root, {"scale": "single-gpu", "source": "hub"}))
-
-
-@pytest.fixture
 def changed(experiment):
     """The demo with changes."""
     return lambda changes: Experiment(merge(experiment.config, changes))

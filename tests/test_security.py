@@ -29,7 +29,6 @@ from glue.test_own_files import rows_of
 from model.test_export import write_checkpoint
 from symbert import cli
 from symbert.corpus.blocklist import Blocklist, write_blocklist
-from symbert.corpus.document import read_rows
 from symbert.corpus.tokens import open_array
 from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.experiment.layout import Experiment
@@ -142,17 +141,6 @@ def test_no_code_that_a_checkpoint_brings_or_names_is_run(tmp_path, monkeypatch,
     assert not (checkpoint / "ran").exists()
 
 
-def test_no_script_beside_a_data_set_is_run(tmp_path):
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "texts.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
-    (folder / "texts.csv").write_text("text\na\n")
-    with pytest.raises(SymbertError):
-        list(read_rows(folder, ["text"]))
-    assert list(read_rows(folder / "texts.csv", ["text"])) == [{"text": "a"}]
-    assert not (tmp_path / "ran").exists()
-
-
 # Free texts of the configuration that hold COMMANDS in these dry runs, each beside another source of the files.
 OWN_TASK = {
     **{split: f"{split}{COMMANDS}.csv" for split in ("train", "validation")},
@@ -189,9 +177,8 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     for name in ("glue", "ood"):
         (tmp_path / f"{name}{COMMANDS}").mkdir()
-    for name in PARALLEL.values():
-        (tmp_path / name).write_text("a line\n")
-    (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
+    for name in (*PARALLEL.values(), f"crawl{COMMANDS}1.jsonl"):
+        (tmp_path / name).write_text('{"text": "a"}\n')
     for split in ("train", "validation"):
         with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
             rows = [(f"{split} {label}", label) for label in OWN_TASK["labels"]]

@@ -28,12 +28,6 @@ def convert(root, tmp_path):
     return make
 
 
-def scores_of(file: Path) -> dict[tuple, float]:
-    """The scores of a csv file by size, attention, step, seed and column."""
-    keys = ("size", "attention", "step", "finetune_seed", "column")
-    return {tuple(row[key] for key in keys): row["score"] for row in rows_of(file)}
-
-
 def rows_of(file: Path) -> list[dict]:
     """The rows of a csv file of scores."""
     return read_scores(file).astype(object).where(lambda frame: frame.notna(), None).to_dict("records")
@@ -51,8 +45,11 @@ def test_folders_of_the_trainer_are_converted_by_their_names(convert, tmp_path):
     mrpc = {"eval_accuracy": 0.7, "eval_f1": 0.8, "eval_combined_score": 0.75, "eval_samples": 408}
     write_run(folder, f"{PAIRWISE}-ckpt3000_mrpc_20240207-232501", **mrpc)
     write_run(folder, "bert_small_vanilla_20240204-093411_cola_20240207-232501", eval_matthews_correlation=0.0)
-    file = convert("trainer", tmp_path / "theirs")
-    assert scores_of(file) == pytest.approx(
+    rows, keys = (
+        rows_of(convert("trainer", tmp_path / "theirs")),
+        ("size", "attention", "step", "finetune_seed", "column"),
+    )
+    assert {tuple(row[key] for key in keys): row["score"] for row in rows} == pytest.approx(
         {
             ("base", "pairwise", None, 3, "mnli_matched"): 0.75,
             ("base", "pairwise", None, 3, "mnli_mismatched"): 0.8,
@@ -60,7 +57,7 @@ def test_folders_of_the_trainer_are_converted_by_their_names(convert, tmp_path):
             ("small", "original", None, 1, "cola"): 0.0,
         }
     )
-    known = {row["column"]: (row["partial"], row["constant_prediction"]) for row in rows_of(file)}
+    known = {row["column"]: (row["partial"], row["constant_prediction"]) for row in rows}
     assert known["mnli_matched"] == (False, None) and known["cola"] == (False, True)
     write_run(folder, "my-run")
     assert "my-run: not a name like NAME; change NAME" in convert("trainer", tmp_path / "theirs")
