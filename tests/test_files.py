@@ -1,6 +1,5 @@
 import errno
 import json
-import multiprocessing
 import os
 import platform
 import signal
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.errors import DataError, InputOutputError, explain
+from symbert.errors import DataError, explain
 from symbert.files import (
     flaws,
     is_running,
@@ -120,48 +119,35 @@ def test_bytes_that_are_no_json_are_told_with_file_and_line(tmp_path, content):
         list(read_json_lines(tmp_path / "x", "make it again"))
 
 
-def _try_to_enter(directory, answer):
-    try:
-        with single_writer(directory):
-            answer.put("entered")
-    except InputOutputError as error:
-        answer.put(str(error))
+ENTER = "import pathlib, sys, symbert.files as f; f.single_writer(pathlib.Path(sys.argv[1])).__enter__()"
 
 
 def test_a_second_process_is_refused_while_the_first_writes_and_told_who_does(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
-    context = multiprocessing.get_context("fork")
-    answer = context.Queue()
+    enter = [sys.executable, "-c", ENTER, tmp_path]
     with single_writer(tmp_path):
-        other = context.Process(target=_try_to_enter, args=(tmp_path, answer))
-        other.start()
-        said = answer.get(timeout=120)
-        other.join()
-    assert said == (
-        f"{tmp_path}: in use by process {os.getpid()} on {platform.node()}, Slurm job 4711; wait for it or stop it"
-    )
-    _try_to_enter(tmp_path, answer)
-    assert answer.get(timeout=120) == "entered"
+        refused = subprocess.run(enter, capture_output=True, text=True)
+    who = f"in use by process {os.getpid()} on {platform.node()}, Slurm job 4711; wait for it or stop it"
+    assert refused.stderr.splitlines()[-1].endswith(f"{tmp_path}: {who}")
+    assert subprocess.run(enter).returncode == 0
 
 
 SHAPE = {"step": int, "scaler": dict, "sha256": {str: str}, "shards": [{"rows": int}], "loss": (float, type(None))}
 FITTING = {"step": 1, "scaler": {}, "sha256": {"a": "b"}, "shards": [{"rows": 2, "more": 3}], "loss": None, "other": 4}
+WRONG = {
+    "is [], expected an object": [],
+    "has no 'step'": {key: value for key, value in FITTING.items() if key != "step"},
+    "has the step True": FITTING | {"step": True},
+    "has the sha256.a 1": FITTING | {"sha256": {"a": 1}},
+    "has no 'shards[1].rows'": FITTING | {"shards": [{"rows": 1}, {}]},
+    "has the loss '1'": FITTING | {"loss": "1"},
+}
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ([], "is [], expected an object"),
-        ({key: value for key, value in FITTING.items() if key != "step"}, "has no 'step'"),
-        (FITTING | {"step": True}, "has the step True"),
-        (FITTING | {"sha256": {"a": 1}}, "has the sha256.a 1"),
-        (FITTING | {"shards": [{"rows": 1}, {}]}, "has no 'shards[1].rows'"),
-        (FITTING | {"loss": "1"}, "has the loss '1'"),
-    ],
-)
-def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, value, told):
-    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(value, SHAPE)
-    (tmp_path / "x.json").write_text(json.dumps(value))
+@pytest.mark.parametrize("told", WRONG)
+def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, told):
+    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(WRONG[told], SHAPE)
+    (tmp_path / "x.json").write_text(json.dumps(WRONG[told]))
     with pytest.raises(DataError) as failure:
         read_json(tmp_path / "x.json", SHAPE)
     assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -147,19 +148,18 @@ def leaves(value: dict, above: str = "") -> list[str]:
 
 def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
-    scores = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
-    kinds = {"shards": {experiment.shards}, "parts": {experiment.parts_folder}, "pairs": {experiment.pairs}}
-    kinds |= {name: set() for name in (*RUNS, *scores.values(), *ROWS, *SCORES, "noisy rows", "blimp")}
-    for run in experiment.runs:
-        kinds[run.host].add(experiment.runs[run])
+    names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
+    kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
+    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder), ("pairs", experiment.pairs)):
+        kinds[kind].add(path)
+    for run, folder in experiment.runs.items():
+        kinds[run.host].add(folder)
     for name in experiment.rows:
-        name_of_kind = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
-        kinds[name_of_kind.get(name.split("-")[-2], "rows")].add(name)
+        suites = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
+        kinds[suites.get(name.split("-")[-2], "rows")].add(name)
     for file, score in experiment.scores.items():
-        kind = score.scoring.kind
-        kinds["superglue scores" if score.scoring.suite == "superglue" else scores[kind]].add(file)
-    measured = {kind: {*files} for kind, files in experiment.measured.items()}
-    return {**kinds, **measured, "report": {experiment.key}}
+        kinds["superglue scores" if score.scoring.suite == "superglue" else names[score.scoring.kind]].add(file)
+    return {**kinds, "report": {experiment.key}}
 
 
 def with_all_below(kinds: set[str]) -> set[str]:
@@ -171,9 +171,9 @@ def with_all_below(kinds: set[str]) -> set[str]:
     return reached | {"report"} if reached else reached
 
 
-def changed_kinds(before: Experiment, after: Experiment) -> set[str]:
-    old, new = keys_of(before), keys_of(after)
-    return {kind for kind in old if old[kind] != new[kind]}
+def assert_changed(before: dict, after: dict, kinds: set[str], key: str = "") -> None:
+    changed = {kind for kind in before | after if before.get(kind) != after.get(kind)}
+    assert changed == with_all_below(kinds), key
 
 
 def test_every_key_of_the_configuration_has_its_effect_declared(root):
@@ -181,9 +181,9 @@ def test_every_key_of_the_configuration_has_its_effect_declared(root):
 
 
 def test_a_changed_setting_changes_exactly_the_keys_below_it(start):
-    before = start()
-    changed = {key: changed_kinds(before, start(nested(key, value))) for key, (value, _) in EFFECTS.items()}
-    assert changed == {key: with_all_below(kinds) for key, (_, kinds) in EFFECTS.items()}
+    before = keys_of(start())
+    for key, (value, kinds) in EFFECTS.items():
+        assert_changed(before, keys_of(start(nested(key, value))), kinds, key)
 
 
 def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
@@ -216,10 +216,6 @@ def test_the_spelling_of_a_configuration_changes_no_key(start, root):
     }
     for spelling, config in spellings.items():
         assert Experiment(config).record == experiment.record, spelling
-
-
-def assert_changed(before: dict, after: dict, kinds: set[str]) -> None:
-    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below(kinds)
 
 
 def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):

@@ -150,9 +150,10 @@ def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(squeue, comm
     assert made.next_seconds_between_status_checks == min(20, longest)
 
 
-def cancelled(made, command, folder: Path) -> tuple[int, str]:
-    """Ctrl-C while one job is being submitted and one waits for that: submissions, and the words of `scancel`."""
-    log, submissions, begun, go_on = folder / "cancelled", [], threading.Event(), threading.Event()
+@pytest.mark.parametrize(("name", "expected"), [("by itself", (2, "")), ("repaired", (1, "--name run\n"))])
+def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path, name, expected):
+    """While one job is being submitted and one waits for that: submissions, and the words of `scancel`."""
+    log, submissions, begun, go_on = tmp_path / "cancelled", [], threading.Event(), threading.Event()
     command("scancel", f'echo "$@" >> {log}')
 
     def submit() -> None:
@@ -160,6 +161,7 @@ def cancelled(made, command, folder: Path) -> tuple[int, str]:
         go_on.wait(10)
         submissions.append("sbatch")
 
+    made = executor(name)
     for _ in range(2):
         made._job_submission_executor.submit(submit)
     begun.wait(10)
@@ -167,12 +169,7 @@ def cancelled(made, command, folder: Path) -> tuple[int, str]:
     made.cancel_jobs([])
     said = log.read_text() if log.exists() else ""
     made._job_submission_executor.shutdown()
-    return len(submissions), said
-
-
-def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path):
-    assert cancelled(executor("by itself"), command, tmp_path) == (2, "")
-    assert cancelled(executor(), command, tmp_path) == (1, "--name run\n")
+    assert (len(submissions), said) == expected
 
 
 def test_another_version_of_the_plugin_is_left_as_it_is_with_a_line_that_says_so(monkeypatch):

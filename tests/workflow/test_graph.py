@@ -1,41 +1,34 @@
 """The jobs that Snakemake plans: dry runs of many settings in one process."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from symbert.operators import OPERATORS
 from workflow.checkout import check_out
 
-PAPER = ("scale=paper", "source=hub")
-ONE = "attention: [original], pretrain_seeds: [1], probes: []"
+ONE = "attention: [original], pretrain_seeds: [1]"
 SETTINGS = {
-    "demo": (),
-    "paper": ("--config", *PAPER),
-    "hosts": (
-        "--config",
-        "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared], suites: [glue, superglue]}",
-    ),
-    "pairs alone": ("--until", "pretrain", "--config", "sweep={hosts: [encoder-decoder]}"),
-    "swept": (
-        "--config",
-        "sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}",
-    ),
-    "one": ("--config", f"sweep={{{ONE}}}"),
-    "more": (
-        *("--config", "glue={robustness: {noise: []}}"),
+    "demo": [],
+    "paper": ["scale=paper", "source=hub"],
+    "hosts": [
+        "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared], suites: [glue, superglue]}"
+    ],
+    "pairs alone": ["sweep={hosts: [encoder-decoder]}", "--until", "pretrain"],
+    "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
+    "one": [f"sweep={{{ONE}, probes: []}}"],
+    "more": [
         f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true, probes: [shared]}}",
-    ),
-    "every operator": ("--config", f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"),
-    "gpus": (
-        *("--printshellcmds", "--resources", "gpu=2"),
-        *("--config", "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}"),
-    ),
-    "wrong key": ("--config", "sorce=hub"),
-    "no mirror": ("--config", "source=mirror", "mirror=/no/such/place"),
-    "stand-ins": ("--config", "scale=paper"),
-    "slurm": ("--profile", "profiles/slurm", "paper_tables"),
-    "study": ("--configfile", "studies/search.yaml"),
+        "glue={robustness: {noise: []}}",
+    ],
+    "every operator": [f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"],
+    "gpus": [f"sweep={{sizes: [small], {ONE}, curve: {{sizes: []}}}}", "--printshellcmds", "--resources", "gpu=2"],
+    "wrong key": ["sorce=hub"],
+    "no mirror": ["source=mirror", "mirror=/no/such/place"],
+    "stand-ins": ["scale=paper"],
+    "slurm": ["experiment=x", "--profile", "profiles/slurm", "--until", "paper_tables"],
+    "study": ["experiment=x", "--configfile", "studies/search.yaml"],
 }
 
 
@@ -44,15 +37,14 @@ def planned(root, tmp_path_factory):
     """How each dry run ended, in a checkout that nothing was run in."""
     copy = check_out(root, tmp_path_factory.mktemp("fresh") / "a copy of symbért")
     (copy.directory / "studies").symlink_to(root / "studies")
-    outcomes = copy.commands(["--lint"], *(["--dry-run", *words] for words in SETTINGS.values()))
+    commands = (["--dry-run", *(words and ["--config", *words])] for words in SETTINGS.values())
+    outcomes = copy.commands(["--lint"], *commands)
     assert not (copy.directory / "results").exists()
     return dict(zip(["lint", *SETTINGS], outcomes, strict=True))
 
 
 @pytest.fixture(scope="module")
-def jobs(planned):
-    """The jobs of dry runs by rule."""
-
+def jobs(planned) -> Callable[[str], dict[str, int]]:
     def jobs(name: str) -> dict[str, int]:
         assert planned[name].code == 0, planned[name].output[-3000:]
         return planned[name].jobs

@@ -71,9 +71,6 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-# Another configuration runs what follows from the change, and nothing else.
-
-
 CHANGES = {
     "experiment=another": {},
     "sweep={finetune_seeds: [1, 2, 3]}": {"score": 2, "score_robustness": 2},
@@ -100,8 +97,7 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def changed(finished) -> dict[str, dict[str, int]]:
     """The jobs of each change, and then those of none."""
-    outcomes = made(finished, *(dry(change) for change in CHANGES), dry())
-    return dict(zip([*CHANGES, "none"], outcomes, strict=True))
+    return dict(zip([*CHANGES, "none"], made(finished, *map(dry, CHANGES), dry()), strict=True))
 
 
 def test_a_change_runs_its_descendants_and_nothing_else(changed):
@@ -133,9 +129,6 @@ def test_one_more_seed_and_task_compute_what_is_new_and_copy_the_rest(copy):
     assert len(new) == 9 * 3 and {record["finetune_seed"] for record in new if record["task"] == "wnli"} == {1, 2, 3}
     log = file.with_suffix(".log").read_text()
     assert "mrpc seed 3" in log and "mrpc seed 1" not in log
-
-
-# The user's own code, text and tasks count by their content.
 
 
 OPERATOR = '''"""An operator of the user's own."""
@@ -181,9 +174,6 @@ def test_a_text_of_ones_own_counts_by_its_content(copy, tmp_path):
     assert planned(copy, *change, targets=until)["prepare_part"] == 2, "the touched one is kept"
 
 
-# Existence decides: times and Snakemake's own records do not.
-
-
 def test_a_copy_without_times_or_records_and_a_clock_that_was_ahead_run_nothing(root, finished, tmp_path):
     """As `cp -r` to another machine leaves results, and in the worst order. A change is noticed as ever."""
     other = check_out(root, tmp_path / "other")
@@ -227,9 +217,6 @@ def test_results_of_another_user_may_be_read_only(copy):
         assert code != 0 and "results" in said and "ermission denied" in said and "Traceback" not in said, said[-3000:]
     finally:
         subprocess.run(["chmod", "-R", "u+w", results], check=True)
-
-
-# A result is lost or forced.
 
 
 def test_a_lost_result_is_made_again_to_the_same_bytes(copy):
