@@ -40,9 +40,6 @@ def own_files(config, pattern, **corpus):
     return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
 
 
-# Values.
-
-
 def test_the_configuration_holds_the_papers_values(defaults):
     """§3.3, §3.4 and appendix A of arXiv 2406.06366, and the authors' code where the paper is silent."""
     pretrain, glue, corpus = defaults["pretrain"], defaults["glue"], defaults["corpus"]
@@ -92,9 +89,6 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):
     glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
     assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
     assert [protocol_of(own, suite, TaskSettings).max_length for suite in ("glue", "superglue")] == [128, 256]
-
-
-# The user's own text.
 
 
 def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(config, tmp_path):
@@ -151,9 +145,6 @@ def test_files_below_a_folder_with_braces_are_refused_but_those_behind_a_link_to
     check(own_files(config, tmp_path / "link/*.jsonl"))
 
 
-# Types.
-
-
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6), st.randoms())
 def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
     shuffled = list(values.items())
@@ -172,9 +163,6 @@ def test_texts_of_the_command_line_become_the_values_that_their_types_want(confi
     assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
     assert told["corpus"]["keep_raw"] is True and told["corpus"]["filter"]["rules"] == ["categories"]
     assert told["sweep"]["finetune_seeds"] == [1, 2]
-
-
-# Checks.
 
 
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
@@ -245,21 +233,13 @@ def test_a_mistake_is_one_line_that_names_its_keys(config):
     assert untold == {}
 
 
-# Operators, sizes and tasks of the user's own.
-
-
-@pytest.fixture
-def own(config):
-    """A configuration with two operators and a size that this project does not have."""
+def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
+    """Two operators, a size and a task that this project does not have."""
+    sweep = {"sizes": ["tiny", "deep"], "attention": ["original", "ranked", MISCOUNTED], "tasks": ["rte", "irony"]}
     curve = {"sizes": ["deep"], "steps": {"deep": [300]}}
-    sweep = {"sizes": ["tiny", "deep"], "attention": ["original", "ranked", MISCOUNTED], "curve": curve}
     texts = {key: str(value) for key, value in DEEP.items()}  # as the command line gives them
     own = {"operators": {"ranked": {**RANKED, "rank": "8"}}, "sizes": {"deep": texts}, "tasks": {"irony": IRONY}}
-    return merge(config, {**own, "sweep": {**sweep, "tasks": ["rte", "irony"]}})
-
-
-def test_the_sweep_has_names_and_the_registries_what_they_stand_for(own):
-    check(own)
+    check(own := merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
     assert own["sweep"]["attention"] == ["original", "ranked", "miscounted"]
     assert operators.OPERATORS["ranked"].arguments == {"rank": 8}
     assert operators.OPERATORS["miscounted"].path == MISCOUNTED

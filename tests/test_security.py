@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +41,11 @@ from workflow.checkout import Checkout
 COMMANDS = "; touch ran; $(touch ran) `touch ran` & touch ran | '\"touch ran"
 
 
+@dataclass
 class Payload:
     """Makes the folder `ran` where it is unpickled."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def __reduce__(self):
         return os.mkdir, (str(self.folder / "ran"),)
@@ -63,7 +64,7 @@ def write_pickle(path: Path, form: str = "pickle") -> Path:
     return path
 
 
-FORMS = {  # and a reader that unpickles: else the tests below could not fail
+FORMS = {  # and a reader that unpickles: else the test below could not fail
     "pickle": pickle.loads,
     "torch": lambda content: torch.load(io.BytesIO(content), weights_only=False),
     "numpy": lambda content: np.load(io.BytesIO(content), allow_pickle=True),

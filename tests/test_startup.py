@@ -46,17 +46,3 @@ def test_a_command_imports_no_heavy_module_that_it_can_do_without(groups):
     script = "\n".join(lines)
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == [load for load, _ in loads]
-
-
-def test_a_command_makes_arrays_without_pandas_which_can_be_imported_all_the_same():
-    """pyarrow imported it for the first array of every job: 0.3 s of 0.7 for preparing a task."""
-    script = """
-import sys, pyarrow
-from symbert import cli
-cli._spare_pandas()
-pyarrow.array(["a"])
-assert "pandas" not in sys.modules
-import pandas
-print(pandas.Series(["a", None]).str.upper().to_list())"""
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines()[-1] == "['A', nan]"

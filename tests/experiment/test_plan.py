@@ -7,7 +7,7 @@ import pytest
 from symbert import cli
 from symbert.experiment import plan
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import lines_of, outputs_of, rows_of, seconds_of
+from symbert.experiment.plan import lines_of, outputs_of, seconds_of
 from symbert.experiment.project import read_config
 from symbert.files import write_json
 from symbert.paths import Run
@@ -87,23 +87,6 @@ def test_finished_runs_of_the_same_kind_say_how_fast_a_device_is(experiment):
     write_json(folder.with_name("seed-3") / "timing.json", {**timing, "recipe": "fast", "flops_per_second": 1})
     assert seconds_of(experiment, shape, 1e12, 9, ORIGINAL) == 1e12 / 2e9
     assert seconds_of(experiment, shape, 1e12, 0, SHARED) == configured
-
-
-def test_a_decoder_predicts_every_token_and_an_encoder_the_masked_ones(changed):
-    """By hand: of a row the decoder reads all tokens but the last, and its head is on each of them."""
-    experiment = changed({"sweep": {"hosts": ["encoder", "decoder"]}})
-    settings, rows = experiment.training(ORIGINAL), rows_of(experiment, ORIGINAL)
-    layers, head = 2 * (4 * 64**2 + 2 * 64 * 256), 64 * (64 + rows.vocabulary_size)
-    sequences = settings.steps * settings.batch_size
-    sequences += (
-        settings.steps / settings.evaluate_every * experiment.config["corpus"]["pack"]["validation_sequences"] / 3
-    )
-    for host, tokens, predicted in (("decoder", rows.tokens - 1, 1.0), ("encoder", rows.tokens, rows.masked)):
-        by_token = 6 * layers + 3 * 4 * 2 * tokens * 64 + 6 * predicted * head
-        file = f"{experiment.runs[Run('tiny', 'original', 1, host)]}/done.json"
-        output = next(output for output in outputs_of(experiment) if output.file == file)
-        expected = seconds_of(experiment, SIZES["tiny"], sequences * tokens * by_token, settings.steps)
-        assert output.seconds == pytest.approx(expected)
 
 
 def test_the_papers_plan_is_one_screen_of_files_hours_days_disk_and_download(paper):

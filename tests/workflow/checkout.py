@@ -71,7 +71,7 @@ class Checkout:
         """One command."""
         return self.commands(arguments)[0]
 
-    def commands(self, *commands: Sequence[str], timeout: int = HANG) -> list[Outcome]:
+    def commands(self, *commands: Sequence[str]) -> list[Outcome]:
         """Commands one after the other, in one fork of a process that has loaded Snakemake: dry runs of other settings,
         or runs between which no module and no profile changes."""
         loaded = multiprocessing.get_context("forkserver")
@@ -81,7 +81,7 @@ class Checkout:
         process.start()
         answers.close()
         try:
-            if not outcomes.poll(timeout):
+            if not outcomes.poll(HANG):
                 os.killpg(process.pid, signal.SIGKILL)
                 raise TimeoutError(f"Snakemake hangs: {commands}")
             return outcomes.recv()
@@ -173,9 +173,9 @@ def check_out(origin: Path, directory: Path) -> Checkout:
     return Checkout(directory)
 
 
-def wait_for(happened: Callable[[], bool], process: subprocess.Popen, seconds: float = HANG) -> None:
+def wait_for(happened: Callable[[], bool], process: subprocess.Popen) -> None:
     """Wait until something happened while a process runs; AssertionError when it ends or takes too long before."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + HANG
     while not happened():
         assert process.poll() is None, "it ended before"
         assert time.monotonic() < end, "it did not happen"

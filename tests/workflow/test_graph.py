@@ -27,7 +27,6 @@ SETTINGS = {
     "wrong key": ["sorce=hub"],
     "no mirror": ["source=mirror", "mirror=/no/such/place"],
     "stand-ins": ["scale=paper"],
-    "slurm": ["experiment=x", "--profile", "profiles/slurm", "--until", "paper_tables"],
     "study": ["experiment=x", "--configfile", "studies/search.yaml"],
 }
 
@@ -53,8 +52,7 @@ def jobs(planned) -> Callable[[str], dict[str, int]]:
 
 
 def test_lint_finds_nothing(planned):
-    outcome = planned["lint"]
-    assert outcome.code == 0 and "your workflow is in a good condition" in outcome.output, outcome.output
+    assert planned["lint"].code == 0 and "in a good condition" in planned["lint"].output, planned["lint"].output
 
 
 def test_the_demo_has_three_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(jobs):
