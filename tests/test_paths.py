@@ -22,30 +22,28 @@ from test_operators import forget
 
 pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
 
-BASE = {
-    **{"experiment": "base", "scale": "demo", "source": "hub"},
-    "corpus": {"annotations": "computed", "parts": 3},
-    "glue": {"max_examples": 100, "max_evaluation_examples": 50, "robustness": {"noise": [0.1]}},
-    "sweep": {
-        **{"hosts": ["encoder", "decoder", "encoder-decoder"], "sizes": ["tiny"], "attention": ["original", "shared"]},
-        **{"suites": ["glue", "superglue", "blimp"], "tasks": ["mnli", "rte", "cb"], "anatomy": True},
-        **{"probes": ["original"], "pretrain_seeds": [1, 2], "finetuned_pretrain_seeds": [1]},
-        **{"finetune_seeds": [1, 2], "curve": {"sizes": [], "finetune_seeds": [1]}},
-    },
-}
-# Which kinds of key another kind is part of.
-BELOW = {
-    "parts": {"shards"},
-    "shards": {"encoder", "decoder", "speeds", "anatomy"},
-    "pairs": {"encoder-decoder"},
-    "encoder": {"scores", "superglue scores", "noisy scores", "judged pairs", "anatomy"},
-    "decoder": {"judged pairs"},
-    "rows": {"scores", "noisy rows"},
-    "superglue rows": {"superglue scores"},
-    "scores": {"noisy scores"},
-    "noisy rows": {"noisy scores"},
-    "blimp": {"judged pairs"},
-}
+BASE = yaml.safe_load("""
+experiment: base
+scale: demo
+source: hub
+corpus: {annotations: computed, parts: 3}
+glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
+sweep: {hosts: [encoder, decoder, encoder-decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
+  suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], probes: [original], pretrain_seeds: [1, 2],
+  finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
+""")
+BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
+parts: [shards]
+shards: [encoder, decoder, speeds, anatomy]
+pairs: [encoder-decoder]
+encoder: [scores, superglue scores, noisy scores, judged pairs, anatomy]
+decoder: [judged pairs]
+rows: [scores, noisy rows]
+superglue rows: [superglue scores]
+scores: [noisy scores]
+noisy rows: [noisy scores]
+blimp: [judged pairs]
+""")
 RUNS = {"encoder", "decoder", "encoder-decoder"}
 ROWS, SCORES = {"rows", "superglue rows"}, {"scores", "superglue scores"}
 KINDS = {  # names below for several kinds of key

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from transformers import AutoModelForMaskedLM
 
 from command_lines import command_lines
@@ -142,35 +143,19 @@ def test_no_code_that_a_checkpoint_brings_or_names_is_run(tmp_path, monkeypatch,
     assert not (checkpoint / "ran").exists()
 
 
-# Free texts of the configuration that hold COMMANDS in these dry runs, each beside another source of the files.
-OWN_TASK = {
-    **{split: f"{split}{COMMANDS}.csv" for split in ("train", "validation")},
-    **{"columns": [f"text{COMMANDS}"], "label": f"label{COMMANDS}", "labels": ["0", f"1{COMMANDS}"]},
-    "metric": "accuracy",
-}
-PARALLEL = {name: f"{name}{COMMANDS}" for name in ("source", "target", "validation_source", "validation_target")}
-URL = {"blocklist_url": f"https://host/{COMMANDS}"}
-HOSTILE = {
-    "hub": {"source": "hub", "corpus": {"revision": COMMANDS, **URL}, "glue": {"revision": COMMANDS}},
-    "mirror": {"source": "mirror", "mirror": f"mirror{COMMANDS}"},
-    "files": {
-        "corpus": {
-            **{"source": "files", "files": f"crawl{COMMANDS}*.jsonl", **URL},
-            "filter": {"blocked_categories": [COMMANDS]},
-        },
-        "glue": {
-            **{"source": "files", "files": f"glue{COMMANDS}"},
-            "robustness": {"files": f"ood{COMMANDS}", "sets": ["hans"]},
-        },
-        "operators": {"own": {"class": "shared", "own": COMMANDS}},
-        "tasks": {"own": OWN_TASK},
-        "parallel": PARALLEL,
-        "sweep": {
-            **{"hosts": ["encoder", "encoder-decoder"], "tasks": ["rte", "mnli", "own"]},
-            "attention": ["original", "own"],
-        },
-    },
-}
+# In these dry runs each $ of a free text is COMMANDS.
+HOSTILE = """
+hub: {source: hub, corpus: {revision: $, blocklist_url: "https://host/$"}, glue: {revision: $}}
+mirror: {source: mirror, mirror: mirror$}
+files:
+  corpus: {source: files, files: crawl$*.jsonl, blocklist_url: "https://host/$", filter: {blocked_categories: [$]}}
+  glue: {source: files, files: glue$, robustness: {files: ood$, sets: [hans]}}
+  operators: {own: {class: shared, own: $}}
+  tasks:
+    own: {train: train$.csv, validation: dev$.csv, columns: [text$], label: label$, labels: ["0", 1$], metric: accuracy}
+  parallel: {source: a$, target: b$, validation_source: c$, validation_target: d$}
+  sweep: {hosts: [encoder, encoder-decoder], tasks: [rte, mnli, own], attention: [original, own]}
+"""
 
 
 def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path):
@@ -178,18 +163,19 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     for name in ("glue", "ood"):
         (tmp_path / f"{name}{COMMANDS}").mkdir()
-    for name in (*PARALLEL.values(), f"crawl{COMMANDS}1.jsonl"):
-        (tmp_path / name).write_text('{"text": "a"}\n')
-    for split in ("train", "validation"):
-        with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
-            rows = [(f"{split} {label}", label) for label in OWN_TASK["labels"]]
-            csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *rows])
-    for source, settings in HOSTILE.items():
+    for name in ("a", "b", "c", "d", "crawl"):
+        (tmp_path / f"{name}{COMMANDS}{'1.jsonl' if name == 'crawl' else ''}").write_text('{"text": "a"}\n')
+    for split in ("train", "dev"):
+        with open(tmp_path / f"{split}{COMMANDS}.csv", "w", newline="") as file:
+            rows = [(f"text{COMMANDS}", f"label{COMMANDS}"), (f"{split} 0", "0"), (f"{split} 1", f"1{COMMANDS}")]
+            csv.writer(file).writerows(rows)
+    sources = json.loads(json.dumps(yaml.safe_load(HOSTILE)).replace("$", json.dumps(COMMANDS)[1:-1]))
+    for source, settings in sources.items():
         (tmp_path / f"{source}.yaml").write_text(json.dumps(settings))
     words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile"]
     script = ""
-    outcomes = Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in HOSTILE))
-    for source, planned in zip(HOSTILE, outcomes, strict=True):
+    outcomes = Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in sources))
+    for source, planned in zip(sources, outcomes, strict=True):
         assert planned.code == 0, planned.output
         commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.output, re.M)
         assert len(commands) > 50

@@ -8,7 +8,6 @@ import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -47,8 +46,8 @@ def squeue(command):
 
 def executor(name: str = "repaired", **settings):
     """An executor that was never started: what it reports is noted, and it asks Slurm as a started one does."""
-    settings = {"status_command": "squeue", "keep_successful_logs": True, "requeue": True, **settings}
-    settings = SimpleNamespace(init_seconds_before_status_checks=20, status_attempts=2, **settings)
+    usual = {"status_command": "squeue", "keep_successful_logs": True, "requeue": True, "status_attempts": 2}
+    settings = SimpleNamespace(init_seconds_before_status_checks=20, **usual | settings)
     workflow = SimpleNamespace(executor_settings=settings)
     with mock.patch.object(plugin.Executor, "__init__", lambda *_: None):
         made = EXECUTORS[name](workflow, mock.MagicMock())
@@ -62,9 +61,9 @@ def executor(name: str = "repaired", **settings):
     return made
 
 
-def looked(made, *jobs: str, log=Path("/nowhere")) -> dict[str, str]:
+def looked(made, *jobs: str) -> dict[str, str]:
     """What a look makes of each job: active, ended, failed; forgotten where it is none of these."""
-    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": log}) for job in jobs]
+    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": "/nowhere"}) for job in jobs]
     reports = {"ended": made.report_job_success, "failed": made.report_job_error}
     for report in reports.values():
         report.reset_mock()
@@ -125,15 +124,6 @@ def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_i
 def test_sacct_knows_jobs_of_an_array_and_names_who_cancelled_one(command):
     command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
     assert looked(executor(status_command="sacct"), "7_2", "8") == {"7_2": "active", "8": "failed"}
-
-
-def test_the_log_of_a_job_that_succeeded_is_kept_where_that_is_asked_for(squeue, tmp_path):
-    squeue({"1": "COMPLETED"})
-    log = tmp_path / "1.log"
-    log.touch()
-    for keep in (True, False):
-        assert looked(executor(keep_successful_logs=keep), "1", log=log) == {"1": "ended"}
-        assert log.exists() == keep
 
 
 @pytest.mark.parametrize(("memory", "longest"), [(300, 100), (60, 20), (None, 180)])
