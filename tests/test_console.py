@@ -3,9 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-
-from symbert.console import Progress
 
 
 def test_what_a_command_and_its_children_say_is_in_the_log_and_not_on_standard_error(tmp_path):
@@ -46,17 +43,3 @@ def test_the_error_of_a_command_is_in_its_log_where_that_can_be_written(tmp_path
     if Path("/dev/full").exists():
         code, said = symbert(tmp_path, "--log", "/dev/full", "build-blocklist", "none/blocklist.marisa")
         assert code == 65 and said.startswith("symbert build-blocklist: none")
-
-
-def test_progress_says_rate_and_remaining_time_and_always_the_end(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 10.0, 20.0])
-    monkeypatch.setattr("symbert.console.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    progress = Progress("filter", 300, "documents")
-    progress.update(50)
-    progress.update(100, "loss 5.1")
-    progress.update(300)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
-        "filter: 100/300 documents, 10.0/s, 20 s left, loss 5.1",
-        "filter: 300/300 documents, 15.0/s, 0 s left",
-    ]

@@ -2,7 +2,6 @@ import errno
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
 from unittest import mock
@@ -21,7 +20,6 @@ from symbert.files import (
     read_json_lines,
     single_writer,
     write_json,
-    write_text,
 )
 
 
@@ -36,35 +34,21 @@ def test_a_write_replaces_the_file_at_once_or_leaves_the_old_one_and_no_other(tm
     assert target.read_text() == "new" and os.listdir(target.parent) == ["table.csv"]
 
 
-PUBLISH_SLOWLY = """
-import sys, time
-from pathlib import Path
-from symbert.files import publish
-with publish(Path(sys.argv[1])) as temporary:
-    temporary.write_text("half")
-    print("begun", flush=True)
-    time.sleep(60)
-"""
-
-
 def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path):
-    target, processes = tmp_path / "a[1].csv", []
-    for file in (target, target, tmp_path / "b.csv"):
-        command = [sys.executable, "-c", PUBLISH_SLOWLY, file]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-        assert processes[-1].stdout.readline() == "begun\n"
-    killed, running, other = processes
-    for process in (killed, other):
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-    kept = {f".a[1].csv.{running.pid}.tmp", f".b.csv.{other.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{killed.pid}.tmp"}
-    for name in kept:
+    """A zombie does not run: where the first process of a container waits for nobody, a killed process is one."""
+    target, dead, zombie = tmp_path / "a[1].csv", subprocess.Popen(["true"]), subprocess.Popen(["true"])
+    dead.wait()
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    assert [*map(is_running, (dead.pid, zombie.pid, os.getpid(), 1))] == [False, False, True, True]
+    kept = {f".a[1].csv.{os.getppid()}.tmp", f".b.csv.{dead.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{dead.pid}.tmp"}
+    for name in (*kept, f".a[1].csv.{dead.pid}.tmp", f".a[1].csv.{zombie.pid}.tmp"):
         (tmp_path / name).touch()
-    assert set(os.listdir(tmp_path)) == {*kept, f".a[1].csv.{killed.pid}.tmp"}
-    write_text(target, "new")
+    with publish(target) as temporary:
+        assert set(os.listdir(tmp_path)) == kept
+        temporary.write_text("new")
+        assert temporary.name == f".a[1].csv.{os.getpid()}.tmp"
     assert set(os.listdir(tmp_path)) == {*kept, target.name} and target.read_text() == "new"
-    running.kill()
-    running.wait()
+    zombie.wait()
 
 
 def test_a_full_disk_is_named_with_the_target_and_the_old_file_stays(tmp_path):
@@ -90,17 +74,6 @@ def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeyp
     monkeypatch.undo()
     assert explain(failure.value) == (65, f"{target}: {os.strerror(number)}")
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table.csv"]
-
-
-def test_what_an_orphan_left_that_nobody_waits_for_is_removed(tmp_path):
-    """A killed process was taken for a running one where the first process of a container waits for nobody."""
-    target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
-    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie
-    target.with_name(f".table.csv.{killed.pid}.tmp").touch()
-    assert not is_running(killed.pid) and is_running(os.getpid()) and is_running(1)
-    write_text(target, "x")
-    assert os.listdir(tmp_path) == ["table.csv"]
-    killed.wait()
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path):

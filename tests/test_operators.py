@@ -42,16 +42,6 @@ def own(tmp_path, monkeypatch):
     return define
 
 
-@pytest.mark.parametrize(("hidden", "heads"), [(768, 12), (64, 1)])
-def test_the_formulas_count_weights_biases_and_factors(hidden, heads):
-    projection, head = hidden * hidden + hidden, hidden // heads
-    counts = {name: operator.count(hidden, heads) for name, operator in OPERATORS.items()}
-    assert counts["original"] == counts["original-gain"] == 3 * projection
-    assert counts["symmetric"] == 2 * projection and counts["shared"] == projection + 3 * hidden
-    for name in ("pairwise", "pairwise-identity", "pairwise-scaled"):
-        assert counts[name] == 2 * projection + heads * head * head
-
-
 def test_a_formula_is_computed_as_it_is_read_and_what_is_none_is_refused():
     values = {"2h rank + 3(h + 1)n": 2 * 64 * 8 + 3 * 65 * 2, "(h + 1)(h − 1)": 4095, "h³/n·2": 64**3, "h²/n²": 1024}
     assert {formula: evaluate(formula, {"h": 64, "n": 2, "rank": 8}) for formula in values} == values

@@ -12,13 +12,14 @@ from symbert.report.bundle import contents_of
 
 
 def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
-    jobs = {stage: outcome.jobs for stage, outcome in chain[1].items()}
-    assert jobs["paper_tables"] == {"paper_tables": 1}
-    assert jobs["corpus"] == {"build_blocklist": 1, "prepare_part": 4, "pack": 1}
-    assert jobs["pretrain"] == {"pretrain": 2}
-    assert jobs["glue"] == {"extract": 4, "prepare_task": 8, "score": 4}
-    assert jobs["all"] == {"measure_speeds": 1, "prepare_task": 8, "score_robustness": 2, "report": 1, "all": 1}
-    assert jobs["nothing"] == {}
+    assert {stage: outcome.jobs for stage, outcome in chain[1].items()} == {
+        "paper_tables": {"paper_tables": 1},
+        "corpus": {"build_blocklist": 1, "prepare_part": 4, "pack": 1},
+        "pretrain": {"pretrain": 2},
+        "glue": {"extract": 4, "prepare_task": 8, "score": 4},
+        "all": {"measure_speeds": 1, "prepare_task": 8, "score_robustness": 2, "report": 1, "all": 1},
+        "nothing": {},
+    }
 
 
 def test_every_document_is_accounted_for_and_every_filter_acts(finished):

@@ -55,17 +55,15 @@ def test_lint_finds_nothing(planned):
     assert planned["lint"].code == 0 and "in a good condition" in planned["lint"].output, planned["lint"].output
 
 
-def test_the_demo_has_three_runs_per_operator_and_scores_each_checkpoint_of_the_first_once(jobs):
-    """The paper's operators and `original-gain`; published files of the package are read where they lie."""
-    demo = jobs("demo")
+def test_the_demo_and_the_papers_scale_ask_for_their_matrix_and_not_for_the_full_product(jobs):
+    """The demo: the paper's operators and `original-gain`, three runs each; published files are read where they lie.
+
+    The paper: 6 runs; 6 final checkpoints and 3 base models at 18 steps, of which the last is final: 57 checkpoints.
+    """
+    demo, paper = jobs("demo"), jobs("paper")
     assert demo["pretrain"] == demo["extract"] == demo["score"] == 4 * 3 and demo["score_robustness"] == 4
     assert demo["prepare_task"] == 2 * 8 and demo["prepare_part"] == 4
     assert not {"download_file", "download_part"} & demo.keys()
-
-
-def test_the_papers_scale_is_the_authors_matrix_and_not_the_full_product(jobs):
-    """6 runs; 6 final checkpoints and 3 base models at 18 steps, of which the last is final: 57 checkpoints."""
-    paper = jobs("paper")
     assert paper["pretrain"] == 6 and paper["extract"] == paper["score"] == 6 + 3 * 17
     assert paper["prepare_part"] == paper["download_part"] == 300
 
@@ -92,11 +90,8 @@ def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
 
 
 def test_a_mistake_stops_before_any_job_with_one_line(planned):
-    mistakes = {
-        "wrong key": (64, ["'sorce'", "'source'"]),
-        "no mirror": (65, ["/no/such/place"]),
-        "stand-ins": (64, ["'source'", "embedded"]),
-    }
+    mistakes = {"wrong key": (64, ["'sorce'", "'source'"]), "no mirror": (65, ["/no/such/place"])}
+    mistakes["stand-ins"] = (64, ["'source'", "embedded"])
     for name, (code, words) in mistakes.items():
         outcome = planned[name]
         lines = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]
