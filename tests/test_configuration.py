@@ -178,7 +178,6 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},
     "'perplexity'": {"corpus": {"filter": {"rules": ["perplexty"]}}},
     "'experiment'": {"experiment": "../elsewhere"},
-    "'epoch' 'suites.superglue' 'epochs'": {"suites": {"superglue": {"epoch": 3}}},
     "'suites.superglue.epochs'": {"suites": {"superglue": {"epochs": 0}}},
     # Values that do not fit together.
     "'sweep.tasks' 'mrpc'": {"sweep": {"tasks": ["mrpc", "rte", "mrpc"]}},
@@ -203,7 +202,6 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
         **{"hosts": {"decoder": {"steps": 60, "warmup_steps": 99}}, "sweep": {"hosts": ["decoder"]}}
     },
     # Things of the user's own.
-    "'hiden_size' 'sizes.deep' 'hidden_size'": {"sizes": {"deep": {**DEEP, "hiden_size": 3}}},
     "'sizes.deep' 'num_attention_heads' 'hidden_size'": {"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}},
     "'sizes' 'tiny'": {"sizes": {"tiny": DEEP}},
     "'tasks.irony' labels": {"tasks": {"irony": {**IRONY, "labels": None}}},

@@ -21,6 +21,8 @@ from symbert.files import reading, writing
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
+        (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
+        (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),
         (["pack", "none/manifest.json"], 65, "none/settings.json"),
         (["locate-sample", "cut.json", "train", "0"], 65, "cut.json"),
         (["download", "results/published/file"], 65, "results/published: no settings.json"),
@@ -28,6 +30,7 @@ from symbert.files import reading, writing
 )
 def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, code, told, project, capsys):
     project.joinpath("cut.json").write_text('{"documents": ')
+    project.joinpath("word.yaml").write_text("scale\n")
     assert cli.main(words) == code
     said = capsys.readouterr().err
     assert said.startswith(f"symbert {words[0]}: ") and told in said and said.count("\n") == 1

@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 import torch
 
 from benchmarks import gpu_check
@@ -10,19 +9,12 @@ from benchmarks.gpu_check import Arm, check, difference_of
 from benchmarks.pretrain import write_corpus
 from symbert.pretrain.train import StepResult
 
-CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def manifest(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("rows"), rows=64, tokens=64, vocabulary_size=1000)
-
 
 def steps_of(*pairs):
     return [StepResult(loss, norm, 0.1) for loss, norm in pairs]
 
 
-def test_equal_wrong_and_failing_arms_are_told_apart(manifest, monkeypatch):
+def test_equal_wrong_and_failing_arms_are_told_apart(tmp_path, monkeypatch):
     """The CPU is compared with itself; of `original` in bf16 the second loss is 0.2 % too large."""
     for name, value in {"STEPS": 2, "UNTIMED": 1, "TIMED": 2, "TIMED_SEQUENCES": {"tiny": 2}}.items():
         monkeypatch.setattr(gpu_check, name, value)
@@ -36,7 +28,8 @@ def test_equal_wrong_and_failing_arms_are_told_apart(manifest, monkeypatch):
     monkeypatch.setattr(gpu_check, "compared_steps", compared_steps)
     rows, pairs = [], (("pairwise", "fp16"), ("pairwise", "fp32"), ("pairwise", "bf16"), ("original", "bf16"))
     arms = [Arm("tiny", attention, "faithful", precision) for attention, precision in pairs]
-    assert check(arms, manifest, CPU, rows.append) == 2
+    manifest = write_corpus(tmp_path, rows=64, tokens=64, vocabulary_size=1000)
+    assert check(arms, manifest, torch.device("cpu"), rows.append) == 2
     head, failed, same, rounded, wrong = rows
     assert "**failed**: ConfigError: config: 'precision' is fp16, which needs a GPU" in failed
     assert same.startswith("| tiny | pairwise | faithful | fp32 | 0.0e+00 | 0.0e+00 | same | ")

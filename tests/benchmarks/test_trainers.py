@@ -7,11 +7,8 @@ import pytest
 import torch
 
 from benchmarks import glue, pretrain
-from benchmarks.pretrain import Task
 from symbert.pretrain.tasks import PackedRows
 from symbert.sources import DEMO
-
-TINY = ("tiny", 4, 2, "faithful")  # batches of 4, computed by 2
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +27,9 @@ def finetuning(folder):
     return glue.prepare("mrpc", DEMO, folder / "rows", max_examples=32, max_evaluation_examples=24)
 
 
-@pytest.fixture
-def task(folder):
-    return Task(*TINY, folder / "manifest.json")
-
-
-def test_both_read_the_same_rows(task, finetuning):
-    ours = PackedRows(task.manifest, "train")[np.array([5])][0]
-    assert pretrain.ListedRows(task.manifest)[5]["input_ids"] == ours.tolist()
+def test_both_read_the_same_rows(folder, finetuning):
+    ours = PackedRows(folder / "manifest.json", "train")[np.array([5])][0]
+    assert pretrain.ListedRows(folder / "manifest.json")[5]["input_ids"] == ours.tolist()
     rows = pq.read_table(finetuning.data).filter(pc.field("split") == "validation").to_pylist()
     for ours, padded in zip(rows, glue.padded_rows(finetuning, "validation"), strict=True):
         length = len(ours["input_ids"])
@@ -49,7 +41,8 @@ def test_both_read_the_same_rows(task, finetuning):
     assert len(rows) == 24
 
 
-def test_a_wrong_loss_or_output_stops_the_benchmark(task, finetuning, folder, monkeypatch):
+def test_a_wrong_loss_or_output_stops_the_benchmark(finetuning, folder, monkeypatch):
+    task = pretrain.Task("tiny", 4, 2, "faithful", folder / "manifest.json")  # batches of 4, computed by 2
     assert "the loss of each operator equals that of the stock model" in pretrain.compare(task)
     monkeypatch.setattr(pretrain, "fold", lambda model: pretrain.stock_model("tiny", 500, 0.0))
     with pytest.raises(SystemExit, match="tiny, symmetric, faithful: the contestants do not compute the same"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from symbert.errors import ConfigError, DataError
+from symbert.errors import ConfigError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_chosen, read_config
 
@@ -16,16 +16,6 @@ def test_options_stand_above_files_above_the_scale_above_the_configuration(root,
     assert config["pretrain"]["warmup_steps"] == 100, "of the demo"
     assert config["glue"]["warmup_ratio"] == 0.1, "of config.yaml"
     assert (config["sweep"]["attention"], config["experiment"]) == (["shared"], "mine")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"), [("scale\n", r"own\.yaml: holds no settings"), ("a: [1\n", r"own\.yaml: not YAML")]
-)
-def test_a_file_of_no_settings_is_named(root, tmp_path, content, message):
-    """tests/test_errors.py has wrong options."""
-    (tmp_path / "own.yaml").write_text(content)
-    with pytest.raises(DataError, match=message):
-        read_chosen(root, None, [tmp_path / "own.yaml"], None)
 
 
 def test_a_value_on_the_command_line_makes_no_object(root):
