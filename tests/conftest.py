@@ -33,6 +33,7 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")  # no test is timed
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the many processes of tests import what one of them has compiled
 sys.dont_write_bytecode = False
+os.environ["PYTHONPATH"] = str(ROOT / "src")  # processes of tests run the package under test, not the installed one
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
