@@ -21,7 +21,7 @@ reproduce: env
 	@$(BIN)/snakemake --cores $(CORES)
 	@cat results/demo-embedded/report/texts/summary.txt
 
-test: check .venv/bench-pretrain/complete
+test: check
 	$(BIN)/python -m pytest $(PROCESSES)
 
 # The long tests: chains on real rows and in any batches, faults of downloads, kills at any point of the whole chain.

@@ -18,32 +18,29 @@ from symbert.experiment.project import read_config
 from symbert.glue import tasks
 
 ROOT = Path(__file__).parents[1]
-STEADY = {  # of the experiment that tests count jobs and files of, however the demo is tuned
-    "pretrain": {
-        **{"steps": 2400, "schedule_steps": None, "save_every": 300, "evaluate_every": 25},
-        **{"learning_rate": 1e-3, "warmup_steps": 200},
-    },
-    "glue": {"epochs": 5, "max_examples": 1000},
-    "sweep": {
-        "attention": ["original", "symmetric", "pairwise", "shared"],
-        "pretrain_seeds": [1],
-        "finetuned_pretrain_seeds": None,
-        "finetune_seeds": [1, 2],
-        "suites": ["glue"],
-        "probes": [],
-        "curve": {"steps": {"tiny": [300, 1200, 2400]}},
-    },
-}
+STEADY = yaml.safe_load("""  # of the experiment that tests count jobs and files of, however the demo is tuned
+pretrain:
+  {steps: 2400, schedule_steps: null, save_every: 300, evaluate_every: 25, learning_rate: 1.0e-3, warmup_steps: 200}
+glue: {epochs: 5, max_examples: 1000}
+sweep:
+  attention: [original, symmetric, pairwise, shared]
+  pretrain_seeds: [1]
+  finetuned_pretrain_seeds: null
+  suites: [glue]
+  probes: []
+  curve: {steps: {tiny: [300, 1200, 2400]}}
+""")
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")  # no test is timed
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the many processes of tests import what one of them has compiled
 sys.dont_write_bytecode = False
+os.environ["PYTHONPATH"] = str(ROOT / "src")  # processes of tests run the package under test, not the installed one
 os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must not requeue the job of the tests
 
 
 # What begins first: a scope, files and folders; then comes all else.
-LONGEST = ("test_scale.py", "shared in workflow", "test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")
-ALONE = ("corpus", "graph", "mirror", "places", "versions")  # in tests/workflow; the others share one run of the chain
+LONGEST = ("shared in workflow", "test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")
+ALONE = ("corpus", "graph", "places")  # in tests/workflow; the others share one run of the chain
 
 
 def scope_of(nodeid: str) -> str:
@@ -147,12 +144,6 @@ def experiment(config, folder) -> Experiment:
 def paper(root, folder) -> Experiment:
     """The paper's scale, from the hub."""
     return Experiment(read_config(root, {"scale": "paper", "source": "hub"}))
-
-
-@pytest.fixture
-def single_gpu(root, folder) -> Experiment:
-    """The scale for one GPU, from the hub."""
-    return Experiment(read_config(root, {"scale": "single-gpu", "source": "hub"}))
 
 
 @pytest.fixture

@@ -10,14 +10,13 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def read_shown(path: Path, decimals: int = 2, **others: int) -> list[dict[str, str]]:
-    """As `read`, with fractions as readers see them: with so many decimals, in some columns with another number."""
+def read_shown(path: Path) -> list[dict[str, str]]:
+    """As `read`, with fractions as readers see them: with two decimals."""
+    return [{column: _shown(cell) for column, cell in row.items()} for row in read(path)]
 
-    def shown(column: str, cell: str) -> str:
-        try:
-            value = float(cell)
-        except ValueError:
-            return cell
-        return cell if cell.lstrip("-").isdigit() else f"{value:.{others.get(column, decimals)}f}"
 
-    return [{column: shown(column, cell) for column, cell in row.items()} for row in read(path)]
+def _shown(cell: str) -> str:
+    try:
+        return cell if cell.lstrip("-").isdigit() else f"{float(cell):.2f}"
+    except ValueError:
+        return cell

@@ -21,12 +21,3 @@ def assert_named(words: list[str], file: Path, capsys: pytest.CaptureFixture, co
         told = f"{content} in {file.name}: {code} {said} by {shlex.join(map(str, words))}"
         assert code in DOCUMENTED and file.name in said[-1] and "internal error" not in said[-1], told
         file.write_bytes(intact)
-
-
-def options(**values) -> list[str]:
-    """Options of a command by the names of its parameters; a list is several words, None is left out."""
-    words = []
-    for name, value in values.items():
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}", *(value if isinstance(value, list) else [value])]
-    return [str(word) for word in words]

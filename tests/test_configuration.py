@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
 
 @pytest.fixture
-def paper(root):
+def defaults(root):
     """The configuration without a scale."""
     return read_yaml(root / "workflow/defaults.yaml")
 
@@ -40,24 +40,17 @@ def own_files(config, pattern, **corpus):
     return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
 
 
-def files_of(config) -> list[str]:
-    """The user's files."""
-    return SOURCES["files"].files_in_place(config)
-
-
-# Values.
-
-
-def test_the_configuration_holds_the_papers_values(paper):
+def test_the_configuration_holds_the_papers_values(defaults):
     """§3.3, §3.4 and appendix A of arXiv 2406.06366, and the authors' code where the paper is silent."""
-    pretrain, glue, corpus = paper["pretrain"], paper["glue"], paper["corpus"]
+    pretrain, glue, corpus = defaults["pretrain"], defaults["glue"], defaults["corpus"]
     assert (pretrain["steps"], pretrain["batch_size"], pretrain["warmup_steps"]) == (200_000, 256, 10_000)
     assert (pretrain["learning_rate"], pretrain["adam_epsilon"], pretrain["mask_probability"]) == (1e-4, 1e-12, 0.15)
     assert pretrain["steps"] * pretrain["batch_size"] * corpus["pack"]["sequence_length"] == 26_214_400_000
     assert (glue["epochs"], glue["batch_size"], glue["learning_rate"], glue["warmup_ratio"]) == (5, 16, 1e-5, 0.1)
     assert (corpus["filter"]["min_harmful_perplexity"], corpus["filter"]["max_harmful_perplexity"]) == (5.0, 1e5)
     assert len(corpus["filter"]["blocked_categories"]) == 11
-    assert len(paper["sweep"]["curve"]["steps"]["base"]) == 18 and paper["sweep"]["finetune_seeds"] == [1, 2, 3, 4, 5]
+    sweep = defaults["sweep"]
+    assert len(sweep["curve"]["steps"]["base"]) == 18 and sweep["finetune_seeds"] == [1, 2, 3, 4, 5]
 
 
 def test_the_users_file_and_its_examples_are_valid(root):
@@ -90,29 +83,16 @@ def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
     assert chosen(perplexity) != chosen({**perplexity, "max_harmful_perplexity": 9.0})
 
 
-def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(paper):
+def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
-    own = merge(paper, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
+    own = merge(defaults, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
     glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
     assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
     assert [protocol_of(own, suite, TaskSettings).max_length for suite in ("glue", "superglue")] == [128, 256]
 
 
-# Runs and checkpoints.
-
-
-@pytest.mark.parametrize(("chosen", "finetuned"), [(None, [1, 2, 3]), ([2], [2]), ([], [])])
-def test_pre_training_seeds_may_be_compared_by_their_losses_alone(changed, chosen, finetuned):
-    experiment = changed({"sweep": {"pretrain_seeds": [1, 2, 3], "finetuned_pretrain_seeds": chosen}})
-    assert sorted({run.pretrain_seed for run in experiment.encoders}) == [1, 2, 3]
-    assert sorted({score.run.pretrain_seed for score in experiment.scores.values()}) == finetuned
-
-
-# The user's own text.
-
-
 def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(config, tmp_path):
-    """Of any kind that is read, C4's own names and folders of datasets among them."""
+    """Of any kind that is read, C4's own names and folders of datasets among them; those of other kinds are refused."""
     names = ["CC/000_1.jsonl.zst", "CC/x.v2.jsonl.gz", "a.parquet", "b.ndjson", "c4-train.00000-of-01024.json.gz"]
     names += ["d.json.zst", "f.txt", "g.csv.gz", "h.tsv", "i.arrow"]
     for name in [*names, "saved/state.json", "saved/data.arrow", "both/train/state.json", "both/dataset_dict.json"]:
@@ -121,32 +101,25 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
     for pattern in ("**", "**/*"):
         own = own_files(config, tmp_path / pattern)
         check(own)
-        assert files_of(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
+        assert SOURCES["files"].files_in_place(own) == sorted(
+            f"{tmp_path}/{name}" for name in (*names, "both", "saved")
+        )
     assert SOURCES["files"].beside(own, "corpus").name == "hub"
     assert SOURCES["files"].beside({**own, "mirror": "."}, "corpus").name == "mirror"
-
-
-def test_files_that_a_pattern_matches_are_not_left_out_without_a_word(config, tmp_path):
-    for name in ("a.jsonl", "notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL", "d.parquet"):
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "nowhere")
+    for name in ("notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL"):
         (tmp_path / name).touch()
-    (tmp_path / "e.jsonl").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ConfigError) as stop:
-        check(own_files(config, tmp_path / "**"))
-    assert f"5 of 7 files that match {tmp_path}/** cannot be read, as {tmp_path}/" in str(stop.value)
+    with pytest.raises(ConfigError, match="5 of 17 files that match .* cannot be read"):
+        check(own)
 
 
-def test_a_folder_of_text_that_is_not_there_is_told_so(config, folder, monkeypatch):
+def test_a_folder_of_text_that_is_not_there_is_told_so(config, folder):
     """Without the folder, `crawl/**` matched the folder itself, "which cannot be read"."""
     with pytest.raises(ConfigError, match=r"'corpus\.files'"):
         check(merge(config, {"corpus": {"source": "files"}}))
     for pattern in ("crawl/**", "crawl/deep/*.txt", f"{folder}/crawl/**/*.txt", f"{folder}/*.txt"):
         with pytest.raises(MissingInputError, match=r"'corpus\.files'|no file matches .*/\*\.txt"):
             check(own_files(config, pattern))
-    (folder / "crawl").mkdir()
-    (folder / "crawl/a.txt").touch()
-    check(own_files(config, "crawl/**"))
-    monkeypatch.setenv("HOME", str(folder))
-    check(own_files(config, "~/crawl/*.txt"))
 
 
 def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypatch):
@@ -155,7 +128,7 @@ def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypat
     glue = {"source": "files", "files": "~/", "robustness": {"files": "~/ood"}}
     own = merge(own_files(config, "~/*.jsonl", blocklist_url="~/ut1"), {"mirror": "~", "glue": glue})
     check(own)
-    assert files_of(own) == [f"{tmp_path}/own.jsonl"]
+    assert SOURCES["files"].files_in_place(own) == [f"{tmp_path}/own.jsonl"]
     told = (own["mirror"], own["glue"]["files"], own["corpus"]["blocklist_url"], own["glue"]["robustness"]["files"])
     assert told == (str(tmp_path), f"{tmp_path}/", f"{tmp_path}/ut1", f"{tmp_path}/ood")
     check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
@@ -170,9 +143,6 @@ def test_files_below_a_folder_with_braces_are_refused_but_those_behind_a_link_to
         check(own_files(config, folder / "*.jsonl"))
     (tmp_path / "link").symlink_to(folder)
     check(own_files(config, tmp_path / "link/*.jsonl"))
-
-
-# Types.
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6), st.randoms())
@@ -195,9 +165,6 @@ def test_texts_of_the_command_line_become_the_values_that_their_types_want(confi
     assert told["sweep"]["finetune_seeds"] == [1, 2]
 
 
-# Checks.
-
-
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
 RANKED = {"class": "model.wrong_operators:Demanding", "rank": 8}
 IRONY = {"train": ".", "validation": ".", "columns": ["text"], "labels": ["no", "yes"], "metric": "accuracy"}
@@ -208,20 +175,15 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'source' 'mirror'": {"source": "miror"},
     "'sweep.attention.1' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
-    "'pretrain.dropout'": {"pretrain": {"dropout": 1}},
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},
     "'perplexity'": {"corpus": {"filter": {"rules": ["perplexty"]}}},
     "'experiment'": {"experiment": "../elsewhere"},
-    "'superglu' 'suites' 'superglue'": {"suites": {"superglu": {}}},
-    "'epoch' 'suites.superglue' 'epochs'": {"suites": {"superglue": {"epoch": 3}}},
     "'suites.superglue.epochs'": {"suites": {"superglue": {"epochs": 0}}},
-    "'keep_finetuned' 'suites.superglue'": {"suites": {"superglue": {"keep_finetuned": True}}},
     # Values that do not fit together.
     "'sweep.tasks' 'mrpc'": {"sweep": {"tasks": ["mrpc", "rte", "mrpc"]}},
     "'experiment' scores": {"experiment": "scores"},
     "'sweep.curve.steps' 301 'pretrain.save_every'": {"sweep": {"curve": {"steps": {"tiny": [301]}}}},
     "'sweep.curve.sizes' 'base' 'sweep.sizes'": {"sweep": {"curve": {"sizes": ["base"]}}},
-    "'sweep.curve.steps' 'small'": {"sweep": {"sizes": ["tiny", "small"], "curve": {"sizes": ["small"]}}},
     "'sweep.curve.steps' 'pretrain.steps'": {"pretrain": {"steps": 300, "warmup_steps": 5}},
     "'sweep.contrasts' 'base' 'sweep.attention'": {"sweep": {"contrasts": [["pairwise", "base"]]}},
     "'sweep.finetuned_pretrain_seeds' 9 'sweep.pretrain_seeds'": {"sweep": {"finetuned_pretrain_seeds": [9]}},
@@ -243,8 +205,6 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
         **{"hosts": {"decoder": {"steps": 60, "warmup_steps": 99}}, "sweep": {"hosts": ["decoder"]}}
     },
     # Things of the user's own.
-    "'hiden_size' 'sizes.deep' 'hidden_size'": {"sizes": {"deep": {**DEEP, "hiden_size": 3}}},
-    "'num_hidden_layers' 'sizes.deep'": {"sizes": {"deep": {"hidden_size": 48}}},
     "'sizes.deep' 'num_attention_heads' 'hidden_size'": {"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}},
     "'sizes' 'tiny'": {"sizes": {"tiny": DEEP}},
     "'tasks.irony' labels": {"tasks": {"irony": {**IRONY, "labels": None}}},
@@ -252,14 +212,12 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'tasks.irony.metric' 'accuracy'": {"tasks": {"irony": {**IRONY, "metric": "acuracy"}}},
     "'tasks.irony' 'metric' f1": {"tasks": {"irony": {**IRONY, "labels": [0, 1, 2], "metric": "f1"}}},
     "'tasks.irony.columns'": {"tasks": {"irony": {**IRONY, "columns": ["a", "b", "c"]}}},
-    "'validation' 'tasks.irony'": {"tasks": {"irony": {"train": "."}}},
     "'tasks' 'rte'": {"tasks": {"rte": IRONY}},
     "'tasks' 'a/b'": {"tasks": {"a/b": IRONY}},
     "'sweep.tasks.0' 'irony'": {"tasks": {"irony": IRONY}, "sweep": {"tasks": ["irny"]}},
     "'operators.ranked' class": {"operators": {"ranked": {"rank": 8}}},
     "'original' OriginalAttention": {"operators": {"original": RANKED}},
     "no_such_module": {"sweep": {"attention": ["no_such_module:Gated"]}},
-    "Gated": {"sweep": {"attention": ["model.wrong_operators:Gated"]}},
     "'sweep.attention' 'shared'": {"sweep": {"attention": ["symbert.model.attention:SharedAttention", "shared"]}},
     "'demanding' Demanding": {"operators": {"demanding": RANKED}, "sweep": {"attention": [RANKED["class"]]}},
 }
@@ -276,21 +234,13 @@ def test_a_mistake_is_one_line_that_names_its_keys(config):
     assert untold == {}
 
 
-# Operators, sizes and tasks of the user's own.
-
-
-@pytest.fixture
-def own(config):
-    """A configuration with two operators and a size that this project does not have."""
+def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
+    """Two operators, a size and a task that this project does not have."""
+    sweep = {"sizes": ["tiny", "deep"], "attention": ["original", "ranked", MISCOUNTED], "tasks": ["rte", "irony"]}
     curve = {"sizes": ["deep"], "steps": {"deep": [300]}}
-    sweep = {"sizes": ["tiny", "deep"], "attention": ["original", "ranked", MISCOUNTED], "curve": curve}
     texts = {key: str(value) for key, value in DEEP.items()}  # as the command line gives them
     own = {"operators": {"ranked": {**RANKED, "rank": "8"}}, "sizes": {"deep": texts}, "tasks": {"irony": IRONY}}
-    return merge(config, {**own, "sweep": {**sweep, "tasks": ["rte", "irony"]}})
-
-
-def test_the_sweep_has_names_and_the_registries_what_they_stand_for(own):
-    check(own)
+    check(own := merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
     assert own["sweep"]["attention"] == ["original", "ranked", "miscounted"]
     assert operators.OPERATORS["ranked"].arguments == {"rank": 8}
     assert operators.OPERATORS["miscounted"].path == MISCOUNTED

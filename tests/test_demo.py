@@ -1,7 +1,6 @@
-"""The demo is data: its list, its size, its licences, and the tool that wrote it."""
+"""The demo is data: its list, and the tool that wrote it."""
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -10,14 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from symbert.corpus.lines import read_lines
 from symbert.corpus.texts import CHARACTERS, documentation
 from symbert.files import sha256_of
-from symbert.sources import DEMO, DEMO_PARTS, DOCUMENTATION_PARTS, part_file
+from symbert.sources import DEMO
 from tools.demo_documentation import PACKAGES
-
-LARGEST = 4_000_000  # bytes
-PARTS = (*range(1, DEMO_PARTS + 1), *DOCUMENTATION_PARTS)
 
 
 def files_below(folder: Path) -> dict[str, Path]:
@@ -28,20 +23,6 @@ def files_below(folder: Path) -> dict[str, Path]:
 def test_the_list_has_the_sha256_of_every_file():
     listed = dict(line.split("  ")[::-1] for line in (DEMO / "SHA256SUMS").read_text().splitlines())
     assert listed == {name: sha256_of(path) for name, path in files_below(DEMO).items()}
-
-
-def test_each_package_whose_documentation_is_read_comes_with_its_licence():
-    licences = (DEMO / "LICENSES.txt").read_text(encoding="utf-8")
-    for package in PACKAGES:
-        assert f"{package.name} {package.version}" in licences
-    addresses = tuple(package.address for package in PACKAGES)
-    urls = {
-        json.loads(line)["warc_headers"]["warc-target-uri"]
-        for number in PARTS
-        for line in read_lines(DEMO / part_file(f"en_meta_part_{number}").location)
-    }
-    own = [url for url in urls if not url.startswith(addresses)]
-    assert all(url.split("/")[2].endswith(".example") for url in own), "made up, or moved to blocked hosts"
 
 
 def test_the_text_of_the_studies_is_the_documentation_that_they_were_run_on():

@@ -16,12 +16,13 @@ from symbert.files import reading, writing
         (["plan", "--config", "parts"], 64, "--config parts"),
         (["status", "none"], 65, "results/none/config.yaml"),
         (["plan", "--config", "sorce=hub"], 64, "'sorce'"),
-        (["status", "--config", "glue.epochs=3"], 64, "'glue.epochs'"),
+        (["plan", "--config", "sweep={"], 64, "--config sweep={: the value is not YAML"),
         (["status", "--config", "pretrain={steps: 0}"], 64, "'pretrain.steps'"),
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),
-        (["plan", "--config", "scale=paper", "corpus={source: hub}"], 64, "'source' is embedded"),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
+        (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
+        (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),
         (["pack", "none/manifest.json"], 65, "none/settings.json"),
         (["locate-sample", "cut.json", "train", "0"], 65, "cut.json"),
         (["download", "results/published/file"], 65, "results/published: no settings.json"),
@@ -29,6 +30,7 @@ from symbert.files import reading, writing
 )
 def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, code, told, project, capsys):
     project.joinpath("cut.json").write_text('{"documents": ')
+    project.joinpath("word.yaml").write_text("scale\n")
     assert cli.main(words) == code
     said = capsys.readouterr().err
     assert said.startswith(f"symbert {words[0]}: ") and told in said and said.count("\n") == 1

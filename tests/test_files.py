@@ -1,18 +1,17 @@
 import errno
 import json
-import multiprocessing
 import os
 import platform
-import signal
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.errors import DataError, InputOutputError, explain
+from symbert.errors import DataError, explain
 from symbert.files import (
     flaws,
     is_running,
@@ -21,7 +20,6 @@ from symbert.files import (
     read_json_lines,
     single_writer,
     write_json,
-    write_text,
 )
 
 
@@ -36,41 +34,21 @@ def test_a_write_replaces_the_file_at_once_or_leaves_the_old_one_and_no_other(tm
     assert target.read_text() == "new" and os.listdir(target.parent) == ["table.csv"]
 
 
-PUBLISH_SLOWLY = """
-import sys, time
-from pathlib import Path
-from symbert.files import publish
-with publish(Path(sys.argv[1])) as temporary:
-    temporary.write_text("half")
-    print("begun", flush=True)
-    time.sleep(60)
-"""
-
-
-def publish_slowly(target):
-    """A process that has begun to publish `target` and will not end."""
-    process = subprocess.Popen([sys.executable, "-c", PUBLISH_SLOWLY, target], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "begun\n"
-    return process
-
-
 def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path):
-    target = tmp_path / "a[1].csv"
-    killed, running, other = publish_slowly(target), publish_slowly(target), publish_slowly(tmp_path / "b.csv")
-    for process in (killed, other):
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-    kept = {f".a[1].csv.{running.pid}.tmp", f".b.csv.{other.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{killed.pid}.tmp"}
-    for name in kept:
+    """A zombie does not run: where the first process of a container waits for nobody, a killed process is one."""
+    target, dead, zombie = tmp_path / "a[1].csv", subprocess.Popen(["true"]), subprocess.Popen(["true"])
+    dead.wait()
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    assert [*map(is_running, (dead.pid, zombie.pid, os.getpid(), 1))] == [False, False, True, True]
+    kept = {f".a[1].csv.{os.getppid()}.tmp", f".b.csv.{dead.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{dead.pid}.tmp"}
+    for name in (*kept, f".a[1].csv.{dead.pid}.tmp", f".a[1].csv.{zombie.pid}.tmp"):
         (tmp_path / name).touch()
-    kept.add(f".b.csv.{other.pid}.tmp")
-    assert set(os.listdir(tmp_path)) == {*kept, f".a[1].csv.{killed.pid}.tmp"}
     with publish(target) as temporary:
         assert set(os.listdir(tmp_path)) == kept
         temporary.write_text("new")
+        assert temporary.name == f".a[1].csv.{os.getpid()}.tmp"
     assert set(os.listdir(tmp_path)) == {*kept, target.name} and target.read_text() == "new"
-    running.kill()
-    running.wait()
+    zombie.wait()
 
 
 def test_a_full_disk_is_named_with_the_target_and_the_old_file_stays(tmp_path):
@@ -83,38 +61,19 @@ def test_a_full_disk_is_named_with_the_target_and_the_old_file_stays(tmp_path):
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table"]
 
 
-def refuse(number):
-    """What stands for a call of the system: it fails so, and names no file, as libraries and descriptors do."""
-
-    def call(*arguments, **options):
-        raise OSError(number, os.strerror(number))
-
-    return call
-
-
 @pytest.mark.parametrize(
     ("call", "number"), [("os.replace", errno.EIO), ("os.fsync", errno.ESTALE), ("os.open", errno.EROFS)]
 )
 def test_a_disk_that_fails_while_a_file_is_published_is_no_bug(tmp_path, monkeypatch, call, number):
     target = tmp_path / "table.csv"
     target.write_text("old")
-    monkeypatch.setattr(call, refuse(number))
+    error = OSError(number, os.strerror(number))  # it names no file, as libraries and descriptors do
+    monkeypatch.setattr(call, mock.Mock(side_effect=error))
     with pytest.raises(OSError) as failure:
         write_json(target, {})
     monkeypatch.undo()
     assert explain(failure.value) == (65, f"{target}: {os.strerror(number)}")
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["table.csv"]
-
-
-def test_what_an_orphan_left_that_nobody_waits_for_is_removed(tmp_path):
-    """A killed process was taken for a running one where the first process of a container waits for nobody."""
-    target, killed = tmp_path / "table.csv", subprocess.Popen(["true"])
-    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie
-    target.with_name(f".table.csv.{killed.pid}.tmp").touch()
-    assert not is_running(killed.pid) and is_running(os.getpid()) and is_running(1)
-    write_text(target, "x")
-    assert os.listdir(tmp_path) == ["table.csv"]
-    killed.wait()
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path):
@@ -133,48 +92,35 @@ def test_bytes_that_are_no_json_are_told_with_file_and_line(tmp_path, content):
         list(read_json_lines(tmp_path / "x", "make it again"))
 
 
-def _try_to_enter(directory, answer):
-    try:
-        with single_writer(directory):
-            answer.put("entered")
-    except InputOutputError as error:
-        answer.put(str(error))
+ENTER = "import pathlib, sys, symbert.files as f; f.single_writer(pathlib.Path(sys.argv[1])).__enter__()"
 
 
 def test_a_second_process_is_refused_while_the_first_writes_and_told_who_does(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
-    context = multiprocessing.get_context("fork")
-    answer = context.Queue()
+    enter = [sys.executable, "-c", ENTER, tmp_path]
     with single_writer(tmp_path):
-        other = context.Process(target=_try_to_enter, args=(tmp_path, answer))
-        other.start()
-        said = answer.get(timeout=120)
-        other.join()
-    assert said == (
-        f"{tmp_path}: in use by process {os.getpid()} on {platform.node()}, Slurm job 4711; wait for it or stop it"
-    )
-    _try_to_enter(tmp_path, answer)
-    assert answer.get(timeout=120) == "entered"
+        refused = subprocess.run(enter, capture_output=True, text=True)
+    who = f"in use by process {os.getpid()} on {platform.node()}, Slurm job 4711; wait for it or stop it"
+    assert refused.stderr.splitlines()[-1].endswith(f"{tmp_path}: {who}")
+    assert subprocess.run(enter).returncode == 0
 
 
 SHAPE = {"step": int, "scaler": dict, "sha256": {str: str}, "shards": [{"rows": int}], "loss": (float, type(None))}
 FITTING = {"step": 1, "scaler": {}, "sha256": {"a": "b"}, "shards": [{"rows": 2, "more": 3}], "loss": None, "other": 4}
+WRONG = {
+    "is [], expected an object": [],
+    "has no 'step'": {key: value for key, value in FITTING.items() if key != "step"},
+    "has the step True": FITTING | {"step": True},
+    "has the sha256.a 1": FITTING | {"sha256": {"a": 1}},
+    "has no 'shards[1].rows'": FITTING | {"shards": [{"rows": 1}, {}]},
+    "has the loss '1'": FITTING | {"loss": "1"},
+}
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ([], "is [], expected an object"),
-        ({key: value for key, value in FITTING.items() if key != "step"}, "has no 'step'"),
-        (FITTING | {"step": True}, "has the step True"),
-        (FITTING | {"sha256": {"a": 1}}, "has the sha256.a 1"),
-        (FITTING | {"shards": [{"rows": 1}, {}]}, "has no 'shards[1].rows'"),
-        (FITTING | {"loss": "1"}, "has the loss '1'"),
-    ],
-)
-def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, value, told):
-    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(value, SHAPE)
-    (tmp_path / "x.json").write_text(json.dumps(value))
+@pytest.mark.parametrize("told", WRONG)
+def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, told):
+    assert list(flaws(FITTING, SHAPE)) == [] and told in flaws(WRONG[told], SHAPE)
+    (tmp_path / "x.json").write_text(json.dumps(WRONG[told]))
     with pytest.raises(DataError) as failure:
         read_json(tmp_path / "x.json", SHAPE)
     assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"

@@ -1,4 +1,4 @@
-"""Hosts: which runs they add, and that those of the encoder stay as they were."""
+"""Runs and hosts: how a run is called, which runs a host adds, and that the encoder's stay as they were."""
 
 import pytest
 
@@ -30,10 +30,8 @@ def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
     own = {"decoder": {"steps": 300, "schedule_steps": 900}}
     experiment = changed({"sweep": {"hosts": list(HOSTS)}, "hosts": own})
     decoder = next(run for run in experiment.runs if run.host == "decoder")
-    assert (experiment.training(decoder).steps, experiment.training(experiment.encoders[0]).steps) == (
-        300,
-        experiment.final,
-    )
+    assert experiment.training(decoder).steps == 300
+    assert experiment.training(experiment.encoders[0]).steps == experiment.final
     assert experiment.extracted_steps(decoder) == [300]
     assert experiment.report_settings["settings"]["hosts.decoder.steps"] == 300
 
@@ -46,3 +44,11 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
     assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
     assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
+
+
+def test_a_run_is_called_by_all_that_makes_it_another_and_its_records_name_a_host_that_is_no_encoder():
+    encoder, swept = Run("tiny", "pairwise", 2), Run("tiny", "pairwise", 2, "decoder", (("learning_rate", 1e-3),))
+    assert str(encoder) == "tiny-pairwise seed 2"
+    assert str(swept) == "decoder tiny-pairwise learning_rate=0.001 seed 2"
+    facts = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 2}
+    assert encoder.facts == facts and swept.facts == {**facts, "model_host": "decoder"}

@@ -44,47 +44,22 @@ def own(tmp_path, monkeypatch):
     return define
 
 
-@pytest.mark.parametrize(("hidden", "heads"), [(768, 12), (64, 1)])
-def test_the_formulas_count_weights_biases_and_factors(hidden, heads):
-    projection, head = hidden * hidden + hidden, hidden // heads
-    counts = {name: operator.count(hidden, heads) for name, operator in OPERATORS.items()}
-    assert counts["original"] == counts["original-gain"] == 3 * projection
-    assert counts["symmetric"] == 2 * projection and counts["shared"] == projection + 3 * hidden
-    for name in ("pairwise", "pairwise-identity", "pairwise-scaled"):
-        assert counts[name] == 2 * projection + heads * head * head
-
-
-@pytest.mark.parametrize(
-    ("formula", "value"),
-    [
-        ("2h rank + 3(h + 1)n", 2 * 64 * 8 + 3 * 65 * 2),
-        ("(h + 1)(h − 1)", 4095),
-        ("h³/n·2", 64**3),
-        ("h²/n²", 1024),
-        ("1/49·49h", 64),
-    ],
-)
-def test_a_formula_is_computed_as_it_is_read(formula, value):
-    assert evaluate(formula, {"h": 64, "n": 2, "rank": 8}) == value
-
-
-@pytest.mark.parametrize("formula", ["2(h", "2d", "print(h)", "h/0", "h.real", "0.1h", "h//3", "h%3", "'64'"])
-def test_what_is_no_formula_of_the_letters_is_refused(formula):
-    with pytest.raises(ConfigError, match="formula of parameters"):
-        evaluate(formula, {"h": 64, "n": 2})
+def test_a_formula_is_computed_as_it_is_read_and_what_is_none_is_refused():
+    values = {"2h rank + 3(h + 1)n": 2 * 64 * 8 + 3 * 65 * 2, "(h + 1)(h − 1)": 4095, "h³/n·2": 64**3, "h²/n²": 1024, "1/49·49h": 64}
+    assert {formula: evaluate(formula, {"h": 64, "n": 2, "rank": 8}) for formula in values} == values
+    for formula in ("2(h", "2d", "print(h)", "h/0", "h.real", "0.1h", "h//3", "h%3", "'64'"):
+        with pytest.raises(ConfigError, match="formula of parameters"):
+            evaluate(formula, {"h": 64, "n": 2})
 
 
 def test_an_operator_of_the_users_own_says_of_itself_what_the_built_in_ones_say(own):
-    operator = own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8})
-    assert operator.formula == "(Q(x) R) (K(y) R)ᵀ"
+    """A package may offer the class of one of its modules; other arguments are another operator."""
+    path = "outside_package.operators:LowRank"
+    operator = own("low-rank", {"class": path, "rank": 8})
+    assert operator.formula == "(Q(x) R) (K(y) R)ᵀ" == own("again", {"class": "outside_package:LowRank"}).formula
     assert operator.count(64, 2) == 3 * (64 * 64 + 64) + 8 * 64
     assert (operator.description.color, operator.description.marker) == ("#123456", "")
     assert own("bare", {"class": "outside_package.operators:Bare"}).formula is None
-
-
-def test_a_package_may_offer_the_class_of_one_of_its_modules_and_other_arguments_are_another_operator(own):
-    assert own("low-rank", {"class": "outside_package:LowRank"}).formula == "(Q(x) R) (K(y) R)ᵀ"
-    path = "outside_package.operators:LowRank"
     assert len({Operator("low-rank", path, arguments).code for arguments in ({}, {"rank": 8}, {"rank": 9})}) == 3
 
 
@@ -181,21 +156,22 @@ def test_a_module_of_the_users_own_counts_whole_so_two_operators_in_one_file_are
     assert Operator("flat", "flat:Flat").code != Operator("second", "flat:Second").code
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({"within": "import importlib\n        importlib.import_module(self.name)"}, "import_module(self.name)"),
-        ({"within": "weights = open('w.txt').read()"}, "open('w.txt')"),
-        ({"imports": "import importlib\nf = importlib.import_module('.f', __package__)", "used": "f(hidden)"}, "'.f'"),
-        ({"imports": "from nearby import f", "used": "f(hidden)"}, "nearby.py, line 4: np.load('w.npy')"),
-    ],
-)
-def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own, words, said):
+UNFOLLOWED = {
+    "import_module(self.name)": {"within": "import importlib\n        importlib.import_module(self.name)"},
+    "open('w.txt')": {"within": "weights = open('w.txt').read()"},
+    "'.f'": {"imports": "import importlib\nf = importlib.import_module('.f', __package__)", "used": "f(hidden)"},
+    "nearby.py, line 4: np.load('w.npy')": {"imports": "from nearby import f", "used": "f(hidden)"},
+}
+
+
+def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own):
     nearby = "import numpy as np\n\ndef f(x):\n    return np.load('w.npy') * x\n"
-    code_of_flat({"nearby.py": nearby}, **words)
+    code_of_flat({})
     own("flat", {"class": "flat:Flat"})
-    (line,) = operators.unfollowed_code()
-    assert line.startswith("attention 'flat': ") and said in line
+    for said, words in UNFOLLOWED.items():
+        code_of_flat({"nearby.py": nearby}, **words)
+        (line,) = operators.unfollowed_code()
+        assert line.startswith("attention 'flat': ") and said in line
     code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="f(hidden)")
     assert operators.unfollowed_code() == []
 

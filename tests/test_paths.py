@@ -3,7 +3,9 @@
 import json
 import os
 import random
+import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -20,143 +22,89 @@ from test_operators import forget
 
 pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
 
-BASE = {
-    **{"experiment": "base", "scale": "demo", "source": "hub"},
-    "corpus": {"annotations": "computed", "parts": 3},
-    "glue": {"max_examples": 100, "max_evaluation_examples": 50, "robustness": {"noise": [0.1]}},
-    "sweep": {
-        **{"hosts": ["encoder", "decoder", "encoder-decoder"], "sizes": ["tiny"], "attention": ["original", "shared"]},
-        **{"suites": ["glue", "superglue", "blimp"], "tasks": ["mnli", "rte", "cb"], "anatomy": True},
-        **{"probes": ["original"], "pretrain_seeds": [1, 2], "finetuned_pretrain_seeds": [1]},
-        **{"finetune_seeds": [1, 2], "curve": {"sizes": [], "finetune_seeds": [1]}},
-    },
-}
-# Which kinds of key another kind is part of.
-BELOW = {
-    "parts": {"shards"},
-    "shards": {"encoder", "decoder", "speeds", "anatomy"},
-    "pairs": {"encoder-decoder"},
-    "encoder": {"scores", "superglue scores", "noisy scores", "judged pairs", "anatomy"},
-    "decoder": {"judged pairs"},
-    "rows": {"scores", "noisy rows"},
-    "superglue rows": {"superglue scores"},
-    "scores": {"noisy scores"},
-    "noisy rows": {"noisy scores"},
-    "blimp": {"judged pairs"},
-}
+BASE = yaml.safe_load("""
+experiment: base
+scale: demo
+source: hub
+corpus: {annotations: computed, parts: 3}
+glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
+sweep: {hosts: [encoder, decoder, encoder-decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
+  suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], probes: [original], pretrain_seeds: [1, 2],
+  finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
+""")
+BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
+parts: [shards]
+shards: [encoder, decoder, speeds, anatomy]
+pairs: [encoder-decoder]
+encoder: [scores, superglue scores, noisy scores, judged pairs, anatomy]
+decoder: [judged pairs]
+rows: [scores, noisy rows]
+superglue rows: [superglue scores]
+scores: [noisy scores]
+noisy rows: [noisy scores]
+blimp: [judged pairs]
+""")
 RUNS = {"encoder", "decoder", "encoder-decoder"}
-NOTHING: set[str] = set()
-TRAINED = {"speeds", *RUNS}
 ROWS, SCORES = {"rows", "superglue rows"}, {"scores", "superglue scores"}
-TEXT_PAIRS = dict(zip(["source", "target", "validation_source", "validation_target"], "abcd", strict=True))
-OWN_IN_DEMO = {"encoder-decoder"}  # which has its own value in the scale demo
-# Every key of workflow/defaults.yaml but the axes of the sweep: another value, and the kinds of key that it changes.
+KINDS = {  # names below for several kinds of key
+    **{"nothing": set(), "trainings": {"speeds", *RUNS}, "all rows": ROWS, "all scores": SCORES},
+    "trainings without a value of their own in the scale demo": {"speeds", "encoder", "decoder"},
+}
+# Every key of workflow/defaults.yaml but the axes of the sweep: the kinds of key that it changes, and another value.
+EFFECTS = yaml.safe_load("""
+report: {scale: laptop, experiment: other, title: A page}
+parts, blimp, all rows: {source: mirror, corpus.source: mirror}  # the vocabulary comes from there
+trainings, all scores: {recipe: fast, precision: fp32}
+parts: {corpus.annotations: published, corpus.revision: v2, corpus.harmful_model: en.binary,
+  corpus.blocklist_url: "https://ut1.example", corpus.filter.rules: [categories, perplexity],
+  corpus.filter.blocked_categories: [adult], corpus.filter.categories_from: blocklist, corpus.filter.match: suffix,
+  corpus.filter.min_harmful_perplexity: 6.0, corpus.filter.max_harmful_perplexity: 9.0e+4}
+shards: {corpus.parts: 2, corpus.pack.sequence_length: 16, corpus.pack.validation_sequences: 100,
+  corpus.pack.max_documents: 100, corpus.pack.sequences_per_shard: 100}
+pairs: {parallel: {source: a, target: b, validation_source: c, validation_target: d}}
+trainings without a value of their own in the scale demo: {pretrain.steps: 800, pretrain.batch_size: 64}
+trainings: {pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20, pretrain.schedule_steps: null,
+  pretrain.optimizer: "own_optimizer:sgd", pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8,
+  pretrain.adam_beta2: 0.9, pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2,
+  pretrain.mask_probability: 0.2, pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
+speeds: {pretrain.micro_batch_size: 2}
+decoder: {hosts: {decoder: {steps: 300}}}
+blimp, all rows: {glue.source: mirror, glue.max_evaluation_examples: 40}
+rows: {glue.revision: v2}
+all rows: {glue.max_examples: 90}
+rows, blimp: {glue.max_length: 32}
+scores: {glue.epochs: 1}
+all scores: {glue.batch_size: 8, glue.learning_rate: 1.0e-4, glue.warmup_ratio: 0.2, glue.weight_decay: 0.1,
+  glue.adam_epsilon: 1.0e-6, glue.gradient_clip: 2.0, glue.dropout: 0.2}
+noisy rows: {glue.robustness.sets: [hans], glue.robustness.noise: [0.2], glue.robustness.noise_kinds: [drop]}
+superglue scores: {suites.superglue.epochs: 3}
+superglue rows: {suites.superglue.max_length: 64}
+trainings, all rows, noisy rows, blimp, probes: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
+# How a job computes, what it keeps, and what this sweep does not ask for.
+nothing: {mirror: ., corpus.files: "*.jsonl", corpus.keep_raw: true, corpus.filter.max_bad_fraction: 0.1,
+  pretrain.recompute_activations: true, pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
+  glue.files: ., glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
+  suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
+  rates.gpu_flops: 7.0, rates.gpu_layer_seconds: 7.0, rates.core_flops: 7.0, rates.core_layer_seconds: 7.0,
+  rates.job_seconds: 7.0, operators: {wide: {class: shared, start: wide}},
+  sizes: {deep: {num_hidden_layers: 3, hidden_size: 64, num_attention_heads: 2, intermediate_size: 64}},
+  tasks: {own: {train: a, validation: b, columns: [x], metric: f1, labels: ["n", "y"]}},
+  texts: {copies: {source: copying, vocabulary: null, sequence_length: 16, validation_sequences: 64}}}
+""")
 EFFECTS = {
-    "scale": ("laptop", {"report"}),
-    "source": ("mirror", {"parts", "blimp", *ROWS}),
-    "mirror": (".", NOTHING),
-    "experiment": ("other", {"report"}),
-    "title": ("A page", {"report"}),
-    "recipe": ("fast", {*TRAINED, *SCORES}),
-    "precision": ("fp32", {*TRAINED, *SCORES}),
-    "corpus.source": ("mirror", {"parts", "blimp", *ROWS}),  # the vocabulary comes from there
-    "corpus.files": ("*.jsonl", NOTHING),
-    "corpus.annotations": ("published", {"parts"}),
-    "corpus.parts": (2, {"shards"}),
-    "corpus.revision": ("v2", {"parts"}),
-    "corpus.keep_raw": (True, NOTHING),
-    "corpus.harmful_model": ("en.binary", {"parts"}),
-    "corpus.blocklist_url": ("https://ut1.example", {"parts"}),
-    **{
-        f"corpus.filter.{key}": (value, {"parts"})
-        for key, value in {
-            **{"rules": ["categories", "perplexity"], "blocked_categories": ["adult"], "categories_from": "blocklist"},
-            **{"match": "suffix", "min_harmful_perplexity": 6.0, "max_harmful_perplexity": 9e4},
-        }.items()
-    },
-    "corpus.filter.max_bad_fraction": (0.1, NOTHING),
-    "corpus.pack.sequence_length": (16, {"shards"}),
-    **{
-        f"corpus.pack.{key}": (100, {"shards"})
-        for key in ("validation_sequences", "max_documents", "sequences_per_shard")
-    },
-    "parallel": (TEXT_PAIRS, {"pairs"}),
-    "pretrain.steps": (800, TRAINED - OWN_IN_DEMO),
-    "pretrain.batch_size": (64, TRAINED - OWN_IN_DEMO),
-    **{
-        f"pretrain.{key}": (value, TRAINED)
-        for key, value in {
-            **{"learning_rate": 1e-4, "warmup_steps": 20, "schedule_steps": None, "optimizer": "own_optimizer:sgd"},
-            **{"weight_decay": 0.1, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_epsilon": 1e-6, "gradient_clip": 2.0},
-            **{"mask_probability": 0.2, "dropout": 0.2},
-            **{"evaluate_every": 100, "save_every": 50},  # which losses metrics.jsonl has, which steps are kept
-        }.items()
-    },
-    "pretrain.recompute_activations": (True, NOTHING),
-    "pretrain.shard_parameters": (True, NOTHING),
-    "pretrain.micro_batch_size": (2, {"speeds"}),
-    "pretrain.processes": (2, NOTHING),
-    "pretrain.nodes": (1, NOTHING),
-    "hosts": ({"decoder": {"steps": 300}}, {"decoder"}),
-    "glue.source": ("mirror", {"blimp", *ROWS}),
-    "glue.files": (".", NOTHING),
-    "glue.revision": ("v2", {"rows"}),
-    "glue.allow_partial": (False, NOTHING),
-    "glue.max_examples": (90, ROWS),
-    "glue.max_evaluation_examples": (40, {"blimp", *ROWS}),
-    "glue.max_length": (32, {"rows", "blimp"}),
-    "glue.epochs": (1, {"scores"}),
-    **{
-        f"glue.{key}": (value, SCORES)
-        for key, value in {
-            **{"batch_size": 8, "learning_rate": 1e-4, "warmup_ratio": 0.2, "weight_decay": 0.1, "adam_epsilon": 1e-6},
-            **{"gradient_clip": 2.0, "dropout": 0.2},
-        }.items()
-    },
-    "glue.keep_finetuned": (False, NOTHING),
-    "glue.robustness.files": (".", NOTHING),
-    "glue.robustness.sets": (["hans"], {"noisy rows"}),
-    "glue.robustness.noise": ([0.2], {"noisy rows"}),
-    "glue.robustness.noise_kinds": (["drop"], {"noisy rows"}),
-    "suites.superglue.epochs": (3, {"superglue scores"}),
-    "suites.superglue.max_length": (64, {"superglue rows"}),
-    **{f"suites.squad2.{key}": (3, NOTHING) for key in ("epochs", "batch_size", "learning_rate")},  # not in the sweep
-    "suites.squad2.max_length": (64, NOTHING),
-    **{f"rates.{name}": (7.0, NOTHING) for name in ("gpu_flops", "gpu_layer_seconds", "core_flops", "job_seconds")},
-    "rates.core_layer_seconds": (7.0, NOTHING),
-    "operators": ({"wide": {"class": "shared", "start": "wide"}}, NOTHING),  # which the sweep does not have
-    "sizes": (
-        {"deep": {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 64}},
-        NOTHING,
-    ),
-    "tasks": (
-        {"own": {"train": "a", "validation": "b", "columns": ["x"], "metric": "f1", "labels": ["n", "y"]}},
-        NOTHING,
-    ),
-    "texts": (
-        {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}},
-        NOTHING,
-    ),
-    "sweep.grids": ({"one": {"pretrain_seeds": [7]}}, {*TRAINED, *ROWS, "noisy rows", "blimp", "probes"}),  # no scores
+    key: (value, set().union(*(KINDS.get(kind, {kind}) for kind in kinds.split(", "))))
+    for kinds, values in EFFECTS.items()
+    for key, value in values.items()
 }
+TEXT_PAIRS = EFFECTS["parallel"][0]
 # Axes of the sweep: more of them adds folders, and changes none but those that describe all models together.
-MORE = {
-    "sweep.hosts": ["encoder", "decoder"],
-    "sweep.sizes": ["tiny", "small"],
-    "sweep.attention": ["original", "shared", "pairwise"],
-    "sweep.contrasts": [["shared", "original"]],
-    "sweep.pretrain_seeds": [1, 2, 3],
-    "sweep.finetuned_pretrain_seeds": [1, 2],
-    "sweep.finetune_seeds": [1, 2, 3],
-    "sweep.suites": ["glue", "superglue", "blimp", "squad2"],
-    "sweep.tasks": ["mnli", "rte", "cb", "cola"],
-    "sweep.untrained": True,
-    "sweep.anatomy": False,
-    "sweep.probes": [],
-    "sweep.curve.sizes": ["tiny"],
-    "sweep.curve.finetune_seeds": [2],
-    "sweep.curve.steps": {"tiny": [200]},
-}
+MORE = yaml.safe_load("""
+{sweep.hosts: [encoder, decoder], sweep.sizes: [tiny, small], sweep.attention: [original, shared, pairwise],
+ sweep.contrasts: [[shared, original]], sweep.pretrain_seeds: [1, 2, 3], sweep.finetuned_pretrain_seeds: [1, 2],
+ sweep.finetune_seeds: [1, 2, 3], sweep.suites: [glue, superglue, blimp, squad2], sweep.tasks: [mnli, rte, cb, cola],
+ sweep.untrained: true, sweep.anatomy: false, sweep.probes: [], sweep.curve.sizes: [tiny],
+ sweep.curve.finetune_seeds: [2], sweep.curve.steps: {tiny: [200]}}
+""")
 
 
 @pytest.fixture
@@ -198,19 +146,18 @@ def leaves(value: dict, above: str = "") -> list[str]:
 
 def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
-    scores = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
-    kinds = {"shards": {experiment.shards}, "parts": {experiment.parts_folder}, "pairs": {experiment.pairs}}
-    kinds |= {name: set() for name in (*RUNS, *scores.values(), *ROWS, *SCORES, "noisy rows", "blimp")}
-    for run in experiment.runs:
-        kinds[run.host].add(experiment.runs[run])
+    names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
+    kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
+    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder), ("pairs", experiment.pairs)):
+        kinds[kind].add(path)
+    for run, folder in experiment.runs.items():
+        kinds[run.host].add(folder)
     for name in experiment.rows:
-        name_of_kind = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
-        kinds[name_of_kind.get(name.split("-")[-2], "rows")].add(name)
+        suites = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
+        kinds[suites.get(name.split("-")[-2], "rows")].add(name)
     for file, score in experiment.scores.items():
-        kind = score.scoring.kind
-        kinds["superglue scores" if score.scoring.suite == "superglue" else scores[kind]].add(file)
-    measured = {kind: {*files} for kind, files in experiment.measured.items()}
-    return {**kinds, **measured, "report": {experiment.key}}
+        kinds["superglue scores" if score.scoring.suite == "superglue" else names[score.scoring.kind]].add(file)
+    return {**kinds, "report": {experiment.key}}
 
 
 def with_all_below(kinds: set[str]) -> set[str]:
@@ -222,9 +169,9 @@ def with_all_below(kinds: set[str]) -> set[str]:
     return reached | {"report"} if reached else reached
 
 
-def changed_kinds(before: Experiment, after: Experiment) -> set[str]:
-    old, new = keys_of(before), keys_of(after)
-    return {kind for kind in old if old[kind] != new[kind]}
+def assert_changed(before: dict, after: dict, kinds: set[str], key: str = "") -> None:
+    changed = {kind for kind in before | after if before.get(kind) != after.get(kind)}
+    assert changed == with_all_below(kinds), key
 
 
 def test_every_key_of_the_configuration_has_its_effect_declared(root):
@@ -232,18 +179,19 @@ def test_every_key_of_the_configuration_has_its_effect_declared(root):
 
 
 def test_a_changed_setting_changes_exactly_the_keys_below_it(start):
-    before = start()
-    changed = {key: changed_kinds(before, start(nested(key, value))) for key, (value, _) in EFFECTS.items()}
-    assert changed == {key: with_all_below(kinds) for key, (_, kinds) in EFFECTS.items()}
+    before = keys_of(start())
+    for key, (value, kinds) in EFFECTS.items():
+        assert_changed(before, keys_of(start(nested(key, value))), kinds, key)
 
 
-@pytest.mark.parametrize("key", MORE)
-def test_more_of_an_axis_keeps_the_folders_that_are_there(start, key):
-    less, more = start(), start(nested(key, MORE[key]))
-    if key in ("sweep.hosts", "sweep.anatomy", "sweep.probes"):  # whose values above are fewer
-        less, more = more, less
-    kept = {file: value for file, value in less.settings.items() if "/speeds-" not in file and "/anatomy-" not in file}
-    assert len(kept) > 20 and kept.items() <= more.settings.items()
+def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
+    start_less = start()
+    for key, value in MORE.items():
+        less, more = start_less, start(nested(key, value))
+        if key in ("sweep.hosts", "sweep.anatomy", "sweep.probes"):  # whose values above are fewer
+            less, more = more, less
+        kept = {file: facts for file, facts in less.settings.items() if not re.search("/(speeds|anatomy)-", file)}
+        assert len(kept) > 20 and kept.items() <= more.settings.items(), key
 
 
 def test_the_spelling_of_a_configuration_changes_no_key(start, root):
@@ -268,10 +216,6 @@ def test_the_spelling_of_a_configuration_changes_no_key(start, root):
         assert Experiment(config).record == experiment.record, spelling
 
 
-def assert_changed(before: dict, after: dict, kinds: set[str]) -> None:
-    assert {kind for kind in before if before[kind] != after[kind]} == with_all_below(kinds)
-
-
 def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):
     """Lines of JSON in a file named .txt are learned as they stand; renamed, they are not."""
 
@@ -292,15 +236,10 @@ def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):
 
 
 MIRROR = {"source": "mirror", "mirror": "theirs"}
+ORIGINAL = {"glue": {"source": "files", "files": "original"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}}
 CONTENTS = {  # a file that settings name, and the kinds of key that its content is part of
-    "original/train.tsv": (
-        {"glue": {"source": "files", "files": "original"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}},
-        {"rows"},
-    ),
-    "behind/a/link.tsv": (
-        {"glue": {"source": "files", "files": "linked"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}},
-        {"rows"},
-    ),
+    "original/train.tsv": (ORIGINAL, {"rows"}),
+    "behind/a/link.tsv": (merge(ORIGINAL, {"glue": {"files": "linked"}}), {"rows"}),
     "sets/train.tsv": ({"glue": {"robustness": {"files": "sets", "sets": ["hans"]}}}, {"noisy rows"}),
     "ut1/blacklists.tar.gz": ({"corpus": {"blocklist_url": "ut1"}}, {"parts"}),
     "b": ({"parallel": TEXT_PAIRS}, {"pairs"}),
@@ -334,30 +273,24 @@ def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
     assert requests[0] == requests[1]
 
 
-def own_task(start, **files) -> dict[str, set[str]]:
-    definition = {"columns": ["text"], "metric": "f1", "labels": ["no", "yes"], **files}
-    tasks = {"tasks": {"irony": definition}, "sweep": {"tasks": ["rte", "irony"]}}
-    return keys_of(start(tasks))
-
-
 def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(start):
+    def keys(train: str) -> dict[str, set[str]]:
+        irony = {"columns": ["text"], "metric": "f1", "labels": ["no", "yes"], "train": train, "validation": "dev.csv"}
+        return keys_of(start({"tasks": {"irony": irony}, "sweep": {"tasks": ["rte", "irony"]}}))
+
     for name in ("train", "dev"):
         Path(f"{name}.csv").write_text(f"text,label\n{name},no\n")
-    before = own_task(start, train="train.csv", validation="dev.csv")
+    before = keys("train.csv")
     shutil.copy("train.csv", "renamed.csv")
-    assert own_task(start, train="renamed.csv", validation="dev.csv") == before
+    assert keys("renamed.csv") == before
     Path("train.csv").write_text("text,label\nedited,no\n")
-    after = own_task(start, train="train.csv", validation="dev.csv")
+    after = keys("train.csv")
     assert_changed(before, after, {"rows"})
     rte = [name for name in before["rows"] if name.startswith("glue")]
     assert rte and {*rte} <= after["rows"]
-
-
-def test_a_wrong_column_of_an_own_csv_is_refused_at_the_start(start):
     Path("train.csv").write_text("texts,label\na,no\n")
-    Path("dev.csv").write_text("text,label\nb,no\n")
     with pytest.raises(DataError, match=r"train\.csv: no column 'text'"):
-        own_task(start, train="train.csv", validation="dev.csv")
+        keys("train.csv")
 
 
 def test_a_size_with_rotary_positions_is_another_model(start):

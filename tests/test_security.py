@@ -16,11 +16,13 @@ import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from transformers import AutoModelForMaskedLM
 
 from command_lines import command_lines
@@ -29,7 +31,6 @@ from glue.test_own_files import rows_of
 from model.test_export import write_checkpoint
 from symbert import cli
 from symbert.corpus.blocklist import Blocklist, write_blocklist
-from symbert.corpus.document import read_rows
 from symbert.corpus.tokens import open_array
 from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.experiment.layout import Experiment
@@ -41,11 +42,11 @@ from workflow.checkout import Checkout
 COMMANDS = "; touch ran; $(touch ran) `touch ran` & touch ran | '\"touch ran"
 
 
+@dataclass
 class Payload:
     """Makes the folder `ran` where it is unpickled."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def __reduce__(self):
         return os.mkdir, (str(self.folder / "ran"),)
@@ -64,33 +65,25 @@ def write_pickle(path: Path, form: str = "pickle") -> Path:
     return path
 
 
-def test_the_payload_would_run(tmp_path):
-    """Else the tests below could not fail."""
-    loaders = {
-        "pickle": pickle.loads,
-        "torch": lambda content: torch.load(io.BytesIO(content), weights_only=False),
-        "numpy": lambda content: np.load(io.BytesIO(content), allow_pickle=True),
-    }
-    for form, load in loaders.items():
-        content = write_pickle(tmp_path / "file", form).read_bytes()
-        assert not (tmp_path / "ran").exists()
-        load(content)
-        (tmp_path / "ran").rmdir()
+FORMS = {  # and a reader that unpickles: else the test below could not fail
+    "pickle": pickle.loads,
+    "torch": lambda content: torch.load(io.BytesIO(content), weights_only=False),
+    "numpy": lambda content: np.load(io.BytesIO(content), allow_pickle=True),
+}
 
 
-@pytest.mark.parametrize("form", ["pickle", "torch", "numpy"])
+@pytest.mark.parametrize("form", FORMS)
 def test_no_reader_of_data_unpickles(tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
+    FORMS[form](write_pickle(tmp_path / "file", form).read_bytes())
+    (tmp_path / "ran").rmdir()
     readers = {
         "part.npy": lambda path: open_array(path, np.uint16),
         "blocklist.marisa": Blocklist,
         "manifest.json": lambda path: cli_reads(["locate-sample", path, "train", "0"]),
         "scores.csv": lambda path: cli_reads(["import-scores", path, "--name", "csv"]),
         "ut1.tar.gz": lambda path: write_blocklist(path, tmp_path / "trie", tmp_path / "summary"),
-        "task.csv": rows_of,
-        "task.parquet": rows_of,
-        "task.arrow": rows_of,
-        "task.pkl": rows_of,
+        **dict.fromkeys(["task.csv", "task.parquet", "task.arrow", "task.pkl"], rows_of),
     }
     for name, read in readers.items():
         with pytest.raises(SymbertError):
@@ -150,54 +143,19 @@ def test_no_code_that_a_checkpoint_brings_or_names_is_run(tmp_path, monkeypatch,
     assert not (checkpoint / "ran").exists()
 
 
-def test_no_script_beside_a_data_set_is_run(tmp_path):
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "texts.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
-    (folder / "texts.csv").write_text("text\na\n")
-    with pytest.raises(SymbertError):
-        list(read_rows(folder, ["text"]))
-    assert list(read_rows(folder / "texts.csv", ["text"])) == [{"text": "a"}]
-    assert not (tmp_path / "ran").exists()
-
-
-# Free texts of the configuration that hold COMMANDS in these dry runs, each beside another source of the files.
-OWN_TASK = {
-    **{split: f"{split}{COMMANDS}.csv" for split in ("train", "validation")},
-    **{"columns": [f"text{COMMANDS}"], "label": f"label{COMMANDS}", "labels": ["0", f"1{COMMANDS}"]},
-    "metric": "accuracy",
-}
-PARALLEL = ("source", "target", "validation_source", "validation_target")
-HOSTILE = {
-    "hub": {
-        "source": "hub",
-        "corpus": {"revision": COMMANDS, "blocklist_url": f"https://host/{COMMANDS}"},
-        "glue": {"revision": COMMANDS},
-    },
-    "mirror": {"source": "mirror", "mirror": f"mirror{COMMANDS}"},
-    "files": {
-        "corpus": {
-            "source": "files",
-            "files": f"crawl{COMMANDS}*.jsonl",
-            "blocklist_url": f"https://host/{COMMANDS}",
-            "filter": {"blocked_categories": [COMMANDS]},
-        },
-        "glue": {
-            "source": "files",
-            "files": f"glue{COMMANDS}",
-            "robustness": {"files": f"ood{COMMANDS}", "sets": ["hans"]},
-        },
-        "operators": {"own": {"class": "shared", "own": COMMANDS}},
-        "tasks": {"own": OWN_TASK},
-        "parallel": {name: f"{name}{COMMANDS}" for name in PARALLEL},
-        "sweep": {
-            "hosts": ["encoder", "encoder-decoder"],
-            "tasks": ["rte", "mnli", "own"],
-            "attention": ["original", "own"],
-        },
-    },
-}
-# Names of something that must be known, or be a word: no others are taken.
+# In these dry runs each $ of a free text is COMMANDS.
+HOSTILE = """
+hub: {source: hub, corpus: {revision: $, blocklist_url: "https://host/$"}, glue: {revision: $}}
+mirror: {source: mirror, mirror: mirror$}
+files:
+  corpus: {source: files, files: crawl$*.jsonl, blocklist_url: "https://host/$", filter: {blocked_categories: [$]}}
+  glue: {source: files, files: glue$, robustness: {files: ood$, sets: [hans]}}
+  operators: {own: {class: shared, own: $}}
+  tasks:
+    own: {train: train$.csv, validation: dev$.csv, columns: [text$], label: label$, labels: ["0", 1$], metric: accuracy}
+  parallel: {source: a$, target: b$, validation_source: c$, validation_target: d$}
+  sweep: {hosts: [encoder, encoder-decoder], tasks: [rte, mnli, own], attention: [original, own]}
+"""
 
 
 def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path):
@@ -205,26 +163,24 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     for name in ("glue", "ood"):
         (tmp_path / f"{name}{COMMANDS}").mkdir()
-    for name in PARALLEL:
-        (tmp_path / f"{name}{COMMANDS}").write_text("a line\n")
-    (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
-    for split in ("train", "validation"):
-        with open(tmp_path / OWN_TASK[split], "w", newline="") as file:
-            rows = [(f"{split} {label}", label) for label in OWN_TASK["labels"]]
-            csv.writer(file).writerows([[*OWN_TASK["columns"], OWN_TASK["label"]], *rows])
-    for source, settings in HOSTILE.items():
+    for name in ("a", "b", "c", "d", "crawl"):
+        (tmp_path / f"{name}{COMMANDS}{'1.jsonl' if name == 'crawl' else ''}").write_text('{"text": "a"}\n')
+    for split in ("train", "dev"):
+        with open(tmp_path / f"{split}{COMMANDS}.csv", "w", newline="") as file:
+            rows = [(f"text{COMMANDS}", f"label{COMMANDS}"), (f"{split} 0", "0"), (f"{split} 1", f"1{COMMANDS}")]
+            csv.writer(file).writerows(rows)
+    sources = json.loads(json.dumps(yaml.safe_load(HOSTILE)).replace("$", json.dumps(COMMANDS)[1:-1]))
+    for source, settings in sources.items():
         (tmp_path / f"{source}.yaml").write_text(json.dumps(settings))
     words = ["--dry-run", "--printshellcmds", "--snakefile", str(root / "Snakefile"), "--configfile"]
     script = ""
-    for source, planned in zip(
-        HOSTILE, Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in HOSTILE)), strict=True
-    ):
+    outcomes = Checkout(tmp_path).commands(*([*words, f"{source}.yaml"] for source in sources))
+    for source, planned in zip(sources, outcomes, strict=True):
         assert planned.code == 0, planned.output
         commands = re.findall(r"^Shell command: (?!None$)(.*)$", planned.output, re.M)
         assert len(commands) > 50
-        assert any("touch ran" in command for command in commands) == (source != "hub"), (
-            "whose texts are in settings.json"
-        )
+        hostile = any("touch ran" in command for command in commands)
+        assert hostile == (source != "hub"), "the hub's texts are in settings.json"
         script += "".join(f"( {command}\n)\n" for command in commands)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(shutil.which("true"))

@@ -8,7 +8,6 @@ import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -45,12 +44,10 @@ def squeue(command):
     return answer
 
 
-def executor(name: str = "repaired", keep_successful_logs=True):
+def executor(name: str = "repaired", **settings):
     """An executor that was never started: what it reports is noted, and it asks Slurm as a started one does."""
-    settings = SimpleNamespace(
-        init_seconds_before_status_checks=20, status_attempts=2, requeue=True, status_command="squeue"
-    )
-    settings.keep_successful_logs = keep_successful_logs
+    usual = {"status_command": "squeue", "keep_successful_logs": True, "requeue": True, "status_attempts": 2}
+    settings = SimpleNamespace(init_seconds_before_status_checks=20, **usual | settings)
     workflow = SimpleNamespace(executor_settings=settings)
     with mock.patch.object(plugin.Executor, "__init__", lambda *_: None):
         made = EXECUTORS[name](workflow, mock.MagicMock())
@@ -64,9 +61,9 @@ def executor(name: str = "repaired", keep_successful_logs=True):
     return made
 
 
-def looked(made, *jobs: str, log=Path("/nowhere")) -> dict[str, str]:
+def looked(made, *jobs: str) -> dict[str, str]:
     """What a look makes of each job: active, ended, failed; forgotten where it is none of these."""
-    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": log}) for job in jobs]
+    submitted = [SimpleNamespace(external_jobid=job, aux={"slurm_logfile": "/nowhere"}) for job in jobs]
     reports = {"ended": made.report_job_success, "failed": made.report_job_error}
     for report in reports.values():
         report.reset_mock()
@@ -103,13 +100,9 @@ def test_a_job_that_was_preempted_or_lost_its_node_fails_unless_it_is_requeued(s
 
 def test_a_queue_that_does_not_answer_says_nothing_of_a_job(squeue):
     made = executor()
-    squeue({"1": "RUNNING"})
-    assert looked(made, "1") == {"1": "active"}
-    squeue(None)
-    for _ in range(2 * repaired.LOOKS):
+    for states in ({"1": "RUNNING"}, *[None] * 2 * repaired.LOOKS):
+        squeue(states)
         assert looked(made, "1") == {"1": "active"}
-    squeue({"1": "COMPLETED"})
-    assert looked(made, "1") == {"1": "ended"}
 
 
 def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_it(squeue):
@@ -128,20 +121,9 @@ def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_i
     assert {one["2"] for one in told} == {"active"}
 
 
-def test_a_job_of_an_array_and_one_that_a_user_cancelled_are_known_by_what_sacct_says(command):
-    made = executor()
-    made.workflow.executor_settings.status_command = "sacct"
+def test_sacct_knows_jobs_of_an_array_and_names_who_cancelled_one(command):
     command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
-    assert looked(made, "7_2", "8") == {"7_2": "active", "8": "failed"}
-
-
-def test_the_log_of_a_job_that_succeeded_is_kept_where_that_is_asked_for(squeue, tmp_path):
-    squeue({"1": "COMPLETED"})
-    log = tmp_path / "1.log"
-    log.touch()
-    for keep in (True, False):
-        assert looked(executor(keep_successful_logs=keep), "1", log=log) == {"1": "ended"}
-        assert log.exists() == keep
+    assert looked(executor(status_command="sacct"), "7_2", "8") == {"7_2": "active", "8": "failed"}
 
 
 @pytest.mark.parametrize(("memory", "longest"), [(300, 100), (60, 20), (None, 180)])
@@ -158,9 +140,10 @@ def test_slurm_is_asked_three_times_while_it_remembers_an_ended_job(squeue, comm
     assert made.next_seconds_between_status_checks == min(20, longest)
 
 
-def cancelled(made, command, folder: Path) -> tuple[int, str]:
-    """Ctrl-C while one job is being submitted and one waits for that: submissions, and the words of `scancel`."""
-    log, submissions, begun, go_on = folder / "cancelled", [], threading.Event(), threading.Event()
+@pytest.mark.parametrize(("name", "expected"), [("by itself", (2, "")), ("repaired", (1, "--name run\n"))])
+def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path, name, expected):
+    """While one job is being submitted and one waits for that: submissions, and the words of `scancel`."""
+    log, submissions, begun, go_on = tmp_path / "cancelled", [], threading.Event(), threading.Event()
     command("scancel", f'echo "$@" >> {log}')
 
     def submit() -> None:
@@ -168,6 +151,7 @@ def cancelled(made, command, folder: Path) -> tuple[int, str]:
         go_on.wait(10)
         submissions.append("sbatch")
 
+    made = executor(name)
     for _ in range(2):
         made._job_submission_executor.submit(submit)
     begun.wait(10)
@@ -175,12 +159,7 @@ def cancelled(made, command, folder: Path) -> tuple[int, str]:
     made.cancel_jobs([])
     said = log.read_text() if log.exists() else ""
     made._job_submission_executor.shutdown()
-    return len(submissions), said
-
-
-def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path):
-    assert cancelled(executor("by itself"), command, tmp_path) == (2, "")
-    assert cancelled(executor(), command, tmp_path) == (1, "--name run\n")
+    assert (len(submissions), said) == expected
 
 
 def test_another_version_of_the_plugin_is_left_as_it_is_with_a_line_that_says_so(monkeypatch):

@@ -6,8 +6,6 @@ import sys
 import pytest
 
 from symbert.cli import COMMANDS
-from symbert.experiment.layout import Experiment
-from symbert.experiment.project import read_config
 
 HEAVY = {
     *("datasets", "huggingface_hub", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy.stats", "sklearn"),
@@ -48,20 +46,3 @@ def test_a_command_imports_no_heavy_module_that_it_can_do_without(groups):
     script = "\n".join(lines)
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == [load for load, _ in loads]
-
-
-def test_a_process_of_a_command_makes_arrays_without_pandas_which_can_be_imported_all_the_same(folder, root):
-    """pyarrow imported it for the first array of every job: 0.3 s of 0.7 for preparing a task."""
-    experiment = Experiment(read_config(root, {"sweep": {"tasks": ["rte"]}}))
-    experiment.write()
-    (rows,) = [name for name in experiment.rows if "robustness" not in name]
-    command = ["symbert", "prepare-task", f"results/tasks/{rows}/rte.parquet", "--allow-partial"]
-    script = f"""
-import sys
-from symbert.cli import main
-sys.argv = {command!r}
-assert main() == 0 and "pyarrow" in sys.modules and "pandas" not in sys.modules
-import pandas
-print(pandas.Series(["a", None]).str.upper().to_list())"""
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines()[-1] == "['A', nan]"

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from symbert.errors import ConfigError
-from symbert.operators import OPERATORS, operator_code
+from symbert.operators import OPERATORS
 
 IMPORT = "from symbert.operators import Description"
 
@@ -103,8 +102,3 @@ def test_what_an_operator_imports_from_this_project_is_its_code(changed, stateme
     if statement.startswith("from symbert.doubling"):  # else the module counts whole
         same += "\n\ndef neighbour():\n    pass\n"
     assert not changed(before=before, doubling=(module, same))
-
-
-def test_an_unknown_operator_is_refused_with_the_nearest_one():
-    with pytest.raises(ConfigError, match="attention 'simetric' is unknown; did you mean 'symmetric'\\?"):
-        operator_code("simetric")

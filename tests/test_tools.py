@@ -28,41 +28,37 @@ def convert(root, tmp_path):
     return make
 
 
-def scores_of(file: Path) -> dict[tuple, float]:
-    """The scores of a csv file by size, attention, step, seed and column."""
-    keys = ("size", "attention", "step", "finetune_seed", "column")
-    return {tuple(row[key] for key in keys): row["score"] for row in rows_of(file)}
-
-
 def rows_of(file: Path) -> list[dict]:
     """The rows of a csv file of scores."""
     return read_scores(file).astype(object).where(lambda frame: frame.notna(), None).to_dict("records")
 
 
-def write_run(folder: Path, name: str, **results: float) -> None:
-    (folder / name).mkdir(parents=True)
-    (folder / name / "eval_results.json").write_text(json.dumps({"epoch": 5.0, "eval_runtime": 1.5} | results))
-
-
 def test_folders_of_the_trainer_are_converted_by_their_names(convert, tmp_path):
-    folder = tmp_path / "theirs/deep"
-    mnli = {"eval_accuracy": 0.75, "eval_accuracy_mm": 0.8, "eval_samples": 9815, "eval_samples_mm": 9832}
-    write_run(folder, f"{PAIRWISE}-seed3_mnli_20240207-232501", **mnli)
-    mrpc = {"eval_accuracy": 0.7, "eval_f1": 0.8, "eval_combined_score": 0.75, "eval_samples": 408}
-    write_run(folder, f"{PAIRWISE}-ckpt3000_mrpc_20240207-232501", **mrpc)
-    write_run(folder, "bert_small_vanilla_20240204-093411_cola_20240207-232501", eval_matthews_correlation=0.0)
-    file = convert("trainer", tmp_path / "theirs")
-    assert scores_of(file) == pytest.approx(
-        {
-            ("base", "pairwise", None, 3, "mnli_matched"): 0.75,
-            ("base", "pairwise", None, 3, "mnli_mismatched"): 0.8,
-            ("base", "pairwise", 3000, 1, "mrpc"): 0.75,
-            ("small", "original", None, 1, "cola"): 0.0,
-        }
-    )
-    known = {row["column"]: (row["partial"], row["constant_prediction"]) for row in rows_of(file)}
+    folders = {
+        f"{PAIRWISE}-seed3_mnli_20240207-232501": {
+            **{"eval_accuracy": 0.75, "eval_accuracy_mm": 0.8, "eval_samples": 9815, "eval_samples_mm": 9832}
+        },
+        f"{PAIRWISE}-ckpt3000_mrpc_20240207-232501": {
+            **{"eval_accuracy": 0.7, "eval_f1": 0.8, "eval_combined_score": 0.75, "eval_samples": 408}
+        },
+        "bert_small_vanilla_20240204-093411_cola_20240207-232501": {"eval_matthews_correlation": 0.0},
+        "my-run": {},
+    }
+    for name, results in folders.items():
+        if name == "my-run":
+            rows = rows_of(convert("trainer", tmp_path / "theirs"))
+        (tmp_path / "theirs/deep" / name).mkdir(parents=True)
+        results = {"epoch": 5.0, "eval_runtime": 1.5, **results}
+        (tmp_path / "theirs/deep" / name / "eval_results.json").write_text(json.dumps(results))
+    keys = ("size", "attention", "step", "finetune_seed", "column", "score")
+    assert {tuple(row[key] for key in keys) for row in rows} == {
+        ("base", "pairwise", None, 3, "mnli_matched", 0.75),
+        ("base", "pairwise", None, 3, "mnli_mismatched", 0.8),
+        ("base", "pairwise", 3000, 1, "mrpc", 0.75),
+        ("small", "original", None, 1, "cola", 0.0),
+    }
+    known = {row["column"]: (row["partial"], row["constant_prediction"]) for row in rows}
     assert known["mnli_matched"] == (False, None) and known["cola"] == (False, True)
-    write_run(folder, "my-run")
     assert "my-run: not a name like NAME; change NAME" in convert("trainer", tmp_path / "theirs")
 
 

@@ -4,6 +4,7 @@ The whole page at the widths of a telephone and of a desktop, light and dark; an
 the first screen, and `figure2.png`.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,10 +12,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from campaigns.browser import find_browser
-
 WIDTHS, HEIGHT, FIRST_SCREEN = (390, 1440), 4000, (1440, 900)  # pixels
 COLORS = 256  # of a picture in README.md: with 64 two operators had one colour
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 SCHEMES = {"light": 1, "dark": 0}  # the browser's numbers
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND"),
@@ -24,7 +24,7 @@ OPTIONS = (
 
 def photograph(page: Path, output: Path, size: tuple[int, int], scheme: str = "light") -> None:
     """Write what a window of `size` (pixels) shows of a page as PNG; RuntimeError without a browser or a picture."""
-    browser = find_browser()
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise RuntimeError("no chromium or google-chrome on the path; install one")
     with tempfile.TemporaryDirectory() as profile:

@@ -9,7 +9,7 @@ from symbert.experiment.layout import Experiment
 from symbert.files import single_writer, write_json
 from symbert.paths import Run
 
-ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
+ORIGINAL, SHARED, GAIN = (Run("tiny", name, 1) for name in ("original", "shared", "original-gain"))
 NOBODY = 2**22 + 1  # no process has it
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -49,7 +49,7 @@ def test_of_a_started_experiment_and_reports_nothing_may_go(pruned, experiment):
 
 
 def test_what_no_experiment_names_is_shown_first_and_removed_on_request(pruned, before, changed, experiment):
-    gone = Path(before.runs[Run("tiny", "original-gain", 1)])
+    gone = Path(before.runs[GAIN])
     (gone / "state").mkdir()
     (gone / "state/weights").write_bytes(bytes(999_000))
     other = changed({"experiment": "other", "sweep": {"attention": ["original"], "pretrain_seeds": [7]}})
@@ -96,35 +96,27 @@ def test_weights_of_steps_that_nothing_asks_for_go_on_request_only_and_of_finish
     assert kept == [[300, 1200, 2400], [300, 600, 1200, 2400]]
 
 
-@pytest.mark.parametrize("host", ["here", "elsewhere"])
-def test_a_folder_in_which_a_process_works_is_left_alone(pruned, before, experiment, host):
-    folder = Path(before.runs[Run("tiny", "original-gain", 1)])
+def test_a_folder_in_which_a_process_works_is_left_alone(pruned, before, experiment):
+    folder = Path(before.runs[GAIN])
     experiment.write()
-    if host == "here":
-        with single_writer(folder):
-            assert f"skipped: {folder}" in pruned("--yes")
-    else:
-        write_json(folder / "lock", {"host": "elsewhere", "process": 1, "slurm_job": "7"})
-        assert "Slurm job 7" in pruned("--yes")
-    assert folder.is_dir()
+    with single_writer(folder):
+        assert f"skipped: {folder}" in pruned("--yes")
+    write_json(folder / "lock", {"host": "elsewhere", "process": 1, "slurm_job": "7"})
+    assert "Slurm job 7" in pruned("--yes") and folder.is_dir()
     write_json(folder / "lock", {"host": platform.node(), "process": NOBODY, "slurm_job": None})
     pruned("--yes")
     assert not folder.exists()
 
 
 def test_no_link_is_followed_and_nothing_outside_of_results_goes(pruned, before, experiment, tmp_path):
-    outside = tmp_path / "outside"
-    folder = Path(before.runs[Run("tiny", "original-gain", 1)])
-    shutil.move(folder.parent, outside)
-    folder.parent.symlink_to(outside)
-    inner = Path(before.runs[Run("tiny", "original-gain", 1)]).resolve()
-    (Path(experiment.shards) / "data").parent.mkdir(parents=True, exist_ok=True)
-    elsewhere = Path("results/corpus/shards-00000000")
-    elsewhere.mkdir(parents=True)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/file").touch()
-    (elsewhere / "link").symlink_to(tmp_path / "mine")
+    folder, unnamed, mine = Path(before.runs[GAIN]), Path("results/corpus/shards-00000000"), tmp_path / "mine"
+    shutil.move(folder.parent, tmp_path / "outside")
+    folder.parent.symlink_to(tmp_path / "outside")
+    for path in (unnamed, mine):
+        path.mkdir(parents=True)
+    (mine / "file").touch()
+    (unnamed / "link").symlink_to(mine)
     experiment.write()
     pruned("--yes")
-    assert inner.is_dir() and folder.parent.is_symlink()
-    assert not elsewhere.exists() and (tmp_path / "mine/file").is_file()
+    assert folder.parent.is_symlink() and (tmp_path / "outside" / folder.name).is_dir()
+    assert not unnamed.exists() and (mine / "file").is_file()

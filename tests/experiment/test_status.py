@@ -14,12 +14,6 @@ ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 NOBODY = 2**22 + 1  # no process has it
 
 
-def lease(experiment, run: Run, host: str, process: int) -> Path:
-    file = Path(experiment.runs[run], "lock")
-    write_json(file, {"host": host, "process": process, "slurm_job": None})
-    return file
-
-
 def ended(experiment, run: Run, **state) -> None:
     write_json(Path(experiment.runs[run], "state/status.json"), state)
 
@@ -45,7 +39,8 @@ def test_a_run_is_running_while_the_process_of_its_lease_is(experiment):
     ended(experiment, ORIGINAL, state="running", step=5)
     with single_writer(Path(experiment.runs[ORIGINAL])):
         assert state_of(experiment, ORIGINAL).endswith(f"running by process {os.getpid()} on {platform.node()}")
-    lease(experiment, ORIGINAL, platform.node(), NOBODY)
+    lease = {"host": platform.node(), "process": NOBODY, "slurm_job": None}
+    write_json(Path(experiment.runs[ORIGINAL], "lock"), lease)
     assert state_of(experiment, ORIGINAL).endswith("stopped")
 
 
@@ -83,11 +78,12 @@ def said(experiment) -> dict[str, list[str]]:
     return {word: [rest for first, rest in lines if first == word] for word, _ in lines}
 
 
-def test_a_start_says_the_experiment_what_is_trained_and_the_disk(experiment):
+def test_a_start_says_the_experiment_what_is_trained_and_the_disk(experiment, monkeypatch):
+    monkeypatch.setattr(plan, "free_space", lambda path: (10**6, Path("/disk")))
     words = said(experiment)
     assert words["symbert:"][0].startswith("demo-embedded: scale demo")
     assert words["trains"] == ["tiny-original seed 1; tiny-symmetric seed 1; tiny-pairwise seed 1; tiny-shared seed 1"]
-    assert " free on " in words["disk"][0] and "changed" not in words
+    assert words["disk"][0].endswith("to come at most, 1 MB free on /disk: too small") and "changed" not in words
 
 
 def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment, changed):
@@ -99,11 +95,6 @@ def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment,
         'sweep.attention: ["original", "symmetric", "pairwise", "shared"] → ["original"]',
     ]
     assert "changed" not in said(changed({"experiment": "other"}))
-
-
-def test_a_disk_that_is_too_small_is_a_warning(experiment, monkeypatch):
-    monkeypatch.setattr(plan, "free_space", lambda path: (10**6, Path("/disk")))
-    assert said(experiment)["disk"][0].endswith("to come at most, 1 MB free on /disk: too small")
 
 
 def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):

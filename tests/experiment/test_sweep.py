@@ -87,35 +87,30 @@ def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
     assert experiment.inputs["grids"]["rates"][0] == experiment.inputs["grids"]["more"][0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sweep": {"learning_rte": [1]}}, r"unknown key 'learning_rte' in 'sweep'; did you mean 'learning_rate'"),
-        ({"sweep": {"learning_rate": [-1]}}, r"'sweep\.learning_rate\.0' is -1"),
-        ({"sweep": {"learning_rate": []}}, r"'sweep\.learning_rate' is \[\]"),
-        ({"sweep": {"grids": {"a": {"stps": [1]}}}}, r"unknown key 'stps' in 'sweep\.grids\.a'; did you mean 'steps'"),
-        ({"sweep": {"text": ["copis"]}, "texts": COPIES}, r"'sweep\.text\.0' is 'copis'; did you mean 'copies'"),
-        ({"sweep": {"grids": {"a": {"attention": ["pairwis"]}}}}, r"'sweep\.grids\.a\.attention\.0' is 'pairwis'"),
-        ({"sweep": {"steps": [50]}}, r"'pretrain\.warmup_steps' \(100\) is more than 'sweep\.steps' \(50\)"),
-        ({"sweep": {"steps": [9000]}}, r"'pretrain\.schedule_steps' \(1600\) is less than 'sweep\.steps' \(9000\)"),
-        ({"sweep": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}}}, "compares learning_rate 0.001: no axis"),
-        (
-            {"sweep": {"grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}}},
-            "compares learning_rate 0.002, which its grid lacks",
-        ),
-        (
-            {"sweep": {"hosts": ["encoder-decoder"], "sequence_length": [8]}},
-            r"'sweep\.sequence_length': the host encoder-decoder reads a parallel text",
-        ),
-        (
-            {"sweep": {"text": ["copies"], "max_documents": [10, 20]}, "texts": COPIES},
-            r"'sweep\.max_documents': a small text is not packed so",
-        ),
-    ],
-)
-def test_a_wrong_sweep_is_refused_with_its_key(start, changes, message):
+MISTAKES = {
+    r"unknown key 'learning_rte' in 'sweep'; did you mean 'learning_rate'": {"learning_rte": [1]},
+    r"'sweep\.learning_rate\.0' is -1": {"learning_rate": [-1]},
+    r"'sweep\.learning_rate' is \[\]": {"learning_rate": []},
+    r"unknown key 'stps' in 'sweep\.grids\.a'; did you mean 'steps'": {"grids": {"a": {"stps": [1]}}},
+    r"'sweep\.text\.0' is 'copis'; did you mean 'copies'": {"text": ["copis"]},
+    r"'sweep\.grids\.a\.attention\.0' is 'pairwis'": {"grids": {"a": {"attention": ["pairwis"]}}},
+    r"'pretrain\.warmup_steps' \(100\) is more than 'sweep\.steps' \(50\)": {"steps": [50]},
+    r"'pretrain\.schedule_steps' \(1600\) is less than 'sweep\.steps' \(9000\)": {"steps": [9000]},
+    "compares learning_rate 0.001: no axis": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}},
+    "compares learning_rate 0.002, which its grid lacks": {
+        "grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}
+    },
+    r"'sweep\.sequence_length': the host encoder-decoder reads a parallel text": {
+        **{"hosts": ["encoder-decoder"], "sequence_length": [8]}
+    },
+    r"'sweep\.max_documents': a small text is not packed so": {"text": ["copies"], "max_documents": [10, 20]},
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_a_wrong_sweep_is_refused_with_its_key(start, message):
     with pytest.raises(ConfigError, match=message):
-        start(**changes)
+        start(sweep=MISTAKES[message], texts=COPIES)
 
 
 @pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8), ("dose", 80), ("own-position", 100)])

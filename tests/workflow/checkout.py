@@ -18,7 +18,7 @@ from pathlib import Path
 
 TRACKED = ("Snakefile", "pyproject.toml", "config.yaml", "profiles", "workflow", "envs", "src")
 HANG = 900  # seconds after which a run hangs, however slow the machine
-ENVIRONMENT = {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"}
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "HF_HUB_OFFLINE": "1"}  # not what is installed
 LOADED = [  # what every start imports, but for our package: a copy has its own
     *("snakemake.cli", "snakemake.report.html_reporter", "smart_open", "pyarrow.parquet", "rich.live"),
     *("msgspec", "packaging.requirements"),
@@ -63,22 +63,27 @@ class Checkout:
 
     directory: Path
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Snakemake and its plugins find the package of this copy, not the installed one."""
+        path = f"{self.directory / 'src'}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}"
+        return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
+
     def snakemake(self, *arguments: str) -> Outcome:
         """One command."""
         return self.commands(arguments)[0]
 
-    def commands(self, *commands: Sequence[str], timeout: int = HANG) -> list[Outcome]:
+    def commands(self, *commands: Sequence[str]) -> list[Outcome]:
         """Commands one after the other, in one fork of a process that has loaded Snakemake: dry runs of other settings,
         or runs between which no module and no profile changes."""
         loaded = multiprocessing.get_context("forkserver")
         loaded.set_forkserver_preload(LOADED)
-        environment = {**os.environ, **ENVIRONMENT}
         outcomes, answers = loaded.Pipe(duplex=False)
-        process = loaded.Process(target=_run_here, args=(self.directory, commands, environment, answers))
+        process = loaded.Process(target=_run_here, args=(self.directory, commands, self.environment, answers))
         process.start()
         answers.close()
         try:
-            if not outcomes.poll(timeout):
+            if not outcomes.poll(HANG):
                 os.killpg(process.pid, signal.SIGKILL)
                 raise TimeoutError(f"Snakemake hangs: {commands}")
             return outcomes.recv()
@@ -107,7 +112,7 @@ class Checkout:
                 cwd=self.directory,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **ENVIRONMENT},
+                env=self.environment,
                 start_new_session=True,
                 preexec_fn=heed_signals,
             )
@@ -140,6 +145,7 @@ def _run_here(directory: Path, commands: list[Sequence[str]], environment: dict[
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[:0] = environment["PYTHONPATH"].split(os.pathsep)
     outcomes = []
     for words in commands:
         before, code = set(Path(".snakemake/log").glob("*.log")), 0
@@ -169,9 +175,9 @@ def check_out(origin: Path, directory: Path) -> Checkout:
     return Checkout(directory)
 
 
-def wait_for(happened: Callable[[], bool], process: subprocess.Popen, seconds: float = HANG) -> None:
+def wait_for(happened: Callable[[], bool], process: subprocess.Popen) -> None:
     """Wait until something happened while a process runs; AssertionError when it ends or takes too long before."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + HANG
     while not happened():
         assert process.poll() is None, "it ended before"
         assert time.monotonic() < end, "it did not happen"

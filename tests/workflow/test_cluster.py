@@ -5,7 +5,7 @@ import os
 import pytest
 import yaml
 
-CLUSTER = ("--profile", "profiles/slurm", "--cores", "64", "--symbert-slurm-init-seconds-before-status-checks", "1")
+CLUSTER = ("--cores", "64", "--symbert-slurm-init-seconds-before-status-checks", "1")
 FOUR_NODES = (
     "sweep={sizes: [small], attention: [original], pretrain_seeds: [1], curve: {sizes: []}}",
     "pretrain={processes: 16, nodes: 4, batch_size: 16}",
@@ -25,24 +25,26 @@ def submitted(tmp_path, monkeypatch):
     return lambda: " ".join((tmp_path / "words").read_text().splitlines())
 
 
-def told(copy, submitted, resources: dict, *arguments: str) -> str:
-    """The words of `sbatch` for the training of a small model, at a site that gives pre-training these resources."""
-    path = copy.directory / "profiles/slurm/config.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"set-resources": {"pretrain": resources}}))
-    outcome = copy.tiny("--until", "pretrain", *CLUSTER, *arguments)
-    assert outcome.code != 0 and "sbatch" in outcome.output, outcome.output
-    return submitted().partition(" --wrap=")[0]
+SITES = {  # resources of pre-training at a site
+    "four nodes": {"slurm_partition": "gpu"},
+    "gres": {"slurm_partition": "gpu", "runtime": 720, "qos": "long", "gpu": 0, "gres": "gpu:a100:1"},
+}
 
 
-def test_a_training_on_four_nodes_asks_for_each_nodes_gpus_memory_and_threads(copy, submitted):
+def test_the_words_of_sbatch_for_a_training_on_four_nodes_and_at_a_site_that_knows_gres_alone(copy, submitted):
     """16 processes of a small model: four GPUs, 4 × 8 GB and 4 × 4 threads on each node."""
-    words = told(copy, submitted, {"slurm_partition": "gpu"}, "--config", *FOUR_NODES)
-    assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in words
-    assert words.count("gpu:") == 1 and "--signal=USR1@120" in words and words.endswith("--gres=gpu:4")
-
-
-def test_a_site_sets_limits_and_quality_of_service_and_may_know_gres_alone(copy, submitted):
-    site = {"slurm_partition": "gpu", "runtime": 720, "qos": "long", "gpu": 0, "gres": "gpu:a100:1"}
-    words = told(copy, submitted, site, "--config", FOUR_NODES[0])
-    assert "-p gpu -t 720 --qos=long --mem 8000 " in words and "--signal=USR1@120" in words
-    assert words.endswith("--gres=gpu:a100:1") and "--gpus" not in words
+    profile, commands = yaml.safe_load((copy.directory / "profiles/slurm/config.yaml").read_text()), []
+    for site, config in zip(SITES, (FOUR_NODES, FOUR_NODES[:1]), strict=True):
+        (copy.directory / site).mkdir()
+        (copy.directory / site / "config.yaml").write_text(
+            yaml.safe_dump(profile | {"set-resources": {"pretrain": SITES[site]}})
+        )
+        commands.append(("--until", "pretrain", "--profile", site, *CLUSTER, "--config", *config))
+    outcomes = copy.tinies(*commands)
+    assert all(outcome.code != 0 and "sbatch" in outcome.output for outcome in outcomes), outcomes
+    jobs = [words.rpartition("--parsable")[2] for words in submitted().split(" --wrap=")]
+    nodes, gres = (next(words for words in jobs if time in words) for time in ("-t 1440 ", "-t 720 "))
+    assert "-p gpu -t 1440 --mem 32000 --nodes=4 --requeue --ntasks=4 --cpus-per-task=16" in nodes
+    assert nodes.count("gpu:") == 1 and "--signal=USR1@120" in nodes and nodes.endswith("--gres=gpu:4")
+    assert "-p gpu -t 720 --qos=long --mem 8000 " in gres and "--signal=USR1@120" in gres
+    assert gres.endswith("--gres=gpu:a100:1") and "--gpus" not in gres

@@ -1,76 +1,30 @@
-"""The corpus stage through Snakemake, on small published files and on the user's own."""
+"""The corpus stage through Snakemake, on the user's own files and on a damaged part."""
 
 import gzip
-import hashlib
 import json
 import random
 import shutil
 import string
-from pathlib import Path
 
 import pandas
-import pytest
 
-from corpus.oscar import record, write_part
-from symbert.configuration import merge
 from symbert.files import read_json
 from symbert.sources import DEMO
-from workflow.checkout import Checkout, check_out
+from workflow.checkout import check_out
 
-PARTS, DOCUMENTS = 5, 40
-# No letter both begins and continues a word, so that no code point is compared and tokenizers gives all ids.
-FIRST, NEXT = string.ascii_lowercase[:13] + string.digits + ".", string.ascii_lowercase[13:]
+LETTERS = string.ascii_lowercase
 PACK = {"sequence_length": 32, "validation_sequences": 8, "max_documents": 10_000, "sequences_per_shard": 64}
 
 
 def text(draw: random.Random) -> str:
     """Lines long enough to deserve no quality warning."""
-    words = [draw.choice(FIRST[:13]) + "".join(draw.choices(NEXT, k=draw.randint(1, 8))) for _ in range(150)]
+    words = ["".join(draw.choices(LETTERS, k=draw.randint(2, 9))) for _ in range(150)]
     return "\n".join(" ".join(words[first : first + 25]) for first in range(0, 150, 25))
 
 
-@pytest.fixture(scope="module")
-def published(tmp_path_factory) -> Path:
-    """A mirror of five small parts, two fifths of whose documents are dropped."""
-    root = tmp_path_factory.mktemp("mirror")
-    draw = random.Random(7)
-    english = root / "oscar-corpus/OSCAR-2301/en_meta"
-    english.mkdir(parents=True)
-    lines = []
-    for part in range(1, PARTS + 1):
-        values = [{"harmful_pp": None}, {"quality_warnings": ["tiny"]}, {}, {}, {}]
-        records = [record(text(draw), number=100 * part + number, **values[number % 5]) for number in range(DOCUMENTS)]
-        path = write_part(english / f"en_meta_part_{part}.jsonl.zst", records)
-        lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
-    (english / "checksum.sha256").write_text("".join(lines))
-    for folder in ("ut1", "oscar-corpus/harmful-kenlms"):
-        shutil.copytree(DEMO / folder, root / folder)
-    vocabulary = root / "google-bert/bert-base-uncased/vocab.txt"
-    vocabulary.parent.mkdir(parents=True)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FIRST, *(f"##{letter}" for letter in NEXT)]
-    vocabulary.write_text("".join(piece + "\n" for piece in pieces))
-    return root
-
-
-@pytest.fixture
-def run(root, tmp_path):
-    """Runs the corpus stage in a checkout of its own; gives its folder of results."""
-
-    def run(name: str, corpus: dict, *arguments: str, **config) -> Path:
-        directory = tmp_path / name
-        copy = Checkout(directory) if directory.exists() else check_out(root, directory)
-        values = {"glue": {"source": "embedded"}, **config, "corpus": merge({"parts": PARTS, "pack": PACK}, corpus)}
-        (directory / "own.yaml").write_text(json.dumps(values))
-        outcome = copy.snakemake("--until", "pack", *arguments, "--configfile", "own.yaml")
-        assert outcome.code == 0, outcome.output[-4000:]
-        return directory / "results/corpus"
-
-    return run
-
-
-def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, tmp_path):
+def test_the_users_own_files_are_annotated_filtered_and_packed(root, tmp_path):
     """JSON lines of C4's columns and parquet of FineWeb's; UT1, KenLM and vocabulary come from the mirror."""
-    draw = random.Random(3)
+    draw, copy = random.Random(3), check_out(root, tmp_path / "copy")
     (tmp_path / "own/2023").mkdir(parents=True)
     rows = [{"text": text(draw), "url": f"https://good.example/{number}"} for number in range(60)]
     rows[0]["url"] = "https://phishing.example/login"
@@ -82,7 +36,11 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     ]
     pandas.DataFrame(fineweb).to_parquet(tmp_path / "own/fineweb.parquet")
     files = {"source": "files", "files": str(tmp_path / "own/**"), "filter": {"max_harmful_perplexity": 1e12}}
-    corpus = run("copy", files, mirror=str(published))
+    config = {"glue": {"source": "embedded"}, "mirror": str(DEMO), "corpus": {"parts": 5, "pack": PACK, **files}}
+    (copy.directory / "own.yaml").write_text(json.dumps(config))
+    outcome = copy.snakemake("--until", "pack", "--configfile", "own.yaml")
+    assert outcome.code == 0, outcome.output[-4000:]
+    corpus = copy.directory / "results/corpus"
     parts = [path for path in corpus.glob("parts-*/*.json") if path.name != "settings.json"]
     counts = {read_json(path)["counts"]["read"]: (read_json(path)["counts"], path) for path in parts}
     assert counts.keys() == {60, 9} and counts[60][0]["kept"] == 58 and counts[9][0]["kept"] == 9
@@ -93,9 +51,9 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(run, published, t
     assert len(list((tmp_path / "own").rglob("*.*"))) == 2, "the user's files are nobody's to remove"
 
 
-def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(root, published, tmp_path):
+def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(root, tmp_path):
     mirror, copy = tmp_path / "mirror", check_out(root, tmp_path / "run")
-    shutil.copytree(published, mirror)
+    shutil.copytree(DEMO, mirror)
     part = mirror / "oscar-corpus/OSCAR-2301/en_meta/en_meta_part_1.jsonl.zst"
     content = bytearray(part.read_bytes())
     content[len(content) // 2] ^= 1

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from symbert.files import read_json
-from workflow.checkout import ENVIRONMENT, HANG, Checkout, check_out, wait_for
+from workflow.checkout import HANG, Checkout, check_out, wait_for
 
 SHOWN = ("all", "report", "measure_speeds")  # of which nothing else is made
 SCORES = {"score": 4, "score_robustness": 2}  # two operators, two checkpoints each, of which the last under noise, too
@@ -71,9 +71,6 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-# Another configuration runs what follows from the change, and nothing else.
-
-
 CHANGES = {
     "experiment=another": {},
     "sweep={finetune_seeds: [1, 2, 3]}": {"score": 2, "score_robustness": 2},
@@ -100,13 +97,11 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def changed(finished) -> dict[str, dict[str, int]]:
     """The jobs of each change, and then those of none."""
-    outcomes = made(finished, *(dry(change) for change in CHANGES), dry())
-    return dict(zip([*CHANGES, "none"], outcomes, strict=True))
+    return dict(zip([*CHANGES, "none"], made(finished, *map(dry, CHANGES), dry()), strict=True))
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_runs_its_descendants_and_nothing_else(changed, change):
-    assert computed(changed[change]) == CHANGES[change]
+def test_a_change_runs_its_descendants_and_nothing_else(changed):
+    assert {change: computed(changed[change]) for change in CHANGES} == CHANGES
 
 
 def test_nothing_changed_runs_nothing(changed):
@@ -134,9 +129,6 @@ def test_one_more_seed_and_task_compute_what_is_new_and_copy_the_rest(copy):
     assert len(new) == 9 * 3 and {record["finetune_seed"] for record in new if record["task"] == "wnli"} == {1, 2, 3}
     log = file.with_suffix(".log").read_text()
     assert "mrpc seed 3" in log and "mrpc seed 1" not in log
-
-
-# The user's own code, text and tasks count by their content.
 
 
 OPERATOR = '''"""An operator of the user's own."""
@@ -182,9 +174,6 @@ def test_a_text_of_ones_own_counts_by_its_content(copy, tmp_path):
     assert planned(copy, *change, targets=until)["prepare_part"] == 2, "the touched one is kept"
 
 
-# Existence decides: times and Snakemake's own records do not.
-
-
 def test_a_copy_without_times_or_records_and_a_clock_that_was_ahead_run_nothing(root, finished, tmp_path):
     """As `cp -r` to another machine leaves results, and in the worst order. A change is noticed as ever."""
     other = check_out(root, tmp_path / "other")
@@ -212,12 +201,12 @@ def test_results_of_another_user_may_be_read_only(copy):
     limits = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
     if limits and shutil.which("setpriv") is None:
         pytest.skip("root writes everywhere, and there is no setpriv")
-    snakemake = [*limits, sys.executable, "-m", "snakemake", "--cores", "2", *copy.tiny_settings()]
-    environment = {**os.environ, **ENVIRONMENT}
+    words = [*limits, sys.executable, "-m", "snakemake", "--cores", "2", *copy.tiny_settings()]
+    options = {"cwd": copy.directory, "env": copy.environment, "text": True}
 
-    def run(*words: str) -> tuple[int, str]:
-        done = subprocess.run([*snakemake, *words], cwd=copy.directory, env=environment, capture_output=True, text=True)
-        return done.returncode, done.stdout + done.stderr
+    def run(*more: str) -> tuple[int, str]:
+        done = subprocess.run([*words, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+        return done.returncode, done.stdout
 
     results = copy.directory / "results"
     subprocess.run(["chmod", "-R", "a-w", results], check=True)
@@ -228,9 +217,6 @@ def test_results_of_another_user_may_be_read_only(copy):
         assert code != 0 and "results" in said and "ermission denied" in said and "Traceback" not in said, said[-3000:]
     finally:
         subprocess.run(["chmod", "-R", "u+w", results], check=True)
-
-
-# A result is lost or forced.
 
 
 def test_a_lost_result_is_made_again_to_the_same_bytes(copy):
@@ -274,18 +260,11 @@ def test_a_checkpoint_whose_scores_are_there_may_be_deleted_and_is_extracted_by_
 
 
 LATE = """
-import functools
 import time
-
 _in_time = {name}
-
-
-@functools.wraps(_in_time)
 def _late(*values, **named):
     time.sleep({seconds})
     return _in_time(*values, **named)
-
-
 {name} = _late
 """
 

@@ -1,13 +1,12 @@
 """The tiny chain on the oldest and the newest Snakemake 9 of the registry; the pinned one runs all other tests."""
 
-import os
 import re
 import subprocess
 import sys
 
 import pytest
 
-from workflow.checkout import ENVIRONMENT, TINY, check_out
+from workflow.checkout import TINY, check_out
 
 OLDEST = ("snakemake==9.0.0", "snakemake-interface-logger-plugins==1.2.4", "pulp<3.3")
 NEWEST = ("snakemake>=9,<10",)
@@ -27,8 +26,7 @@ def test_the_chain_runs_on_the_oldest_and_the_newest_snakemake_9(root, tmp_path,
     def snakemake(*words: str) -> str:
         """What a run says, standard error included."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *words, "--configfile", "tiny.yaml"]
-        path = os.pathsep.join([str(tmp_path / "other"), str(root / "src")])
-        environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
+        environment = {**copy.environment, "PYTHONPATH": f"{tmp_path / 'other'}:{root / 'src'}"}
         run = subprocess.run(command, cwd=copy.directory, env=environment, capture_output=True, text=True)
         assert run.returncode == 0, (run.stdout + run.stderr)[-5000:]
         return run.stdout + run.stderr
