@@ -102,7 +102,7 @@ def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11))
 
 def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
     assert not runs.duplicated([*collected.AXES, "seed"]).any()
-    for study, count in (("plateau", 440), ("search", 8)):
+    for study, count in (("plateau", 440), ("search", 8), ("dose", 80)):
         planned = {
             (*(point[axis] for axis in collected.AXES), seed)
             for _, points, seeds, _ in collected.grids_of(study)
@@ -127,7 +127,7 @@ def test_contrasts_and_pages_follow_from_the_runs(runs, contrasts):
         assert outcomes.with_facts(text, facts) == text, path
 
 
-def test_the_sentences_of_the_page_say_what_the_runs_say(runs, page):
+def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     for pair, ratios in PAIRED.items():
         for size, ratio in zip(("tiny", "deep4", "deep8"), ratios, strict=True):
             assert np.exp(logarithms_of(runs, " / ".join(pair), size, *COPIES).mean()) == pytest.approx(
@@ -162,13 +162,24 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, page):
     assert f"saves `original` {saved[0]} steps, and {saved[1]} on copies" in page
     said += saved
     prose = re.sub(r"<details.*?</details>", "", page)
-    unexplained = {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} - {*said}
-    assert unexplained == {
-        "0.088 [0.069, 0.108]",
-        "0.081 [0.070, 0.091]",
-        "0.079 [0.059, 0.098]",
-    }  # the table of distances
-    assert all(value in PAGE.read_text(encoding="utf-8").split("<!-- saved -->")[1] for value in unexplained)
+    facts = outcomes.at(
+        contrasts, grid="paired", text="copying-48", size="tiny", first="original-wide", second="original"
+    )
+    said += [start_and_symmetry.in_words(row, "saved", 3) for _, row in facts.sort_values("learning_rate").iterrows()]
+    assert "{}, {} and {} at rates of 5e-4, 1e-3 and 2e-3".format(*said[-3:]) in page
+    tests = dose.facts_of(runs)["dose-tests"].splitlines()[2:]
+    original, pairwise = ([cell.strip() for cell in line.split("|")[1:-1]] for line in tests)
+    assert original[4] == pairwise[4] == "< 0.0001"
+    assert (
+        f"{original[5]} for `original` (p = {original[6]}) and {pairwise[5]} for `pairwise` (p = {pairwise[6]})" in page
+    )
+    assert f"added square is {original[2]} for `original` and {pairwise[2]} for `pairwise`" in page
+    assert f"Each doubling of the width saves about {original[7]}" in page
+    said += [original[2], pairwise[2], original[5], pairwise[5], original[7]]
+    seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
+    line = float(dose.predicted()["pairwise, line through its own two"][0])
+    assert f"{seen:.3f} is {seen - line:.3f} away from {line:.3f}" in page
+    assert {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} <= {*said}
 
 
 def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
@@ -252,7 +263,7 @@ def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
     ]
     table = dose.facts_of(pd.DataFrame(rows))["dose-tests"].replace("−", "-").splitlines()[2:]
     for line in table:
-        slope, square, residuals, trend, ratio, late = (cell.strip() for cell in line.split("|")[2:-1])
+        slope, square, residuals, trend, ratio, late, _ = (cell.strip() for cell in line.split("|")[2:-1])
         assert float(slope.split()[0]) == pytest.approx(sign * 0.1, abs=1e-3)
         assert abs(float(square.split()[0])) < 0.01 and residuals.startswith("0.00 / ")
         assert trend == ("< 0.0001" if sign < 0 else "1.0000")
