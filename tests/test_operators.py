@@ -45,7 +45,13 @@ def own(tmp_path, monkeypatch):
 
 
 def test_a_formula_is_computed_as_it_is_read_and_what_is_none_is_refused():
-    values = {"2h rank + 3(h + 1)n": 2 * 64 * 8 + 3 * 65 * 2, "(h + 1)(h − 1)": 4095, "h³/n·2": 64**3, "h²/n²": 1024, "1/49·49h": 64}
+    values = {
+        "2h rank + 3(h + 1)n": 2 * 64 * 8 + 3 * 65 * 2,
+        "(h + 1)(h − 1)": 4095,
+        "h³/n·2": 64**3,
+        "h²/n²": 1024,
+        "1/49·49h": 64,
+    }
     assert {formula: evaluate(formula, {"h": 64, "n": 2, "rank": 8}) for formula in values} == values
     for formula in ("2(h", "2d", "print(h)", "h/0", "h.real", "0.1h", "h//3", "h%3", "'64'"):
         with pytest.raises(ConfigError, match="formula of parameters"):

@@ -141,7 +141,7 @@ class EmbeddedSource(TextSource):
     """Stand-ins made from refrains and from the documentation of Python packages; no network."""
 
     name = "embedded"
-    corpus = "a stand-in corpus made from documentation text"
+    corpus = "a stand-in corpus of refrains and documentation"
     tasks = "stand-in tasks made from documentation text, not GLUE"
     training_text = "a stand-in corpus of random words that recur and of the documentation of Python packages"
     terms = "The documentation is part of the packages that it documents, under their licences."

@@ -98,7 +98,7 @@ def test_a_grid_that_reads_the_corpus_is_told_beside_grids_of_small_texts(report
     axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original"]}
     losses = pd.DataFrame([[3.0, 2.0]], index=[1], columns=[50, 100])
     texts, corpus = Grid("texts", {"text": ["copying"], **axes}, [1], []), Grid("corpus", axes, [1], [])
-    stand_in = "The corpus is a stand-in made from documentation text."
+    stand_in = "The corpus is a stand-in corpus of refrains and documentation."
     assert stand_in not in sentences_of(collected(report_facts(), grids=[(texts, [losses])]))
     told = sentences_of(collected(report_facts(), grids=[(texts, [losses]), (corpus, [losses])]))
     assert "Models read small texts: copying." in told and stand_in in told

@@ -13,10 +13,14 @@ from symbert.hosts import HOSTS
 from symbert.report import published
 from symbert.report.collect import DOMAIN, Collection
 from symbert.report.statistics import COUNTED, SEEDS
-from symbert.sources import is_stand_in
+from symbert.sources import SOURCES, is_stand_in
 
 ALL = "tasks"
 IMPORTED = "imported"  # the scale of scores that others measured
+CHOSEN = (
+    "Text and settings of this scale were chosen to show an effect of the start; on other text none is shown "
+    "(docs/findings/start-and-symmetry.md)."
+)
 GLOSSARY = {
     "operator": "how the score of two tokens in attention is computed; original is that of BERT",
     "host": "the model that an operator stands in: encoder, decoder, or encoder–decoder",
@@ -101,7 +105,9 @@ def _facts(data: Collection) -> Iterator[tuple[str, str]]:
         yield f"small texts: {texts}", f"Models read small texts: {texts}."
     is_read = not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
     if is_read and has_stand_in_corpus(facts) and any(HOSTS[host].reads_corpus for host in data.hosts_trained):
-        yield "stand-in corpus", "The corpus is a stand-in made from documentation text."
+        yield "stand-in corpus", f"The corpus is {SOURCES[facts.settings['corpus.source']].corpus}."
+        if facts.scale == "demo":
+            yield "", CHOSEN
     if facts.stand_in_text:
         sentence = "The parallel text is a stand-in, numbers in English and German words."
         yield "stand-in parallel text", sentence
