@@ -152,12 +152,17 @@ def changed(experiment):
     return lambda changes: Experiment(merge(experiment.config, changes))
 
 
-@pytest.fixture
-def nothing_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No operator, size or task that a test defines stays known after it."""
-    monkeypatch.setattr(tasks, "OWN", {})
+@pytest.fixture(autouse=True)
+def known() -> Iterator[None]:
+    """No operator or size that a test defines stays known after it, as those of the demo."""
     before = [dict(operators.OPERATORS), dict(sizes.SIZES)]
     yield
     for registry, entries in zip((operators.OPERATORS, sizes.SIZES), before, strict=True):
         registry.clear()
         registry.update(entries)
+
+
+@pytest.fixture
+def nothing_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No task is the user's own before, and none stays so after."""
+    monkeypatch.setattr(tasks, "OWN", {})

@@ -18,6 +18,7 @@ from symbert.corpus.download import RetryPolicy
 from symbert.corpus.published import download, fetch_from_hub, resolve
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import read_json, write_json
+from workflow.checkout import heed_signals
 
 BODY = random.Random(1).randbytes(1 << 20)
 OSCAR, PART = "oscar-corpus/OSCAR-2301", "en_meta/en_meta_part_1.jsonl.zst"
@@ -198,7 +199,7 @@ def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_pat
 def test_an_interrupted_command_resumes(hub, part, oscar):
     hub.store.fail(part, sites.stall(700_000, 60))
     command = [sys.executable, "-m", "symbert", "download", str(oscar / PART)]
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, preexec_fn=heed_signals)
     digest = hashlib.sha256(BODY).hexdigest()
     partial = (oscar / PART).with_name(f".en_meta_part_1.jsonl.zst.{digest[:12]}.partial")
     sites.wait_until_asleep(process.pid, lambda: partial.exists() and partial.stat().st_size > 680_000)
