@@ -34,8 +34,8 @@ test-slurm: env
 	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/on_slurm.py
 
 check: env
-	$(BIN)/ruff check src tests benchmarks tools
-	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src tests benchmarks tools studies
+	$(BIN)/ruff format --check src tests benchmarks tools studies
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
 
