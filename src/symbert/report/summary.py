@@ -43,7 +43,8 @@ def _supported(data: Collection) -> str:
     answers = [*map(_of_scores, data.scored)] or [([], unscored)]
     models = losses_of(data.runs)
     contrasts = exit_contrasts(models, data.facts.contrasts)
-    exits = [_exit_in_words(*pair, result) for pair, result in contrasts.items() if result.verdict in EXITS]
+    judged = sorted(contrasts.items(), key=lambda contrast: contrast[1].verdict == WITHIN)  # differences first
+    exits = [_exit_in_words(*pair, result) for pair, result in judged if result.verdict in EXITS]
     losses = [
         f"a {'higher' if pair.difference > 0 else 'lower'} validation loss of {pair.size}-{pair.model} than of "
         f"{pair.size}-{pair.reference} ({abs(pair.difference):.3f} nats, corrected p {p_in_words(pair.holm_p)})"
@@ -58,7 +59,7 @@ def _supported(data: Collection) -> str:
     answers.append(([*exits, *losses], "" if exits or losses else undecided))
     shown = [words for differences, _ in answers for words in differences]
     reasons = "; ".join(dict.fromkeys(reason for _, reason in answers if reason))
-    first = "" if exits else "".join(_first_exits(models))
+    first = "".join(_first_exits(models))
     if not shown:
         return f"{first}The data support no difference between operators: {reasons}."
     return f"{first}The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
