@@ -59,12 +59,6 @@ def bins(quantity, **values):
     return counts
 
 
-@pytest.fixture(name="bins")
-def bins_fixture():
-    """The function `bins`."""
-    return bins
-
-
 @pytest.fixture
 def corpus_files(tmp_path):
     """Writes counts and record of parts by number; `part` and `record` change those of every part."""

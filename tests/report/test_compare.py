@@ -105,18 +105,6 @@ def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path)
     assert main(["compare", str(tmp_path / "gone")]) == 65
 
 
-def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    import_scores(authors_csv[0], "authors")
-    rows = table_of(tmp_path, Path("authors"), reference="authors: base-original")
-    for (size, attention), (score, std, *_) in SCORES.items():
-        row = rows[f"authors: {size}-{attention}"]
-        printed = [f"{float(row[key]):.2f}" for key in ("glue_score", "std")]
-        assert printed == [f"{score:.2f}", f"{std:.2f}"] and row["finetune_seeds"] == "5"
-    row = rows["authors: base-pairwise"]
-    assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=1e-4) and row["common_seeds"] == "5"
-
-
 def test_a_finished_experiment_is_compared_by_its_name_alone(reported, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     reported("mine", {"original": FIRST, "pairwise": SECOND})
