@@ -4,7 +4,6 @@ import csv
 import itertools
 import json
 import statistics
-from pathlib import Path
 
 import pytest
 from scipy.stats import ttest_ind
@@ -15,8 +14,7 @@ from symbert.configuration import define_own
 from symbert.errors import MissingInputError, UsageError
 from symbert.report.collect import collect, read_record
 from symbert.report.compare import compare
-from symbert.report.imported import import_scores
-from symbert.report.published import COLUMNS, SCORES
+from symbert.report.published import COLUMNS
 from symbert.report.tidy import tables_of, write_csv
 
 
