@@ -31,9 +31,6 @@ BLOCKED = {"adult", "agressif", "cryptojacking", "dangerous_material", "ddos", "
 BLOCKED |= {"phishing", "sect", "warez"}
 
 
-# What is measured
-
-
 def main() -> None:
     """Build the input, measure, and write the page."""
     parser = harness.options_of("bench-corpus", __doc__, rounds=5)
@@ -212,9 +209,6 @@ def bert(vocabulary: str):
     return BertTokenizerFast(vocabulary, do_lower_case=True)
 
 
-# Another peer: the fast encoder alone
-
-
 def encode_documents(documents: str, vocabulary: str, output: str) -> None:
     """The ids by `encode_batch_fast` of tokenizers, in numpy: one stream, which needs only another shape to be rows."""
     tokenizer = bert(vocabulary).backend_tokenizer
@@ -227,9 +221,6 @@ def encode_documents(documents: str, vocabulary: str, output: str) -> None:
 
 def _lines(path: str) -> io.BufferedReader:
     return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(open(path, "rb")), 1 << 20)
-
-
-# Whether all did the same work
 
 
 def compare(folder: Path) -> str:

@@ -15,12 +15,7 @@ from symbert.report.statistics import plateau_exit
 PAGE, THEORY = start_and_symmetry.PAGES
 COPIES, DOCUMENTATION = ("copying-48", 1000), ("documentation-48", 2000)
 SENTENCES = [  # of the page: a contrast, its size, text and steps, and the words around its ratio
-    (
-        "symmetric / original",
-        "deep8",
-        COPIES,
-        "after {} of the steps if query and key are tied (`symmetric` / `original`)",
-    ),
+    ("symmetric / original", "deep8", COPIES, "after {} of the steps if query and key are tied"),
     ("original-wide / original", "deep8", COPIES, "after {} if its logits start √d times as wide"),
     ("symmetric-wide / original", "deep8", COPIES, "after {} with both"),
     ("pairwise / original", "deep8", COPIES, "which starts narrow: here {}."),
@@ -36,12 +31,7 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
     ("original-unscaled / original-wide", "tiny", COPIES, "`original-unscaled` / `original-wide` is {} on copies"),
     ("original-unscaled / original-wide", "tiny", DOCUMENTATION, "but {} on documentation, where 5 of 10 runs stay"),
     ("symmetric-others / symmetric", "tiny", COPIES, "either text: {} on copies"),
-    (
-        "symmetric-others / symmetric",
-        "tiny",
-        DOCUMENTATION,
-        "{} on documentation (sign-flip p",
-    ),
+    ("symmetric-others / symmetric", "tiny", DOCUMENTATION, "{} on documentation (sign-flip p"),
 ]
 
 
