@@ -112,7 +112,10 @@ def naive_exit(steps: list[int], losses: list[float]) -> int | None:
     return steps[last + 1] if heights[last] > 0.02 * losses[last] else None
 
 
-def test_the_exit_of_falling_curves_is_that_of_a_search_over_all_lines():
+def test_the_exit_of_falling_and_of_noisy_curves_is_that_of_a_search_over_all_lines():
+    for seed in range(5):
+        curve = demo_curve(700, 4.8, noise=0.05, seed=seed)
+        assert plateau_exit(*curve) == naive_exit(*curve)
     draw, exits = np.random.default_rng(0), []
     for _ in range(300):
         steps = sorted(draw.choice(np.arange(1, 200), draw.integers(3, 12), replace=False).tolist())
