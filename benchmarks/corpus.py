@@ -27,21 +27,8 @@ PACKAGES = (
 )
 LARGE = 4  # times as much text in the large part
 SEQUENCE_LENGTH, DOCUMENTS_AT_ONCE = 512, 1000  # of the authors' rows
-BLOCKED = {
-    "agressif",
-    "adult",
-    "cryptojacking",
-    "dangerous_material",
-    "phishing",
-    "warez",
-    "ddos",
-    "hacking",
-    "malware",
-}
-BLOCKED |= {"mixed_adult", "sect"}
-
-
-# What is measured
+BLOCKED = {"adult", "agressif", "cryptojacking", "dangerous_material", "ddos", "hacking", "malware", "mixed_adult"}
+BLOCKED |= {"phishing", "sect", "warez"}
 
 
 def main() -> None:
@@ -222,9 +209,6 @@ def bert(vocabulary: str):
     return BertTokenizerFast(vocabulary, do_lower_case=True)
 
 
-# Another peer: the fast encoder alone
-
-
 def encode_documents(documents: str, vocabulary: str, output: str) -> None:
     """The ids by `encode_batch_fast` of tokenizers, in numpy: one stream, which needs only another shape to be rows."""
     tokenizer = bert(vocabulary).backend_tokenizer
@@ -237,9 +221,6 @@ def encode_documents(documents: str, vocabulary: str, output: str) -> None:
 
 def _lines(path: str) -> io.BufferedReader:
     return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(open(path, "rb")), 1 << 20)
-
-
-# Whether all did the same work
 
 
 def compare(folder: Path) -> str:
@@ -279,22 +260,8 @@ VOCABULARY_SIZE, VOCABULARY_TEXTS = 30_522, 5_000  # pieces, and documents that 
 VALIDATION_SEQUENCES = 50  # as few as a small benchmark can fill
 LONGEST = 500  # paragraphs of the demo in a document; 21 on average, 4,000 characters
 RARE = 0.024  # share of words that are made up or foreign
-FOREIGN = (
-    "café",
-    "naïve",
-    "señor",
-    "São",
-    "Straße",
-    "Łódź",
-    "25°C",
-    "½",
-    "Ελλάδα",
-    "Москва",
-    "العربية",
-    "東京",
-    "한국",
-    "😀",
-)
+FOREIGN = ("café", "naïve", "señor", "São", "Straße", "Łódź", "25°C")
+FOREIGN += ("½", "Ελλάδα", "Москва", "العربية", "東京", "한국", "😀")
 
 
 def build_input(place: str, megabytes: str, listed: str) -> None:

@@ -65,11 +65,10 @@ def measure(folder: Path) -> Round:
 
 def command_table(rounds: list[Round]) -> str:
     """CPU seconds by command of symbert, and of Snakemake itself: medians over the rounds."""
-    names = {name: len(seconds) for measured in rounds for name, seconds in measured["commands"].items()}
-    sums = {name: median(sum(measured["commands"].get(name, [])) for measured in rounds) for name in names}
-    rows = [
-        f"| {name} | {names[name]} | {sums[name]:.1f} |" for name in sorted(sums, key=sums.__getitem__, reverse=True)
-    ]
+    counts = {name: len(seconds) for measured in rounds for name, seconds in measured["commands"].items()}
+    sums = {name: median(sum(measured["commands"].get(name, [])) for measured in rounds) for name in counts}
+    slowest = sorted(sums, key=sums.__getitem__, reverse=True)
+    rows = [f"| {name} | {counts[name]} | {sums[name]:.1f} |" for name in slowest]
     return harness.table("| command | processes | CPU s |", "|---|---:|---:|", rows)
 
 

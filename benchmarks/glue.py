@@ -23,6 +23,7 @@ from transformers import BertForSequenceClassification, default_data_collator
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, progress, ratio
+from benchmarks.pretrain import STOCK, UNTIMED, Clock, arguments
 from symbert.configuration import GlueSettings, TaskSettings, protocol_of, values_of
 from symbert.experiment.project import read_config
 from symbert.files import write_json
@@ -38,11 +39,10 @@ from symbert.sources import DEMO, VOCABULARY
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow")
 PAPER = read_config(Path(__file__).parents[1], {"scale": "paper", "source": "hub"})
 DEVICE, PRECISION = torch.device("cpu"), "fp32"
-SIZE, OPERATORS, STOCK = "small", ("original", "pairwise"), "stock Trainer"
+SIZE, OPERATORS = "small", ("original", "pairwise")
 TRAINING, WHOLE, EVALUATION = "training", "training and evaluation", "evaluation"
 EVALUATE_EVERY = 0.005  # of all steps (authors): 200 times
 EVALUATION_BATCH_SIZE, MAX_LENGTH = 128, 128  # rows, and tokens to which they are padded (authors)
-UNTIMED = 1  # step before the clock starts, each time
 PROMISED = 3  # times the authors' examples/s, of WHOLE
 ROWS, OUTPUT_TOLERANCE = 8, 1e-4  # compared; of the largest output, in fp32
 
@@ -72,7 +72,12 @@ def main() -> None:
         checkpoints = {name: write_checkpoint(SIZE, name, folder / name) for name in OPERATORS}
         finetunings = [prepare(name, options.mirror, folder / "glue") for name in options.tasks]
         for finetuning in finetunings:
-            conditions += [finetuning.describe(), compare(finetuning, checkpoints, folder)]
+            training, evaluation = (finetuning.rows(split).num_rows for split in ("train", "validation"))
+            conditions.append(
+                f"{finetuning.task.name}: {training:,} rows to train on and {evaluation:,} to evaluate on; timed in "
+                f"each round: {finetuning.interval} of {finetuning.steps:,} steps and one evaluation"
+            )
+            conditions.append(compare(finetuning, checkpoints, folder))
             progress(conditions[-1])
         for finetuning in finetunings:
             figures += measure(finetuning, checkpoints, rounds, folder / "authors")
@@ -109,14 +114,6 @@ class Finetuning:
     def interval(self) -> int:
         """Steps from one evaluation of the authors' to the next: as many are timed in a round."""
         return math.ceil(EVALUATE_EVERY * self.steps)
-
-    def describe(self) -> str:
-        """Which rows are fine-tuned on, and which part of a fine-tuning is timed."""
-        training, evaluation = (self.rows(split).num_rows for split in ("train", "validation"))
-        return (
-            f"{self.task.name}: {training:,} rows to train on and {evaluation:,} to evaluate on; timed in each round: "
-            f"{self.interval} of {self.steps:,} steps and one evaluation"
-        )
 
 
 def prepare(name: str, mirror: Path, folder: Path, **limits: int) -> Finetuning:
@@ -202,10 +199,21 @@ class Authors:
     """Hugging Face's `Trainer`."""
 
     def __init__(self, finetuning: Finetuning, model: BertForSequenceClassification, folder: Path) -> None:
-        self.evaluate_every, self.clock = finetuning.interval, Clock(finetuning.interval)
+        self.evaluate_every, self.clock, settings = finetuning.interval, Clock(), finetuning.settings
+        self.clock.last = UNTIMED + self.evaluate_every
         self.trainer = transformers.Trainer(
             model,
-            arguments(finetuning.settings, folder),
+            arguments(
+                settings,
+                folder,
+                num_train_epochs=settings.epochs,
+                per_device_train_batch_size=settings.batch_size,
+                per_device_eval_batch_size=EVALUATION_BATCH_SIZE,
+                eval_strategy="steps",
+                eval_steps=EVALUATE_EVERY,
+                warmup_steps=settings.warmup_ratio,  # below 1 it is a share of the steps
+                use_cpu=True,
+            ),
             data_collator=default_data_collator,
             train_dataset=padded_rows(finetuning, "train"),
             eval_dataset=padded_rows(finetuning, "validation"),
@@ -222,72 +230,18 @@ class Authors:
         return (training / self.evaluate_every, self.clock.evaluating)
 
 
-class Clock(transformers.TrainerCallback):
-    """Times so many steps after the UNTIMED ones, and the evaluations between them; then it stops the training."""
-
-    begun = stepped = ended = evaluating = 0.0
-
-    def __init__(self, steps: int) -> None:
-        self.last = UNTIMED + steps
-
-    def on_step_end(self, args, state, control, **_) -> None:
-        self.stepped = perf_counter()
-        if state.global_step == UNTIMED:
-            self.begun = self.stepped
-        if state.global_step == self.last:
-            self.ended = self.stepped
-            control.should_training_stop = True
-
-    def on_evaluate(self, args, state, control, **_) -> None:
-        """Hugging Face's hook, after an evaluation."""
-        if UNTIMED <= state.global_step < self.last:
-            self.evaluating += perf_counter() - self.stepped
-
-
-def arguments(settings: GlueSettings, folder: Path) -> transformers.TrainingArguments:
-    """The paper's settings, and the authors' evaluations; nothing is logged or saved."""
-    return transformers.TrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size,
-        per_device_eval_batch_size=EVALUATION_BATCH_SIZE,
-        eval_strategy="steps",
-        eval_steps=EVALUATE_EVERY,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=settings.warmup_ratio,  # below 1 it is a share of the steps
-        weight_decay=settings.weight_decay,
-        adam_epsilon=settings.adam_epsilon,
-        max_grad_norm=settings.gradient_clip,
-        optim="adamw_torch_fused",
-        use_cpu=True,
-        save_strategy="no",
-        logging_strategy="no",
-        logging_nan_inf_filter=False,
-        report_to="none",
-        disable_tqdm=True,
-    )
-
-
 def accuracy(prediction: transformers.EvalPrediction) -> dict[str, float]:
     return {"accuracy": float(np.mean(prediction.predictions.argmax(axis=1) == prediction.label_ids))}
 
 
 def padded_rows(finetuning: Finetuning, split: str) -> list[dict[str, list[int] | int]]:
     """Rows as `datasets` gives them: Python numbers, padded."""
-
-    def pad(values: list[int]) -> list[int]:
-        return values + [0] * (MAX_LENGTH - len(values))
-
-    return [
-        {
-            "input_ids": pad(row["input_ids"]),
-            "token_type_ids": pad(row["token_type_ids"]),
-            "attention_mask": pad([1] * len(row["input_ids"])),
-            "label": row["label"],
-        }
-        for row in finetuning.rows(split).select(["input_ids", "token_type_ids", "label"]).to_pylist()
-    ]
+    rows = finetuning.rows(split).select(["input_ids", "token_type_ids", "label"]).to_pylist()
+    for row in rows:
+        row["attention_mask"] = [1] * len(row["input_ids"])
+        padding = [0] * (MAX_LENGTH - len(row["input_ids"]))
+        row |= {name: values + padding for name, values in row.items() if name != "label"}
+    return rows
 
 
 def classifier(checkpoint: Path, num_labels: int, dropout: float) -> torch.nn.Module:

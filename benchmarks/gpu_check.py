@@ -186,11 +186,10 @@ def measure_speed(arm: Arm, manifest: Path, device: torch.device) -> tuple[dict[
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     pace = Pace(sequences * TOKENS, trainer.task.flops(trainer.model), peak, device)
-    for number in range(UNTIMED):
+    for number in range(UNTIMED + TIMED):
         trainer.step(number)
-    for number in range(UNTIMED, UNTIMED + TIMED):
-        trainer.step(number)
-        pace.step()
+        if number >= UNTIMED:
+            pace.step()
     measured = pace.summary()
     with torch.profiler.profile(activities=torch.profiler.supported_activities(), acc_events=True) as profile:
         trainer.step(UNTIMED + TIMED)

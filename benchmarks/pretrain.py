@@ -21,7 +21,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, ratio
-from symbert.configuration import PretrainSettings, training_of
+from symbert.configuration import GlueSettings, PretrainSettings, training_of
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.experiment.project import read_yaml
@@ -144,27 +144,38 @@ class Ours:
 
     def seconds(self, steps: int) -> float:
         """Seconds of a step, over so many."""
-        self._advance(UNTIMED)
-        begun = now()
-        self._advance(steps)
-        return (now() - begun) / steps
-
-    def _advance(self, steps: int) -> None:
-        for _ in range(steps):
+        for number in range(UNTIMED + steps):
+            if number == UNTIMED:
+                begun = now()
             self.trainer.step(self.completed)
             self.completed += 1
+        return (now() - begun) / steps
 
 
 class Authors:
     """Hugging Face's `Trainer` on the same rows."""
 
     def __init__(self, task: Task, folder: Path) -> None:
-        self.clock = Clock()
+        self.clock, settings, cuda = Clock(), task.settings, torch.cuda.is_available()
         tokenizer = BertTokenizerFast(str(task.manifest.parent / "vocab.txt"))
         self.trainer = transformers.Trainer(
-            stock_model(task.size, len(tokenizer), task.settings.dropout),
-            arguments(task, folder),
-            data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=task.settings.mask_probability),
+            stock_model(task.size, len(tokenizer), settings.dropout),
+            arguments(
+                settings,
+                folder,
+                max_steps=settings.steps,
+                per_device_train_batch_size=task.micro_batch_size,
+                gradient_accumulation_steps=settings.batch_size // task.micro_batch_size,
+                warmup_steps=settings.warmup_steps,
+                adam_beta1=settings.adam_beta1,
+                adam_beta2=settings.adam_beta2,
+                bf16=cuda,
+                use_cpu=not cuda,
+                torch_compile=task.recipe != "faithful",
+                dataloader_num_workers=8 if cuda else 0,  # the authors' number; on a CPU no core is left for them
+                eval_strategy="no",
+            ),
+            data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=settings.mask_probability),
             train_dataset=ListedRows(task.manifest),
             callbacks=[self.clock],
         )
@@ -172,38 +183,27 @@ class Authors:
 
     def seconds(self, steps: int) -> float:
         """Seconds of a step, over so many, from the end of one step to the end of another."""
-        self.clock.first, self.clock.last = UNTIMED, UNTIMED + steps
+        self.clock.last = UNTIMED + steps
         self.trainer.train()
         return (self.clock.ended - self.clock.begun) / steps
 
 
-def arguments(task: Task, folder: Path) -> transformers.TrainingArguments:
-    """The paper's settings; what the authors' scripts leave at its default; nothing but training."""
-    settings, cuda = task.settings, torch.cuda.is_available()
+def arguments(settings: PretrainSettings | GlueSettings, folder: Path, **own: Any) -> transformers.TrainingArguments:
+    """The settings that both stages have, and its own ones; nothing is logged or saved."""
     return transformers.TrainingArguments(
         output_dir=str(folder),
-        max_steps=settings.steps,
-        per_device_train_batch_size=task.micro_batch_size,
-        gradient_accumulation_steps=settings.batch_size // task.micro_batch_size,
         learning_rate=settings.learning_rate,
         lr_scheduler_type="linear",
-        warmup_steps=settings.warmup_steps,
         weight_decay=settings.weight_decay,
-        adam_beta1=settings.adam_beta1,
-        adam_beta2=settings.adam_beta2,
         adam_epsilon=settings.adam_epsilon,
         max_grad_norm=settings.gradient_clip,
         optim="adamw_torch_fused",
-        bf16=cuda,
-        use_cpu=not cuda,
-        torch_compile=task.recipe != "faithful",
-        dataloader_num_workers=8 if cuda else 0,  # the authors' number; on a CPU no core is left for them
         save_strategy="no",
-        eval_strategy="no",
         logging_strategy="no",
         logging_nan_inf_filter=False,  # it would wait for each loss
         report_to="none",
         disable_tqdm=True,
+        **own,
     )
 
 
@@ -222,17 +222,23 @@ class ListedRows(Dataset):
 
 
 class Clock(transformers.TrainerCallback):
-    """Notes the ends of two steps, and stops the training at the second."""
+    """Times the steps after the UNTIMED ones until `last`, and the evaluations between them; then ends the training."""
 
-    first = last = 0
-    begun = ended = 0.0
+    last = 0
+    begun = stepped = ended = evaluating = 0.0
 
     def on_step_end(self, args, state, control, **_) -> None:
-        if state.global_step == self.first:
+        if state.global_step == UNTIMED:
             self.begun = now()
         if state.global_step == self.last:
             self.ended = now()
             control.should_training_stop = True
+        self.stepped = time.perf_counter()
+
+    def on_evaluate(self, args, state, control, **_) -> None:
+        """Hugging Face's hook, after an evaluation."""
+        if UNTIMED <= state.global_step < self.last:
+            self.evaluating += time.perf_counter() - self.stepped
 
 
 def now() -> float:

@@ -25,7 +25,7 @@ SHAPE_KEYS = ("num_hidden_layers", "num_attention_heads", "hidden_size", "interm
 
 def write(path: Path, value) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
     return path
 
 
@@ -57,12 +57,6 @@ def bins(quantity, **values):
     for value, documents in values.items():
         counts[sum(edge <= float(value[1:]) for edge in edges)] += documents
     return counts
-
-
-@pytest.fixture(name="bins")
-def bins_fixture():
-    """The function `bins`."""
-    return bins
 
 
 @pytest.fixture
@@ -332,9 +326,7 @@ def write_sessions():
 
 
 def write_lines(path: Path, lines) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 @pytest.fixture

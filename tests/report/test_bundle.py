@@ -10,14 +10,16 @@ import pytest
 import yaml
 from rocrate.rocrate import ROCrate
 
+from report.conftest import write
 from symbert.errors import MissingInputError, UsageError
 from symbert.report.bundle import bundle, contents_of
 
-HOSTS = {"original": "gpu-node-07.cluster", "symmetric": "login"}
+HOSTS = {"original": "gpu-node-07.cluster", "symmetric": "login", "decoder": "secret-node"}
 MIRROR = "/somewhere/private/mirror"
 RUNS = {
     "original": "runs/encoder/tiny-original-0a1b2c3d/seed-1",
     "symmetric": "runs/encoder/tiny-symmetric-4e5f6a7b/seed-1",
+    "decoder": "runs/decoder/tiny-original-8c9d0e1f/seed-1",
 }
 SCORES = "scores/glue-89abcdef/encoder/tiny-original-0a1b2c3d/seed-1/step-1800/1x2-01234567.json"
 PARTS, PUBLISHED = "corpus/parts-fedcba98", "published/oscar-corpus--OSCAR-2301-76543210"
@@ -27,7 +29,8 @@ SETTINGS = {
     f"results/{PUBLISHED}/settings.json": {"kind": "dataset", "revision": "main"},
 }
 INPUTS = {
-    "runs": [f"results/{run}" for run in RUNS.values()],
+    "runs": [f"results/{RUNS['original']}", f"results/{RUNS['symmetric']}"],
+    "runs_of_others": [f"results/{RUNS['decoder']}"],
     "scores": {"glue": [f"results/{SCORES}"]},
     "curve": {"glue": []},
     "parts": [f"results/{PARTS}/part_1.json"],
@@ -44,12 +47,6 @@ SESSION = {
     "started": "2026-01-02T00:00:00Z",
     "until": "2026-01-02T01:30:00Z",
 }
-
-
-def write(path: Path, value) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
-    return path
 
 
 def record(seed: int) -> dict:
@@ -73,8 +70,10 @@ def make(folder: Path) -> Path:
     write(results / PARTS / "part_1.npy", "token ids")
     manifest = {"rows": {"train": 3000, "validation": 50}, "tokens": 195_200}
     write(results / "corpus/shards-00112233/manifest.json", manifest)
-    for attention, host in HOSTS.items():
-        home, run = results / RUNS[attention], {"size": "tiny", "attention": attention}
+    for name, host in HOSTS.items():
+        home, run = results / RUNS[name], {"size": "tiny", "attention": name}
+        if name == "decoder":
+            run = {"size": "tiny", "attention": "original", "model_host": "decoder"}
         facts = {**run, "pretrain_seed": 1, "parameters": 156_780, "validation_loss": 3.25, "steps": 1800}
         write(home / "done.json", facts)
         write(home / "timing.json", {**run, "pretrain_seed": 1, **SESSION, "host": host, "sessions": 1})
@@ -140,6 +139,8 @@ def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archiv
     assert {"report.html", "tables/provenance.csv", "experiment.json", "LICENSE", "CITATION.cff"} <= names
     assert {f"{RUNS['original']}/metrics.jsonl", "src/symbert/cli.py", "envs/constraints.txt"} <= names
     assert {SCORES, f"{PARTS}/part_1.json", f"{PUBLISHED}/commit.json", "corpus/shards-00112233/manifest.json"} <= names
+    inside = {name.rpartition("/")[2] for name in names if name.startswith(RUNS["decoder"])}
+    assert inside == {"done.json", "timing.json", "metrics.jsonl"}, "of every host"
     assert not [
         name for name in names if re.search(r"safetensors|npy$|log\.txt$|pycache|egg-info|/state/|experiment-", name)
     ]
@@ -162,24 +163,6 @@ def test_the_mirror_of_the_configuration_is_inside_without_its_place(folder, tmp
     write(tmp_path / "config.yaml", f"source: mirror\nmirror: {MIRROR}  # mine\nglue:\n  files: '{MIRROR}'\n")
     read = yaml.safe_load(contents_of(folder, tmp_path)["config.yaml"])
     assert read == {"source": "mirror", "mirror": "mirror", "glue": {"files": "mirror"}}
-
-
-DECODER = "runs/decoder/tiny-original-8c9d0e1f/seed-1"
-
-
-def test_runs_of_other_hosts_are_inside_without_the_name_of_their_machine(folder):
-    """Only those of encoders were, though the tables have the numbers of all."""
-    experiment = json.loads((folder / "experiment.json").read_text())
-    experiment["inputs"]["runs_of_others"] = [f"results/{DECODER}"]
-    write(folder / "experiment.json", experiment)
-    run = {"size": "tiny", "attention": "original", "pretrain_seed": 1, "model_host": "decoder"}
-    write(folder.parent / DECODER / "done.json", {**run, "parameters": 1, "validation_loss": 2.0, "steps": 1800})
-    write(folder.parent / DECODER / "timing.json", {**run, **SESSION, "host": "secret-node", "sessions": 1})
-    write(folder.parent / DECODER / "metrics.jsonl", "")
-    contents = contents_of(folder)
-    inside = {name.rpartition("/")[2] for name in contents if name.startswith(DECODER)}
-    assert inside == {"done.json", "timing.json", "metrics.jsonl"}
-    assert not any(b"secret-node" in content for content in contents.values())
 
 
 def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):

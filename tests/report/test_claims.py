@@ -187,11 +187,6 @@ SEEDS = [1, 2, 3, 4, 5]
 
 
 @pytest.fixture
-def outputs(tmp_path):
-    return [tmp_path / f"claims.{suffix}" for suffix in ("csv", "md", "tex", "html")]
-
-
-@pytest.fixture
 def tabulated(counted, report_facts, outputs):
     """Writes the table with these files and changes to the settings; returns its rows."""
 

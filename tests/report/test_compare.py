@@ -4,7 +4,6 @@ import csv
 import itertools
 import json
 import statistics
-from pathlib import Path
 
 import pytest
 from scipy.stats import ttest_ind
@@ -15,8 +14,7 @@ from symbert.configuration import define_own
 from symbert.errors import MissingInputError, UsageError
 from symbert.report.collect import collect, read_record
 from symbert.report.compare import compare
-from symbert.report.imported import import_scores
-from symbert.report.published import COLUMNS, SCORES
+from symbert.report.published import COLUMNS
 from symbert.report.tidy import tables_of, write_csv
 
 
@@ -103,18 +101,6 @@ def test_a_folder_without_scores_of_the_last_step_is_named(experiment, tmp_path)
     with pytest.raises(MissingInputError, match="first: no report with scores of step 1800; run it to its end first"):
         table_of(tmp_path, folder)
     assert main(["compare", str(tmp_path / "gone")]) == 65
-
-
-def test_an_import_of_the_authors_files_has_the_papers_scores(authors_csv, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    import_scores(authors_csv[0], "authors")
-    rows = table_of(tmp_path, Path("authors"), reference="authors: base-original")
-    for (size, attention), (score, std, *_) in SCORES.items():
-        row = rows[f"authors: {size}-{attention}"]
-        printed = [f"{float(row[key]):.2f}" for key in ("glue_score", "std")]
-        assert printed == [f"{score:.2f}", f"{std:.2f}"] and row["finetune_seeds"] == "5"
-    row = rows["authors: base-pairwise"]
-    assert float(row["difference"]) == pytest.approx(79.3626 - 78.7376, abs=1e-4) and row["common_seeds"] == "5"
 
 
 def test_a_finished_experiment_is_compared_by_its_name_alone(reported, tmp_path, monkeypatch, capsys):

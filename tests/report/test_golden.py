@@ -1,4 +1,5 @@
-"""One experiment with data for every exhibit: its csv and Markdown are those in golden/, cell by cell.
+"""One experiment with data for every exhibit: its csv and Markdown are those in golden/, cell by cell; it is the same
+again, and files that are damaged are named.
 
 After a wanted change `GOLDEN=write pytest tests/report/test_golden.py` writes them, to be read as a diff.
 """
@@ -8,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from scipy.stats import ttest_1samp
 
-from csv_rows import read
+from csv_rows import read, read_shown
+from damage import assert_named
 from legibility import assert_legible
 from report.conftest import COLUMNS, TASKS, domain_set, noise_set, record, robustness_record, write, write_lines
 from report.judgements import judgement
@@ -35,6 +38,7 @@ from symbert.report.figures import (
     robustness_figure,
 )
 from symbert.report.formats import Table, Words, write_table
+from symbert.report.report import report
 from symbert.report.setting import note_of
 from symbert.report.style import house_style, looks_of, write_figure
 
@@ -199,6 +203,18 @@ def test_every_table_and_text_is_the_golden_one_and_stands_in_every_format_and_o
             assert file.read_text(encoding="utf-8") == (GOLDEN / name).read_text(encoding="utf-8"), name
 
 
+def test_a_report_that_is_made_again_has_the_same_bytes_and_nothing_of_an_earlier_configuration(folder):
+    def files():
+        return {path: path.read_bytes() for path in (folder / "report").rglob("*.*")}
+
+    report(folder)
+    before = files()
+    for surplus in ("experiment-ffffffff.json", "tables/mine.csv", "figures/mine.png"):
+        (folder / "report" / surplus).write_text("{}")
+    report(Path("golden"))
+    assert files() == before
+
+
 def lines_of(panel):
     """The curves of a panel by operator; of several of a colour, the first."""
     by_color = {}
@@ -283,3 +299,43 @@ def test_latex_sets_every_exhibit_and_no_text_of_a_figure_runs_into_another(fold
         output = outcome.stdout.decode(errors="replace")
         assert outcome.returncode == 0, output[-3000:]
         assert "Overfull" not in output and "too large" not in output, output
+
+
+DAMAGED = ("experiment.json", "done.json", "metrics.jsonl", "timing.json", "provenance.json", "manifest.json")
+DAMAGED += ("en_meta_part_1.json", "speeds-tiny.json", "scores/*-rte.json", "robustness/*-rte.json")
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_file_that_is_something_else_or_missing_is_named(folder, tmp_path, capsys, name):
+    file = next(tmp_path.rglob(name))
+    assert_named(["report", folder], file, capsys, ("[]", "{}", "{"))
+    if name != "provenance.json":  # of sessions, which may be removed
+        file.unlink()
+        assert main(["report", str(folder)]) == 65 and file.name in capsys.readouterr().err.splitlines()[-1]
+    assert not (folder / "report/report.html").exists()
+
+
+def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, capsys):
+    log = next(tmp_path.rglob("encoder/*/*/metrics.jsonl"))
+    lines = log.read_bytes().splitlines()
+    for line, told in (
+        (b'{"split": "validation", "step": 60, "loss": 4.\xff}', "JSON is malformed"),
+        (b'{"split": "validation", "step": 60, "loss"', "Input data was truncated"),
+        (b'{"split": "validation", "step": 60}', "'loss' is None"),
+    ):
+        log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+        assert main(["report", str(folder)]) == 65
+        assert f"{log.relative_to(tmp_path)}:3: {told}" in capsys.readouterr().err
+
+
+def test_the_tables_of_the_paper_need_no_experiment(tmp_path):
+    assert main(["report", "--paper", str(tmp_path / "paper")]) == 0
+    assert {file.name for file in tmp_path.glob("paper/*/*.csv")} == {
+        f"{name}.csv" for name in ("table1_operators", "table2_parameters", "table3_published")
+    }
+    assert {row["match"] for row in read_shown(tmp_path / "paper/tables/table2_parameters.csv")} == {"yes"}
+
+
+def test_the_exhibits_never_import_torch():
+    code = "import symbert.report.report, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -2,14 +2,12 @@
 
 import json
 
-import pandas as pd
 import pytest
 
 from report.written import read_runs
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of
 from symbert.report.collect import losses_of
-from symbert.report.statistics import exits_of
 
 POINTS = [(50, 6.0), (100, 5.5)]
 
@@ -35,16 +33,6 @@ def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
     assert f"{metrics}: sha256 expected {found}, found {sha256_of(metrics)}; delete it" in str(refused.value)
     done.write_text(json.dumps(told))
     assert read_runs([folder], 1800)["loss"].tolist() == [6.0, 4.5], "of an imported run, which does not say"
-
-
-def test_the_seeds_of_a_model_are_one_model(runs_of):
-    falls, steps = [5.6] * 9 + [4.0, 3.0, 2.6], range(50, 650, 50)
-    runs = runs_of(("tiny", "original", 1, steps, falls), ("tiny", "original", 2, steps, [5.0] * 12))
-    models = losses_of(pd.concat([runs, runs_of(("tiny", "pairwise", 1, [50], [4.0]))]))
-    assert list(models) == [("tiny", "original"), ("tiny", "pairwise")]
-    original = models["tiny", "original"]
-    assert original.shape == (2, 12) and original.loc[2].tolist() == [5.0] * 12
-    assert exits_of(original).in_words == "500 (500–never)"
 
 
 @pytest.mark.parametrize("others", [[50, 90], [50], [50, 100, 150]])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from report.written import unchecked
+from symbert.errors import MissingInputError
 from symbert.report import published
 from symbert.report.collect import read_scores
 from symbert.report.statistics import (
@@ -24,6 +25,7 @@ from symbert.report.statistics import (
     Exits,
     compare_exits,
     comparisons,
+    exits_of,
     final_scores,
     first_crossing,
     glue_scores,
@@ -85,17 +87,6 @@ def test_a_demo_curve_leaves_the_plateau_within_two_evaluations_of_where_it_was_
         assert abs(plateau_exit(*demo_curve(leaves, end, seed=seed)) - leaves) <= 100
 
 
-def test_the_exit_is_the_evaluation_after_the_highest_bulge_of_a_naive_search():
-    for seed in range(5):
-        steps, losses = demo_curve(700, 4.8, noise=0.05, seed=seed)
-        heights = {}
-        for first in range(len(steps) - 1):
-            for at in range(first, len(steps) - 1):
-                line = np.interp(math.log(steps[at]), np.log([steps[first], steps[-1]]), [losses[first], losses[-1]])
-                heights[at] = max(heights.get(at, 0.0), losses[at] - line)
-        assert plateau_exit(steps, losses) == steps[max(heights, key=heights.get) + 1]
-
-
 @pytest.mark.parametrize("plateau", [[5.0] * 6, [5.6, 5.3, 5.1, 5.05, 5.02, 5.0]])
 def test_a_lone_spike_is_no_exit(plateau):
     """One evaluation of 9.0 stood above every line, so that the run "left its plateau" after it."""
@@ -105,6 +96,45 @@ def test_a_lone_spike_is_no_exit(plateau):
     for at in range(1, len(flat) - 1):
         assert plateau_exit(steps, [*flat[:at], 9.0, *flat[at + 1 :]]) is None, at
     assert plateau_exit(steps[:3], [5.0, 9.0, 4.9]) is None
+
+
+def naive_exit(steps: list[int], losses: list[float]) -> int | None:
+    """The evaluation after the highest bulge above a line over log steps, from any evaluation to the last one; None
+    where the bulge has at most 2 % of the loss."""
+    heights = []
+    for at in range(len(steps) - 1):
+        lines = [
+            np.interp(np.log(steps[at]), np.log([steps[first], steps[-1]]), [losses[first], losses[-1]])
+            for first in range(at + 1)
+        ]
+        heights.append(losses[at] - min(lines))
+    last = int(np.argmax(heights))
+    return steps[last + 1] if heights[last] > 0.02 * losses[last] else None
+
+
+def test_the_exit_of_falling_and_of_noisy_curves_is_that_of_a_search_over_all_lines():
+    for seed in range(5):
+        curve = demo_curve(700, 4.8, noise=0.05, seed=seed)
+        assert plateau_exit(*curve) == naive_exit(*curve)
+    draw, exits = np.random.default_rng(0), []
+    for _ in range(300):
+        steps = sorted(draw.choice(np.arange(1, 200), draw.integers(3, 12), replace=False).tolist())
+        losses = sorted(draw.uniform(2, 2.0 + draw.choice([0.1, 1, 5]), len(steps)).tolist(), reverse=True)
+        exits.append(naive_exit(steps, losses))
+        assert plateau_exit(steps, losses) == exits[-1], (steps, losses)
+    assert None in exits and len(set(exits)) > 50
+
+
+def test_a_run_that_never_leaves_was_last_seen_on_the_plateau_at_its_last_step():
+    leaving, staying = [5.0, 5.0, 5.0, 3.0, 2.0], [5.0] * 5
+    exits = exits_of(pd.DataFrame([leaving, staying], index=[1, 2], columns=[10, 20, 30, 40, 50]))
+    assert exits.steps.tolist() == [plateau_exit([10, 20, 30, 40, 50], leaving), 50] and exits.steps[0] < 50
+    assert exits.left.tolist() == [True, False]
+
+
+def test_without_any_score_the_last_step_is_said_to_be_missing():
+    with pytest.raises(MissingInputError, match="the last step is 0, expected 20"):
+        final_scores(pd.DataFrame({"step": []}), 20)
 
 
 hundredths = st.integers(-500, 500).map(lambda value: value / 100)
@@ -329,15 +359,9 @@ EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=
 LAST = 50
 
 
-def exits_of(exits: list[int | None]) -> Exits:
-    """Exits of runs that were all seen until LAST."""
-    return censored(exits, [LAST] * len(exits))
-
-
-def censored(exits: list[int | None], last: list[int]) -> Exits:
-    """Exits of runs, and the last step that each was seen at."""
-    steps = [seen if step is None else step for step, seen in zip(exits, last, strict=True)]
-    return Exits(np.array(steps, float), np.array([step is not None for step in exits]))
+def seen_to_the_end(exits: list[int | None], last: int = LAST) -> Exits:
+    """Exits of runs that were all seen until the last step."""
+    return Exits(np.array([step or last for step in exits], float), np.array([step is not None for step in exits]))
 
 
 def compare(first: Exits, second: Exits) -> ExitComparison:
@@ -372,7 +396,7 @@ def log_rank_by_hand(first: list[int | None], second: list[int | None]) -> float
 
 @given(EXITS)
 def test_shares_on_the_plateau_are_those_of_the_product_formula(exits):
-    steps, shares = survival_curve(exits_of(exits))
+    steps, shares = survival_curve(seen_to_the_end(exits))
     computed = dict(zip(steps.tolist(), shares.tolist(), strict=True))
     assert {step: pytest.approx(share) for step, share in shares_by_hand(exits).items()} == {
         step: share for step, share in computed.items() if step != LAST
@@ -382,25 +406,16 @@ def test_shares_on_the_plateau_are_those_of_the_product_formula(exits):
 @given(EXITS)
 def test_the_median_is_where_the_curve_first_reaches_one_half(exits):
     below = [step for step, share in shares_by_hand(exits).items() if share <= 0.5 + 1e-12]
-    many = exits_of(exits)
+    many = seen_to_the_end(exits)
     assert median_exit(many.steps, many.left) == (below[0] if below else math.inf)
 
 
 @given(EXITS, EXITS)
 def test_the_test_is_mantels(first, second):
-    p_value = compare(*pair(first, second)).p_value
-    assert p_value == pytest.approx(log_rank_by_hand(*same_length(first, second)), abs=1e-9)
-
-
-def same_length(first: list, second: list) -> tuple[list, list]:
-    """Runs of the same seeds."""
-    count = min(len(first), len(second))
-    return first[:count], second[:count]
-
-
-def pair(first: list, second: list) -> tuple[Exits, Exits]:
-    """The exits of two cells."""
-    return tuple(exits_of(exits) for exits in same_length(first, second))
+    count = min(len(first), len(second))  # runs of the same seeds
+    first, second = first[:count], second[:count]
+    p_value = compare(seen_to_the_end(first), seen_to_the_end(second)).p_value
+    assert p_value == pytest.approx(log_rank_by_hand(first, second), abs=1e-9)
 
 
 def test_the_interval_is_that_of_all_resamples_of_three_seeds():
@@ -410,7 +425,7 @@ def test_the_interval_is_that_of_all_resamples_of_three_seeds():
         np.median([first[seed] for seed in drawn]) / np.median([second[seed] for seed in drawn])
         for drawn in itertools.product(range(3), repeat=3)
     )
-    result = compare(exits_of(first), exits_of(second))
+    result = compare(seen_to_the_end(first), seen_to_the_end(second))
     assert result.ratio == 20 / 25
     assert (result.low, result.high) == (ratios[0], ratios[-1])  # each has 1 of 27, more than 2.5 %
 
@@ -418,7 +433,7 @@ def test_the_interval_is_that_of_all_resamples_of_three_seeds():
 def test_runs_of_a_seed_are_drawn_together():
     """Exits that are twice those of the other cell, seed by seed, have that ratio in every resample."""
     first, second = [20, 24, 40, 30, 28], [10, 12, 20, 15, 14]
-    result = compare(exits_of(first), exits_of(second))
+    result = compare(seen_to_the_end(first), seen_to_the_end(second))
     assert (result.ratio, result.low, result.high) == (2, 2, 2)
 
 
@@ -439,7 +454,7 @@ def test_verdicts_need_both_the_test_and_the_interval(bounds, p_value, verdict):
 
 def test_three_seeds_that_agree_show_no_equality():
     """Believed of the demo: that equal exits of three seeds make two operators equal."""
-    same = censored([500, 500, 500], [1600] * 3)
+    same = seen_to_the_end([500] * 3, last=1600)
     assert compare(same, same).verdict == "undecided"
-    more = censored([500] * 5, [1600] * 5)
+    more = seen_to_the_end([500] * 5, last=1600)
     assert compare(more, more).verdict == "within 25 %"

@@ -7,7 +7,7 @@ import pytest
 from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.report.collect import Collection, hours_of, machine_of, read_run
+from symbert.report.collect import Collection, hours_of, machine_of, read_parts, read_run
 from symbert.report.tables.corpus import provenance_table
 
 
@@ -43,6 +43,28 @@ def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
     with pytest.raises(DataError, match="640000 tokens in rows and 61 left over are not its 640060"):
         write_exhibit("table-corpus", outputs, **files)
     assert not any(path.exists() for path in outputs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"part": {"kept": 999}}, r"documents read are not kept \+ dropped \+ bad"),
+        (
+            {"part": {"characters": {"read": 7, "kept": 4, "dropped": {"quality_warning": 2}}}},
+            "characters read are not kept",
+        ),
+        ({"record": {"documents": 998}}, "998 documents have tokens, but 1000 were kept"),
+    ],
+)
+def test_a_part_that_does_not_add_up_is_named(corpus_files, changes, problem):
+    with pytest.raises(DataError, match=rf"en_meta_part_4\.json: {problem}"):
+        read_parts(corpus_files(4, **changes))
+
+
+def test_a_part_given_twice_is_refused(corpus_files):
+    files = corpus_files(1, 2)
+    with pytest.raises(DataError, match="duplicate: en_meta_part_1"):
+        read_parts([*files, files[0]])
 
 
 def facts(*runs):
