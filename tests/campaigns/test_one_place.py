@@ -106,7 +106,7 @@ GLUE_TASK = """\
 EDITS: dict[str, list[tuple[str, str, str]]] = {
     "operator": [],
     "built-in operator": [("src/symbert/model/attention.py", "class SymmetricAttention", BUILT_IN)],
-    "task of GLUE": [("src/symbert/glue/tasks.py", '    Task(\n        "wnli"', GLUE_TASK)],
+    "task of GLUE": [("src/symbert/glue/tasks.py", '    Task("wnli"', GLUE_TASK)],
     "size": [],
     "task": [],
     "host": [
