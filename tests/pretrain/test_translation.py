@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from model.test_encoder_decoder import stock
+from model.test_decoders import stock
 from pretrain.corpora import options
 from pretrain.parallel import pack, write_text
 from symbert.cli import main

@@ -1,25 +1,25 @@
-"""The encoder-decoder beside Hugging Face's, and cross-attention of every operator against its formula."""
+"""The decoder and the encoder-decoder beside Hugging Face's, and what no operator may do in them: see a later token."""
 
 import math
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertLMHeadModel, BertModel
 from transformers import EncoderDecoderModel as StockModel
 
-from model.models import FOLDING, Averaged, Doubled, Near, Rectified, define, moved, small_config
-from model.test_attention import HEAD, HEADS, HIDDEN, operator, written_out_query_key_value
+import model.models as models
+from model.models import Averaged, Doubled, LateMixing, Near, Rectified, Shifted, define, moved, small_config
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
 from symbert.model.attention import OriginalAttention
-from symbert.model.bert import EncoderDecoderModel, attend, layer_weights, query_key_value
-from symbert.model.hf import fold
-from symbert.operators import OPERATORS
+from symbert.model.bert import DecoderModel, EncoderDecoderModel, layer_weights
 
 GENERATOR = torch.Generator().manual_seed(0)
+IDS = torch.randint(100, (2, 12), generator=GENERATOR)
 SOURCE, TARGET = torch.randint(1, 100, (2, 9), generator=GENERATOR), torch.randint(1, 100, (2, 6), generator=GENERATOR)
 MASK = torch.tensor([[1] * 9, [1] * 5 + [0] * 4])
 
@@ -36,12 +36,17 @@ def stock(model: EncoderDecoderModel) -> StockModel:
 
 @pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_original_equals_stock_hugging_face(precision, tolerance):
-    model = moved(EncoderDecoderModel(small_config())).to(precision)
-    theirs = stock(model)
-    assert list(model.state_dict()) == list(theirs.state_dict())
+    decoder = moved(DecoderModel(small_config())).to(precision)
+    pair = moved(EncoderDecoderModel(small_config())).to(precision)
+    theirs, their_pair = models.stock(decoder, BertLMHeadModel), stock(pair)
+    assert list(decoder.state_dict()) == list(theirs.state_dict())
+    assert list(pair.state_dict()) == list(their_pair.state_dict())
+    compared = [(decoder.logits(IDS), theirs(IDS).logits)]
     for mask in (MASK, torch.ones_like(MASK)):
-        expected = theirs(input_ids=SOURCE, attention_mask=mask.long(), decoder_input_ids=TARGET).logits
-        torch.testing.assert_close(model.logits(SOURCE, mask, TARGET), expected, rtol=0, atol=tolerance)
+        expected = their_pair(input_ids=SOURCE, attention_mask=mask, decoder_input_ids=TARGET).logits
+        compared.append((pair.logits(SOURCE, mask, TARGET), expected))
+    for found, expected in compared:
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
         assert expected.std() > 0.1
 
 
@@ -60,27 +65,17 @@ def test_greedy_generation_is_that_of_stock_hugging_face():
     assert len(free.unique()) > 3 and written[0].tolist()[2:] == [0] * 6
 
 
-def written_out_across(module, name: str, hidden: torch.Tensor, context: torch.Tensor, mask: torch.Tensor):
-    """Queries by the papers' equations of `hidden`, keys and values of `context`, one head at a time."""
-    mixed = []
-    for head in range(HEADS):
-        query = written_out_query_key_value(module, name, hidden, head)[0]
-        _, key, value = written_out_query_key_value(module, name, context, head)
-        logits = torch.einsum("bxd,byd->bxy", query, key) / math.sqrt(HEAD)
-        exponentials = logits.exp() * mask[:, None, :]
-        mixed.append(torch.einsum("bxy,byd->bxd", exponentials / exponentials.sum(-1, keepdim=True), value))
-    return torch.cat(mixed, -1)
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_cross_attention_equals_its_formula(name):
-    hidden = torch.randn(2, 6, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    context = torch.randn(2, 9, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    for implementation in ("sdpa", "eager"):
-        module = operator(name, implementation)
-        found = attend(module, *query_key_value(module, hidden, context), MASK.bool()[:, None, None])
-        expected = written_out_across(module, name, hidden, context, MASK)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
+def test_a_later_token_changes_no_earlier_logits_and_an_earlier_one_changes_all_that_follow(name, kernel):
+    model = moved(DecoderModel(small_config(name, _attn_implementation=kernel)))
+    expected = model.logits(IDS)
+    for place in (1, 5, 11):
+        changed = IDS.clone()
+        changed[:, place] = (changed[:, place] + 1) % 100
+        found = model.logits(changed)
+        torch.testing.assert_close(found[:, :place], expected[:, :place], rtol=0, atol=1e-12)
+        assert ((found - expected)[:, place:].abs().amax(-1) > 1e-6).all()
 
 
 @pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
@@ -99,6 +94,32 @@ def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name
     assert ((model.logits(other, MASK, TARGET) - expected).abs().amax(-1) > 1e-6).all()
 
 
+class Rolled(nn.Linear):
+    """A projection of each token's successor."""
+
+    def __init__(self, width):
+        super().__init__(width, width)
+
+    def forward(self, hidden):
+        return super().forward(hidden.roll(-1, 1))
+
+
+class Projected(OriginalAttention):
+    """Of its own in a projection alone."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.query = Rolled(config.hidden_size)
+
+
+class Inherited(Near):
+    """Of a class that keeps tokens apart, with values that do not."""
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query, key, value + value.roll(-1, 2)
+
+
 class OfBoth(OriginalAttention):
     """A query that also reads the other sequence."""
 
@@ -109,17 +130,31 @@ class OfBoth(OriginalAttention):
         return query if context is None else query + super().query_key_value(context)[0].mean(2, True), key, value
 
 
-def test_an_operator_of_the_users_own_stands_there_or_is_refused(monkeypatch):
+def test_an_operator_of_the_users_own_stands_there_or_is_refused_with_the_reason(monkeypatch):
+    """One that changed a projection alone, or a method of a class that says it, trained a decoder on what follows."""
     define(monkeypatch, "own", Rectified)
     assert moved(EncoderDecoderModel(small_config("own"))).logits(SOURCE, MASK, TARGET).isfinite().all()
-    refused = (
-        *((Averaged, "keeps_tokens_apart"), (Doubled, "keeps_tokens_apart"), (Near, "forward")),
-        (OfBoth, "query_key_value with a context"),  # its context was never given, so it computed another function
-    )
-    for kind, reason in refused:
+    refused = [(DecoderModel, kind, "keeps_tokens_apart") for kind in (Averaged, Shifted, LateMixing)]
+    refused += [(DecoderModel, kind, "keeps_tokens_apart") for kind in (Projected, Inherited)]
+    refused += [(EncoderDecoderModel, kind, "keeps_tokens_apart") for kind in (Averaged, Doubled)]
+    refused += [
+        (EncoderDecoderModel, Near, "forward"),
+        (EncoderDecoderModel, OfBoth, "query_key_value with a context"),  # its context was never given
+    ]
+    for host, kind, reason in refused:
         define(monkeypatch, "own", kind)
         with pytest.raises(ConfigError, match=f"attention 'own'.* {reason}"):
-            EncoderDecoderModel(small_config("own"))
+            host(small_config("own"))
+
+
+@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
+def test_the_formula_of_a_decoders_flops_is_what_pytorch_counts(name):
+    config = small_config(name, _attn_implementation="eager")  # products that the counter sees on every device
+    model = DecoderModel(config)
+    with FlopCounterMode(display=False) as counter:
+        model.logits(IDS).sum().backward()
+    rows = Rows(100, IDS.shape[1] + 1)
+    assert HOSTS["decoder"].step_flops(config, layer_weights(model), rows, len(IDS)) == counter.get_total_flops()
 
 
 def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped():
@@ -128,9 +163,8 @@ def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped():
     model, (sequences, source), target = EncoderDecoderModel(config), SOURCE.shape, TARGET.shape[1]
     with FlopCounterMode(display=False) as counter:
         model.logits(SOURCE, MASK, TARGET).sum().backward()
-    expected = HOSTS["encoder-decoder"].step_flops(
-        config, layer_weights(model), Rows(100, source, target_tokens=target), sequences
-    )
+    rows = Rows(100, source, target_tokens=target)
+    expected = HOSTS["encoder-decoder"].step_flops(config, layer_weights(model), rows, sequences)
     dropped = config.num_hidden_layers * 2 * sequences * (2 * target + source) * config.hidden_size**2
     assert expected == counter.get_total_flops() - dropped
 
@@ -142,33 +176,28 @@ def test_the_model_compiles_to_one_graph():
     torch.testing.assert_close(compiled(SOURCE, MASK, TARGET), expected, rtol=0, atol=1e-12)
 
 
-def test_a_folded_model_is_stock_and_has_equal_logits():
-    for name in FOLDING:
-        model = moved(EncoderDecoderModel(small_config(name)))
-        folded = fold(model)
-        assert type(folded) is StockModel
-        found = folded(input_ids=SOURCE, attention_mask=MASK, decoder_input_ids=TARGET).logits
-        torch.testing.assert_close(found, model.logits(SOURCE, MASK, TARGET), rtol=0, atol=1e-12)
-
-
-def test_cross_attention_is_described_after_the_layers_own_and_without_padding():
-    """Of even attention, the entropy is ln 9 of the full source and ln 5 of the padded one."""
-    model = moved(EncoderDecoderModel(small_config()))
-    for layer in model.decoder.bert.encoder.layer:
-        for parameter in layer.crossattention.self.query.parameters():
+def evenly(model, sites):
+    """The model, whose attention at these sites is even."""
+    for site in sites:
+        for parameter in site.query.parameters():
             parameter.data.zero_()
-    described = describe_attention(model, SOURCE, MASK, TARGET)
+    return model
+
+
+def test_a_described_token_attends_to_no_later_one_and_to_no_padding_of_a_source():
+    """Of even attention, the entropy is ln t of a decoder's token t, ln 9 of the full source, ln 5 of the padded."""
+    model = moved(DecoderModel(small_config()))
+    described = describe_attention(evenly(model, [layer.attention.self for layer in model.bert.encoder.layer]), IDS)
+    assert described["attention_entropy"] == pytest.approx([math.log(math.factorial(12)) / 12] * 2)
+    assert described["logit_std"] == pytest.approx([0, 0])
+    model = moved(EncoderDecoderModel(small_config()))
+    crossing = [layer.crossattention.self for layer in model.decoder.bert.encoder.layer]
+    described = describe_attention(evenly(model, crossing), SOURCE, MASK, TARGET)
     entropies, spreads = described["attention_entropy"], described["logit_std"]
-    assert len(entropies) == 2 + 2 * 2
+    assert len(entropies) == 2 + 2 * 2  # layers of the source, then each layer's own and its cross-attention
     assert entropies[3::2] == pytest.approx([(math.log(9) + math.log(5)) / 2] * 2)
     assert spreads[3::2] == [0, 0] and min(spreads[:3]) > 0
-
-
-def test_described_layers_of_a_source_have_no_padding_either():
-    """They attended to it and were averaged over it, unlike cross-attention in the same list."""
-    model = moved(EncoderDecoderModel(small_config("pairwise")))
     alone = describe_attention(model, SOURCE[1:, :5], MASK[1:, :5], TARGET[:1])
     padded = describe_attention(model, SOURCE[1:], MASK[1:], TARGET[:1])
-    assert padded.keys() == alone.keys() and len(padded) >= 2
     for measure, values in padded.items():
         assert values == pytest.approx(alone[measure], rel=1e-5)
