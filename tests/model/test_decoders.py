@@ -16,7 +16,7 @@ from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
 from symbert.model.attention import OriginalAttention
-from symbert.model.bert import DecoderModel, EncoderDecoderModel, layer_weights
+from symbert.model.bert import DecoderModel, EncoderDecoderModel, MaskedModel, layer_weights
 
 GENERATOR = torch.Generator().manual_seed(0)
 IDS = torch.randint(100, (2, 12), generator=GENERATOR)
@@ -147,26 +147,30 @@ def test_an_operator_of_the_users_own_stands_there_or_is_refused_with_the_reason
             host(small_config("own"))
 
 
-@pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
-def test_the_formula_of_a_decoders_flops_is_what_pytorch_counts(name):
-    config = small_config(name, _attn_implementation="eager")  # products that the counter sees on every device
-    model = DecoderModel(config)
-    with FlopCounterMode(display=False) as counter:
-        model.logits(IDS).sum().backward()
-    rows = Rows(100, IDS.shape[1] + 1)
-    assert HOSTS["decoder"].step_flops(config, layer_weights(model), rows, len(IDS)) == counter.get_total_flops()
+COUNTED = {
+    "encoder": (MaskedModel, lambda model: model.masked_logits(IDS, torch.arange(6)), Rows(100, 12, 6 / 24)),
+    "decoder": (DecoderModel, lambda model: model.logits(IDS), Rows(100, 13)),
+    "encoder-decoder": (
+        EncoderDecoderModel,
+        lambda model: model.logits(SOURCE, MASK, TARGET),
+        Rows(100, 9, target_tokens=6),
+    ),
+}
+OPERATORS_OF = {"encoder": ("original", "pairwise", "shared"), "decoder": ("original", "pairwise", "shared")}
 
 
-def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped():
+@pytest.mark.parametrize("host", COUNTED)
+def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(host):
     """`original` computes keys and values of the target and queries of the source, and drops them: forward alone."""
-    config = small_config(_attn_implementation="eager")
-    model, (sequences, source), target = EncoderDecoderModel(config), SOURCE.shape, TARGET.shape[1]
-    with FlopCounterMode(display=False) as counter:
-        model.logits(SOURCE, MASK, TARGET).sum().backward()
-    rows = Rows(100, source, target_tokens=target)
-    expected = HOSTS["encoder-decoder"].step_flops(config, layer_weights(model), rows, sequences)
-    dropped = config.num_hidden_layers * 2 * sequences * (2 * target + source) * config.hidden_size**2
-    assert expected == counter.get_total_flops() - dropped
+    kind, read, rows = COUNTED[host]
+    for name in OPERATORS_OF.get(host, ["original"]):
+        config = small_config(name, _attn_implementation="eager")  # products that the counter sees on every device
+        model = kind(config)
+        with FlopCounterMode(display=False) as counter:
+            read(model).sum().backward()
+        across = config.num_hidden_layers * 2 * 2 * (2 * 6 + 9) * config.hidden_size**2
+        counted = counter.get_total_flops() - (across if host == "encoder-decoder" else 0)
+        assert HOSTS[host].step_flops(config, layer_weights(model), rows, 2) == counted, name
 
 
 def test_the_model_compiles_to_one_graph():

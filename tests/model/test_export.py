@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from model.models import HEADS, IDS, dense, trained
@@ -105,13 +105,6 @@ def changed(**values):
     return change
 
 
-def not_finite(checkpoint):
-    """The fold's own check was believed to find them, but attention may give zeros for logits that are NaN."""
-    tensors = load_file(checkpoint / "model.safetensors")
-    tensors["bert.encoder.layer.1.attention.self.pairwise_factors"][:] = float("nan")
-    save_file(tensors, checkpoint / "model.safetensors", metadata={"format": "pt"})
-
-
 def cut(checkpoint):
     weights = checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -120,12 +113,10 @@ def cut(checkpoint):
 MISTAKES = [
     (changed(hidden_size="64"), ConfigError, "config.json: no model can be built"),
     (changed(attention="pairwize"), ConfigError, "config.json: .*'pairwize'"),
-    (changed(is_decoder=True), ConfigError, "config.json: .*is_decoder"),
     (changed(num_attention_heads=4), IntegrityError, "model.safetensors: 2 weights"),
     (lambda checkpoint: (checkpoint / "config.json").write_text("[]"), DataError, "config.json: is []"),
     (lambda checkpoint: (checkpoint / "config.json").unlink(), MissingInputError, "config.json"),
     (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), MissingInputError, "model.safetensors"),
-    (not_finite, IntegrityError, "checkpoint: '.*layer.1.*pairwise_factors' is not finite"),
     (cut, IntegrityError, "model.safetensors"),
 ]
 
