@@ -1,3 +1,6 @@
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 import pretrain.corpora as corpora
@@ -35,6 +38,15 @@ def build(manifest, brief):
         return Trainer(Run("tiny", attention, seed, host), settings, manifest, world, micro_batch_size)
 
     return make
+
+
+@pytest.fixture
+def signals_kept() -> Iterator[None]:
+    """Give the signals of a request to stop their handlers back, which a run in this process takes."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -82,10 +82,9 @@ def test_a_refusal_is_one_line_that_says_how_to_go_on(scontrol, monkeypatch, cap
     ("received", "requests"), [(["SIGUSR1"], ["requeue 17"]), (["SIGTERM"], []), (["SIGUSR1", "SIGTERM"], [])]
 )
 def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_cancelled_it(
-    scontrol, manifest, monkeypatch, tmp_path, received, requests
+    scontrol, manifest, monkeypatch, tmp_path, signals_kept, received, requests
 ):
-    compute, numbers = Trainer.step, (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    handlers = [signal.getsignal(number) for number in numbers]
+    compute = Trainer.step
 
     def interrupted(trainer, step, *flags):
         if step == 3:
@@ -94,9 +93,5 @@ def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_c
         return compute(trainer, step, *flags)
 
     monkeypatch.setattr(Trainer, "step", interrupted)
-    try:
-        assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 75
-    finally:
-        for number, handler in zip(numbers, handlers, strict=True):
-            signal.signal(number, handler)
+    assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 75
     assert requests_of(scontrol) == requests

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from pretrain.corpora import command, killed, options, start, wait_for, write_corpus
+from pretrain.corpora import command, killed, options, start, unpublish, wait_for, write_corpus
 from symbert.cli import main
 from symbert.files import read_json, sha256_of, write_json
 from symbert.model import bert
@@ -129,7 +129,7 @@ def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(
 
 
 def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
-    tmp_path, manifest, brief, monkeypatch, uninterrupted
+    tmp_path, manifest, brief, monkeypatch, uninterrupted, signals_kept
 ):
     """In one process, so that ten stops cost no ten imports; the signals are real."""
     run, words = tmp_path / "run", options(manifest, brief(), tmp_path / "run")
@@ -142,14 +142,8 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
         computed.append(step)
         return compute(trainer, step, *flags)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
     monkeypatch.setattr(Trainer, "step", interrupted)
-    try:
-        codes = [main(words) for _ in range(11)]
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    assert codes == [75] * 10 + [0]
+    assert [main(words) for _ in range(11)] == [75] * 10 + [0]
     assert computed == list(range(30))  # not one step twice
     assert outcome(run) == uninterrupted
     assert not (run / "state/resume").exists()
@@ -236,15 +230,11 @@ def test_a_validation_that_is_not_finite_ends_a_run_as_divergence(tmp_path, mani
     assert not (tmp_path / "run/done.json").exists()
 
 
-PUBLISHED = ("done.json", "metrics.jsonl", "timing.json")
-
-
 @pytest.fixture
 def forced(finished, tmp_path):
     """A copy of a finished run without its outputs: Snakemake deletes those of a forced job."""
     run = shutil.copytree(finished, tmp_path / "run")
-    for name in PUBLISHED:
-        (run / name).unlink()
+    unpublish(run)
     return run
 
 
@@ -258,8 +248,7 @@ def test_a_forced_pretraining_computes_again_with_the_code_of_today(
     assert steps == list(range(30)) and outcome(forced) == uninterrupted
     (session,) = read_json(forced / "state/provenance.json")["sessions"]  # of this training
     assert session["step"] == 30
-    for name in PUBLISHED:
-        (forced / name).unlink()
+    unpublish(forced)
     monkeypatch.setattr("symbert.pretrain.compute.linear_rate", lambda step, peak, warmup_steps, end: peak / 2)
     assert main(options(manifest, brief(), forced)) == 0
     assert not set(outcome(forced).values()) & set(uninterrupted.values())
@@ -285,8 +274,7 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
             assert main(words) == 75
         assert (run / "done.json").exists() == (last != "run.Records.publish")
         monkeypatch.setattr(Trainer, "step", killed)  # nothing is computed from here on
-    for name in PUBLISHED:
-        (run / name).unlink()
+    unpublish(run)
     assert main(words) == 0
     assert outcome(run) == uninterrupted and not (run / "state/resume").exists()
 
