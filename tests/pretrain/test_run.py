@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from damage import assert_named
 from pretrain.corpora import command, killed, options, start, unpublish, wait_for, write_corpus
 from symbert.cli import main
 from symbert.files import read_json, sha256_of, write_json
@@ -320,3 +321,39 @@ def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_i
     monkeypatch.setattr("symbert.configuration.code_of", lambda *path: "0123456789abcdef")
     code, error = here(words)
     assert code == 64 and f"optimizer_code: {trained['optimizer_code']} → 0123456789abcdef" in error
+
+
+@pytest.fixture
+def resumable(unpublished, tmp_path):
+    """A copy of a run that has published nothing, so that it goes on from its last checkpoint."""
+    return shutil.copytree(unpublished, tmp_path / "run")
+
+
+@pytest.fixture
+def words(resumable, manifest, brief):
+    return options(manifest, brief(), resumable)
+
+
+def test_what_a_run_is_told_and_what_it_records_are_named_when_they_are_something_else(
+    resumable, words, manifest, capsys
+):
+    records = (resumable / "state" / name for name in ("identity.json", "status.json", "provenance.json"))
+    for file in (manifest, resumable / "run.json", *records):
+        assert_named(words, file, capsys)
+
+
+def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(resumable, words, capsys):
+    log = resumable / "state/metrics.jsonl"
+    log.write_bytes(b"#" + log.read_bytes()[1:])
+    assert main(words) == 65
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "no intact checkpoint" in said and f"{log}: its first" in said and f"delete {resumable / 'state'}" in said
+
+
+def test_what_an_extraction_reads_is_named_when_it_is_something_else(resumable, words, manifest, capsys):
+    assert main(words) == 0
+    words, state = ["extract", str(resumable), "20"], resumable / "state"
+    read = (resumable / "run.json", resumable / "done.json", manifest.parent / "settings.json")
+    for file in (*read, state / "config.json", state / "weights/step-00000020.json"):
+        assert_named(words, file, capsys)
+    assert main(words) == 0
