@@ -147,27 +147,28 @@ def test_an_operator_of_the_users_own_stands_there_or_is_refused_with_the_reason
             host(small_config("own"))
 
 
-COUNTED = {
-    "encoder": (MaskedModel, lambda model: model.masked_logits(IDS, torch.arange(6)), Rows(100, 12, 6 / 24)),
-    "decoder": (DecoderModel, lambda model: model.logits(IDS), Rows(100, 13)),
-    "encoder-decoder": (
-        EncoderDecoderModel,
-        lambda model: model.logits(SOURCE, MASK, TARGET),
-        Rows(100, 9, target_tokens=6),
-    ),
+FORWARD = {
+    MaskedModel: lambda model: model.masked_logits(IDS, torch.arange(6)),
+    DecoderModel: lambda model: model.logits(IDS),
+    EncoderDecoderModel: lambda model: model.logits(SOURCE, MASK, TARGET),
 }
-OPERATORS_OF = {"encoder": ("original", "pairwise", "shared"), "decoder": ("original", "pairwise", "shared")}
 
 
-@pytest.mark.parametrize("host", COUNTED)
-def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(host):
+@pytest.mark.parametrize(
+    ("host", "rows", "names"),
+    [
+        ("encoder", Rows(100, 12, 6 / 24), ("original", "pairwise", "shared")),
+        ("decoder", Rows(100, 13), ("original", "pairwise", "shared")),
+        ("encoder-decoder", Rows(100, 9, target_tokens=6), ("original",)),
+    ],
+)
+def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(host, rows, names):
     """`original` computes keys and values of the target and queries of the source, and drops them: forward alone."""
-    kind, read, rows = COUNTED[host]
-    for name in OPERATORS_OF.get(host, ["original"]):
+    for name in names:
         config = small_config(name, _attn_implementation="eager")  # products that the counter sees on every device
-        model = kind(config)
+        model = HOSTS[host].model_class(config)
         with FlopCounterMode(display=False) as counter:
-            read(model).sum().backward()
+            FORWARD[type(model)](model).sum().backward()
         across = config.num_hidden_layers * 2 * 2 * (2 * 6 + 9) * config.hidden_size**2
         counted = counter.get_total_flops() - (across if host == "encoder-decoder" else 0)
         assert HOSTS[host].step_flops(config, layer_weights(model), rows, 2) == counted, name
@@ -205,13 +206,6 @@ def test_a_described_token_attends_to_no_later_one_and_to_no_padding_of_a_source
     padded = describe_attention(model, SOURCE[1:], MASK[1:], TARGET[:1])
     for measure, values in padded.items():
         assert values == pytest.approx(alone[measure], rel=1e-5)
-
-
-FORWARD = {
-    MaskedModel: lambda model: model.masked_logits(IDS, torch.arange(7)),
-    DecoderModel: lambda model: model.logits(IDS),
-    EncoderDecoderModel: lambda model: model.logits(SOURCE, MASK, TARGET),
-}
 
 
 def step(made: HostModel) -> tuple[torch.Tensor, list[torch.Tensor], int]:

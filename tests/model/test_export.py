@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoTokenizer, BertForMaskedLM
+from transformers import BertForMaskedLM
 
 from model.models import HEADS, IDS, dense, trained
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
@@ -79,10 +79,10 @@ def test_the_directory_is_plain_bert_with_its_tokenizer_and_its_cards_example_ru
     config = read_json(tmp_path / "bert/config.json")
     assert config["model_type"] == "bert" and config["architectures"] == ["BertForMaskedLM"]
     assert not {"attention", "auto_map"} & config.keys() and config["pretraining"] == FACTS
-    assert AutoTokenizer.from_pretrained(tmp_path / "bert")("w1 nothing").input_ids == [2, 6, 1, 3]
     monkeypatch.chdir(tmp_path / "bert")
     names = {}
     exec((tmp_path / "bert/README.md").read_text().split("```python\n")[1].split("```")[0], names)
+    assert names["tokenizer"]("w1 nothing").input_ids == [2, 6, 1, 3]
     assert names["model"](**names["tokenizer"]("w1 w2", return_tensors="pt")).logits.shape == (1, 4, 200)
 
 
