@@ -22,12 +22,12 @@ def trained(attention: str, head: str = "masked") -> HostModel:
     return widened(started("tiny", attention, head), 0.1)
 
 
-def started(size: str, attention: str, head: str = "masked", layers: int = 2) -> HostModel:
+def started(size: str, attention: str, head: str = "masked", layers: int = 2, seed: int = 1) -> HostModel:
     """A model of a named width as it starts, in evaluation mode."""
     config = configuration_of(size, attention, vocabulary_size=200)
     config.num_hidden_layers = layers
     model = HEADS[head](config)
-    initialize(model, 1)
+    initialize(model, seed)
     return model.eval()
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.models import Rectified, define, started, trained
-from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.errors import IntegrityError
 from symbert.model.anatomy import anatomy_of, directionality_of, symmetry_of
 from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_encoder
@@ -82,15 +82,9 @@ def test_a_plain_bert_is_read_as_original(tmp_path):
         assert one == pytest.approx(other, rel=1e-3, abs=1e-4)
 
 
-def test_what_is_no_bert_is_refused_with_its_file(tmp_path):
-    with pytest.raises(MissingInputError, match=r"config\.json: file not found"):
-        load_encoder(tmp_path)
+def test_weights_that_are_not_those_of_the_configuration_are_refused(tmp_path):
     write_model(trained("original"), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    for change, error, named in (
-        ({"num_hidden_layers": 3}, IntegrityError, r"model\.safetensors: \d+ weights"),
-        ({"model_type": "gpt2"}, ConfigError, r"config\.json: 'model_type'"),
-    ):
-        (tmp_path / "config.json").write_text(json.dumps(config | change))
-        with pytest.raises(error, match=named):
-            load_encoder(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    with pytest.raises(IntegrityError, match=r"model\.safetensors: \d+ weights"):
+        load_encoder(tmp_path)

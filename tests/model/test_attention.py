@@ -8,26 +8,27 @@ from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import MaskedModel, attention_of, initialize
+from symbert.model.bert import MaskedModel, attend, attention_of, initialize, mask_for, query_key_value
 from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 
 HIDDEN, HEADS, HEAD = 15, 3, 5  # of 4 the half is the root
 
 
-def config(implementation: str = "sdpa", attention: str = "original") -> BertConfig:
+def config(implementation: str = "sdpa", attention: str = "original", **own: object) -> BertConfig:
     return BertConfig(
         attention=attention,
         hidden_size=HIDDEN,
         num_attention_heads=HEADS,
         attention_probs_dropout_prob=0.0,
         attn_implementation=implementation,
+        **own,
     )
 
 
-def operator(name: str, implementation: str = "sdpa") -> SelfAttention:
+def operator(name: str, implementation: str = "sdpa", **own: object) -> SelfAttention:
     torch.manual_seed(5)
-    module = attention_of(config(implementation, name)).double()
+    module = attention_of(config(implementation, name, **own)).double()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
     return module.eval()
@@ -57,34 +58,50 @@ def written_out_query_key_value(module: SelfAttention, name: str, hidden: torch.
     return torch.einsum("bxd,de->bxe", query, module.pairwise_factors[head]), query, value
 
 
-def written_out(module: SelfAttention, name: str, hidden: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-    """The mixed values `batch token hidden`, one head at a time, with the softmax as a quotient of sums."""
-    mixed = []
-    attended = attended[:, None, :].expand(-1, hidden.shape[1], -1)
-    if name == "symmetric-others":
-        attended = attended & ~torch.eye(hidden.shape[1], dtype=torch.bool)
+def written_out(module: SelfAttention, name: str, hidden, attended, context=None) -> torch.Tensor:
+    """The mixed values `batch token hidden`, one head at a time, with the softmax as a quotient of sums.
+
+    `attended` is `batch query key`; keys and values are those of the `context`, if there is one.
+    """
+    if name == "symmetric-others" and context is None:
+        others = attended & ~torch.eye(hidden.shape[1], dtype=torch.bool)
+        attended = others.where(others.any(-1, keepdim=True), attended)  # a token that stands alone sees itself
+    mixed, context = [], hidden if context is None else context
     for head in range(HEADS):
-        query, key, value = written_out_query_key_value(module, name, hidden, head)
+        query = written_out_query_key_value(module, name, hidden, head)[0]
+        _, key, value = written_out_query_key_value(module, name, context, head)
         logits = torch.einsum("bxd,byd->bxy", query, key) / math.sqrt(HEAD)
         exponentials = logits.masked_fill(~attended, -torch.inf).exp()
         mixed.append(torch.einsum("bxy,byd->bxd", exponentials / exponentials.sum(-1, keepdim=True), value))
     return torch.cat(mixed, -1)
 
 
+def attended_by(lengths: tuple[int, ...], queries: int, keys: int) -> torch.Tensor:
+    """The tokens, `batch query key`, of rows of these lengths that are padded to so many keys."""
+    return (torch.arange(keys) < torch.tensor(lengths)[:, None])[:, None].expand(-1, queries, -1)
+
+
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_equals_its_formula_with_and_without_padding(name, implementation):
-    module, hidden = operator(name, implementation), hidden_states()
-    everything = torch.ones(2, 7, dtype=torch.bool)
-    torch.testing.assert_close(module(hidden)[0], written_out(module, name, hidden, everything), rtol=0, atol=1e-12)
-    attended = torch.tensor([[1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1, 1]], dtype=torch.bool)
-    mask = torch.where(attended, 0.0, -torch.inf)[:, None, None, :].double().expand(2, 1, 7, 7)
-    torch.testing.assert_close(module(hidden, mask)[0], written_out(module, name, hidden, attended), rtol=0, atol=1e-12)
+def test_an_operator_equals_its_formula_in_whole_and_padded_rows_and_where_a_token_stands_alone(name, implementation):
+    module = operator(name, implementation)
+    for lengths in ((7, 7), (5, 7), (1, 7), (1, 1)):
+        hidden, tokens = hidden_states(tokens=max(lengths)), max(lengths)
+        attended = attended_by(lengths, tokens, tokens)
+        mask = None if attended.all() else torch.where(attended, 0.0, -torch.inf)[:, None].double()
+        expected = written_out(module, name, hidden, attended)
+        torch.testing.assert_close(module(hidden, mask)[0], expected, rtol=0, atol=1e-12)
 
 
-def logits_of(module: SelfAttention, hidden: torch.Tensor) -> torch.Tensor:
-    query, key, _ = module.query_key_value(hidden)
-    return query @ key.transpose(-1, -2)
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_causal_and_cross_attention_equal_their_formulas(name, implementation):
+    module, hidden = operator(name, implementation, is_decoder=True), hidden_states()
+    expected = written_out(module, name, hidden, torch.ones(2, 7, 7, dtype=torch.bool).tril())
+    torch.testing.assert_close(module(hidden, mask_for(module, hidden))[0], expected, rtol=0, atol=1e-12)
+    module, context, attended = operator(name, implementation), hidden_states(2, tokens=9), attended_by((9, 5), 7, 9)
+    found = attend(module, *query_key_value(module, hidden, context), attended[:, None, :1])
+    torch.testing.assert_close(found, written_out(module, name, hidden, attended, context), rtol=0, atol=1e-12)
 
 
 def test_original_equals_hugging_faces_own_attention():
@@ -130,26 +147,10 @@ def test_original_symmetric_starts_with_equal_query_and_key_that_are_trained_apa
     assert module.key.weight is not module.query.weight and len(list(module.parameters())) == 6
 
 
-def test_original_unscaled_starts_with_the_weights_of_original_and_the_logits_of_original_gain():
+def test_original_unscaled_starts_with_the_weights_of_original():
     unscaled, original = started("original-unscaled"), started("original")
     assert unscaled.keys() == original.keys()
     assert all(torch.equal(unscaled[key], original[key]) for key in original)
-    gain, unscaled = operator("original-gain"), operator("original-unscaled")
-    unscaled.load_state_dict(gain.state_dict())
-    torch.testing.assert_close(
-        logits_of(unscaled, hidden_states()), math.sqrt(HEAD) * logits_of(gain, hidden_states()), rtol=1e-12, atol=0
-    )
-
-
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-def test_a_token_of_symmetric_others_attends_to_itself_only_where_it_stands_alone(implementation):
-    module, hidden = operator("symmetric-others", implementation), hidden_states()
-    alone = module(hidden[:, :1])[0]
-    torch.testing.assert_close(alone, module.value(hidden[:, :1]), rtol=0, atol=1e-12)
-    first_only = torch.tensor([[1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1]], dtype=torch.bool)[:, None, None, :]
-    mask = torch.zeros(2, 1, 1, 7, dtype=torch.float64).masked_fill(~first_only, -torch.inf)
-    mixed = module(hidden, mask if implementation == "eager" else first_only)[0]
-    torch.testing.assert_close(mixed[0, :1], alone[0], rtol=0, atol=1e-12)
 
 
 def test_factors_and_diagonals_start_as_each_operator_says():

@@ -1,15 +1,12 @@
 """What is trained, beside Hugging Face's classes; how it starts; and what the Auto classes load."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM, BertForSequenceClassification
 
-from model.models import HEADS, IDS, MASK, dense, trained
+from model.models import HEADS, IDS, MASK, dense, started, trained
 from symbert.errors import ConfigError
 from symbert.model.bert import Classifier, MaskedModel, initialize
 from symbert.model.configuration import configuration_of
@@ -17,12 +14,6 @@ from symbert.model.hf import write_model
 from symbert.operators import OPERATORS
 
 STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
-
-
-def model(attention: str = "pairwise", seed: int = 1) -> MaskedModel:
-    built = MaskedModel(configuration_of("tiny", attention, vocabulary_size=200))
-    initialize(built, seed)
-    return built.eval()
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -53,7 +44,7 @@ def test_the_head_on_masked_positions_equals_the_dense_head_in_loss_and_gradient
         lambda ours: dense(ours, IDS).flatten(0, 1)[positions],
         lambda ours: ours.masked_logits(IDS, positions),
     ):
-        ours = model().double()
+        ours = started("tiny", "pairwise").double()
         torch.nn.functional.cross_entropy(read(ours), targets).backward()
         gradients.append([parameter.grad for parameter in ours.parameters()])
     for one, other in zip(*gradients, strict=True):
@@ -66,10 +57,10 @@ OWN_START = {"original-gain": "query.weight", "original-symmetric": "key.weight"
 
 def test_all_operators_of_one_seed_start_from_the_same_common_parameters():
     """Embeddings, feed-forward layers and the head are common to all, and what an operator names as original does."""
-    original = model("original").state_dict()
+    original = started("tiny", "original").state_dict()
     outside = {name for name in original if SELF not in name}
     for attention in OPERATORS:
-        start = model(attention).state_dict()
+        start = started("tiny", attention).state_dict()
         assert outside == {name for name in start if SELF not in name} and len(outside) == 44 - 2 * 6
         for name in original.keys() & start.keys():
             if not name.endswith(OWN_START.get(attention, "none")):
@@ -100,38 +91,17 @@ def test_a_configuration_of_another_model_is_refused(tmp_path):
         setattr(config, key, value)
         with pytest.raises(ConfigError, match=key):
             Classifier(config, 2)
-    saved = model("symmetric")
+    saved = started("tiny", "symmetric")
     saved.config.is_decoder = True
     write_model(saved, tmp_path)
     with pytest.raises(ConfigError, match="'is_decoder'"):
         AutoModelForMaskedLM.from_pretrained(tmp_path)
 
 
-TRAIN = """
-import sys
-import symbert.cli, torch
-from symbert.model.configuration import configuration_of
-from symbert.model.bert import EncoderDecoderModel, MaskedModel, initialize
-config = configuration_of("tiny", "symmetric-others", 100)
-ids = torch.arange(12)[None]
-pairs = EncoderDecoderModel(config)
-initialize(pairs, 1)
-pairs.logits(ids, ids > 0, ids).sum().backward()
-model = MaskedModel(configuration_of("tiny", "original-symmetric", 100))
-initialize(model, 1)
-model.masked_logits(torch.arange(12)[None], torch.tensor([3])).sum().backward()
-sys.exit("transformers" in sys.modules)
-"""
-
-
-def test_a_step_of_a_command_takes_nothing_of_transformers():
-    assert subprocess.run([sys.executable, "-c", TRAIN]).returncode == 0
-
-
 def test_auto_classes_keep_weights_draw_new_layers_and_save_again(tmp_path):
     """Every weight is set to a number that no initialisation gives. A missing parameter of an operator, and all of them
     in a new model, were whatever the memory held."""
-    saved = model("shared")
+    saved = started("tiny", "shared")
     for number, parameter in enumerate(saved.parameters()):
         parameter.data.fill_(0.5 + number)
     write_model(saved, tmp_path)

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from transformers import AutoTokenizer, BertForMaskedLM
+from safetensors.torch import load_file
+from transformers import BertForMaskedLM
 
 from model.models import HEADS, IDS, dense, trained
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
@@ -79,10 +79,10 @@ def test_the_directory_is_plain_bert_with_its_tokenizer_and_its_cards_example_ru
     config = read_json(tmp_path / "bert/config.json")
     assert config["model_type"] == "bert" and config["architectures"] == ["BertForMaskedLM"]
     assert not {"attention", "auto_map"} & config.keys() and config["pretraining"] == FACTS
-    assert AutoTokenizer.from_pretrained(tmp_path / "bert")("w1 nothing").input_ids == [2, 6, 1, 3]
     monkeypatch.chdir(tmp_path / "bert")
     names = {}
     exec((tmp_path / "bert/README.md").read_text().split("```python\n")[1].split("```")[0], names)
+    assert names["tokenizer"]("w1 nothing").input_ids == [2, 6, 1, 3]
     assert names["model"](**names["tokenizer"]("w1 w2", return_tensors="pt")).logits.shape == (1, 4, 200)
 
 
@@ -105,13 +105,6 @@ def changed(**values):
     return change
 
 
-def not_finite(checkpoint):
-    """The fold's own check was believed to find them, but attention may give zeros for logits that are NaN."""
-    tensors = load_file(checkpoint / "model.safetensors")
-    tensors["bert.encoder.layer.1.attention.self.pairwise_factors"][:] = float("nan")
-    save_file(tensors, checkpoint / "model.safetensors", metadata={"format": "pt"})
-
-
 def cut(checkpoint):
     weights = checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -120,12 +113,10 @@ def cut(checkpoint):
 MISTAKES = [
     (changed(hidden_size="64"), ConfigError, "config.json: no model can be built"),
     (changed(attention="pairwize"), ConfigError, "config.json: .*'pairwize'"),
-    (changed(is_decoder=True), ConfigError, "config.json: .*is_decoder"),
     (changed(num_attention_heads=4), IntegrityError, "model.safetensors: 2 weights"),
     (lambda checkpoint: (checkpoint / "config.json").write_text("[]"), DataError, "config.json: is []"),
     (lambda checkpoint: (checkpoint / "config.json").unlink(), MissingInputError, "config.json"),
     (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), MissingInputError, "model.safetensors"),
-    (not_finite, IntegrityError, "checkpoint: '.*layer.1.*pairwise_factors' is not finite"),
     (cut, IntegrityError, "model.safetensors"),
 ]
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 import torch
-from transformers import BertForMaskedLM, BertForSequenceClassification
+from transformers import BertForMaskedLM, BertForSequenceClassification, BertLMHeadModel, EncoderDecoderModel
 
 from model.models import (
     FOLDING,
@@ -18,11 +18,14 @@ from model.models import (
     Unscaled,
     define,
     dense,
+    moved,
+    small_config,
     started,
     trained,
     widened,
 )
 from symbert.errors import ConfigError, IntegrityError
+from symbert.model import bert
 from symbert.model.hf import fold
 
 STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
@@ -40,6 +43,19 @@ def test_a_folded_model_has_equal_logits_and_the_model_stays_as_it_was(attention
         expected = dense(model, IDS, mask)
         torch.testing.assert_close(folded(IDS, attention_mask=mask).logits, expected, rtol=0, atol=1e-12)
     assert expected.std() > 0.1  # the tolerance is small beside what is compared
+
+
+@pytest.mark.parametrize("attention", FOLDING)
+def test_a_folded_model_of_another_host_has_equal_logits(attention):
+    model = moved(bert.DecoderModel(small_config(attention)))
+    folded = fold(model)
+    assert type(folded) is BertLMHeadModel and folded.config.is_decoder
+    torch.testing.assert_close(folded(IDS).logits, model.logits(IDS), rtol=0, atol=1e-12)
+    model = moved(bert.EncoderDecoderModel(small_config(attention)))
+    folded = fold(model)
+    assert type(folded) is EncoderDecoderModel
+    found = folded(input_ids=IDS, attention_mask=MASK, decoder_input_ids=IDS[:, :6]).logits
+    torch.testing.assert_close(found, model.logits(IDS, MASK, IDS[:, :6]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("attention", ["pairwise", "shared"])
@@ -61,6 +77,9 @@ def test_an_operator_that_no_bert_equals_is_refused_by_name(monkeypatch):
         define(monkeypatch, "own", operator)
         with pytest.raises(ConfigError, match="attention 'own' has no equal BERT"):
             fold(trained("own"))
+    for host in (bert.MaskedModel, bert.DecoderModel, bert.EncoderDecoderModel):
+        with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT"):
+            fold(moved(host(small_config("symmetric-others"))))
 
 
 def test_weights_that_are_not_finite_are_refused_although_attention_gives_zeros_for_them():

@@ -1,7 +1,5 @@
 """How likely models find rows: beside naive loops over stock Hugging Face models in float64."""
 
-import math
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -62,19 +60,3 @@ def test_no_part_of_the_computation_is_larger_than_the_bound(monkeypatch):
     monkeypatch.setattr(model, "masked_logits", lambda ids, at: sizes.append(ids.numel()) or masked_logits(ids, at))
     log_likelihoods(model, [*ROWS, [CLS, *range(4, 40), SEP]], MASK)
     assert max(sizes) <= 40 and sum(sizes) == sum((n + 2) * n for n in (*LENGTHS, 36))
-
-
-class Known(MaskedModel):
-    """A model that gives each token the same probabilities whatever stands around it: 1/2, 1/4 and so on."""
-
-    def masked_logits(self, ids, positions):
-        pieces = torch.arange(self.config.vocab_size, dtype=torch.float64)
-        return (-math.log(2) * pieces).expand(len(positions), -1)
-
-
-def test_the_likelihood_of_a_row_made_by_hand():
-    model = Known(small_config())
-    scale = sum(2.0**-piece for piece in range(model.config.vocab_size))
-    rows = [[CLS, 5, 7, SEP], [CLS, 4, SEP], [CLS, SEP]]
-    expected = [-12 * math.log(2) - 2 * math.log(scale), -4 * math.log(2) - math.log(scale), 0.0]
-    assert log_likelihoods(model, rows, MASK).tolist() == pytest.approx(expected, rel=1e-12)

@@ -63,26 +63,13 @@ def test_describing_leaves_the_model_and_the_random_numbers_as_they_were():
     assert all(module.training and not module._forward_pre_hooks for module in trained.modules())
 
 
-@pytest.fixture(scope="module")
-def base():
-    """What two layers of BERT-base start with on 512 random tokens."""
-    names = ("original", "symmetric", "pairwise", "original-gain", "pairwise-identity", "pairwise-scaled")
-    return {name: describe_attention(model(name, "base", num_hidden_layers=2), draw_ids(512)) for name in names}
-
-
-def test_normal_factors_start_with_logits_eight_times_wider_and_attention_less_even_than_original(base):
-    """The confound of the paper's comparison, √64 = 8 apart at base."""
-    assert base["original"]["logit_std"] == pytest.approx([0.305] * 2, abs=0.02)
-    assert base["pairwise"]["logit_std"] == pytest.approx([2.48] * 2, abs=0.1)
-    assert base["original"]["attention_entropy"] == pytest.approx([6.207] * 2, abs=0.005)  # of at most ln 512 = 6.238
-    assert base["pairwise"]["attention_entropy"] == pytest.approx([4.44] * 2, abs=0.1)
-
-
-def test_a_control_starts_at_the_scale_of_the_other_operator(base):
-    controls = {"original-gain": "pairwise", "pairwise-scaled": "original", "pairwise-identity": "symmetric"}
-    for control, other in controls.items():
-        assert base[control]["logit_std"] == pytest.approx(base[other]["logit_std"], rel=0.1)
-        assert base[control]["attention_entropy"] == pytest.approx(base[other]["attention_entropy"], abs=0.1)
+def test_normal_factors_start_with_logits_eight_times_wider_and_attention_less_even_than_original():
+    """The confound of the paper's comparison in two layers of BERT-base on 512 random tokens, √64 = 8 apart."""
+    measured = {"original": (0.305, 6.207, 0.005), "pairwise": (2.48, 4.44, 0.1)}
+    for name, (deviation, entropy, tolerance) in measured.items():  # of at most ln 512 = 6.238
+        described = describe_attention(model(name, "base", num_hidden_layers=2), draw_ids(512))
+        assert described["logit_std"] == pytest.approx([deviation] * 2, rel=0.06)
+        assert described["attention_entropy"] == pytest.approx([entropy] * 2, abs=tolerance)
 
 
 def test_logits_that_are_not_finite_are_divergence(monkeypatch):

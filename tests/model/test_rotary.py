@@ -42,16 +42,10 @@ def test_queries_and_keys_are_turned_as_hugging_face_turns_those_of_llama():
 def test_a_product_is_that_of_complex_numbers_turned_by_the_difference_of_places():
     """Re(q k̄ e^{i(m − n)θ}), summed over the pairs of a head (Su et al. 2021, equation 16)."""
     query, key = drawn(7, 8), drawn(14, 8)[7:]
-    found = turned(query) @ turned(key).T
-    for m in range(7):
-        for n in range(7):
-            expected = 0.0
-            for pair in range(4):
-                one = complex(query[m, pair], query[m, pair + 4])
-                other = complex(key[n, pair], key[n, pair + 4])
-                angle = (m - n) * 10_000 ** (-2 * pair / 8)
-                expected += (one * other.conjugate() * complex(math.cos(angle), math.sin(angle))).real
-            assert found[m, n].item() == pytest.approx(expected, abs=1e-12)
+    angles = (torch.arange(7)[:, None] - torch.arange(7))[..., None] * 10_000 ** (-torch.arange(4).double() / 4)
+    of_query, of_key = (torch.complex(side[:, :4], side[:, 4:]) for side in (query, key))
+    expected = of_query[:, None] * of_key.conj() * torch.polar(torch.ones_like(angles), angles)
+    torch.testing.assert_close(turned(query) @ turned(key).T, expected.real.sum(-1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])

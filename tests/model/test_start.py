@@ -6,12 +6,10 @@ import math
 import pytest
 import torch
 
-from model.models import dense
+from model.models import dense, started
 from symbert import operators
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of
-from symbert.model.bert import MaskedModel, initialize
-from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_model
 from symbert.model.start import width_of
@@ -30,14 +28,8 @@ def known(monkeypatch):
         define(f"{name}-{start}", {"class": name, "start": start})
 
 
-def started(name, seed=1):
-    model = MaskedModel(configuration_of("tiny", name, vocabulary_size=100))
-    initialize(model, seed)
-    return model.eval()
-
-
 def attention_of_first_layer(name):
-    return started(name).bert.encoder.layer[0].attention.self
+    return started("tiny", name).bert.encoder.layer[0].attention.self
 
 
 def between_tokens(attention):
@@ -69,7 +61,7 @@ def test_all_operators_of_one_start_have_logits_of_equal_width(start):
 
 def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
     for name in STARTED:
-        usual, *others = (started(each).state_dict() for each in (name, f"{name}-narrow", f"{name}-wide"))
+        usual, *others = (started("tiny", each).state_dict() for each in (name, f"{name}-narrow", f"{name}-wide"))
         for state in others:
             for key, values in state.items():
                 if key.rpartition(".self.")[2] in FACTORS:
@@ -82,12 +74,12 @@ def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
 
 def test_a_number_is_a_width_and_every_layer_has_it():
     define("shared-half", {"class": "shared", "start": 0.5})
-    layers = started("shared-half", 3).bert.encoder.layer
+    layers = started("tiny", "shared-half", seed=3).bert.encoder.layer
     assert [width_of(layer.attention.self) for layer in layers] == pytest.approx([0.5, 0.5], rel=1e-4)
 
 
 def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_path):
-    model = started("symmetric-wide")
+    model = started("tiny", "symmetric-wide")
     write_model(model, tmp_path)
     del operators.OPERATORS["symmetric-wide"]
     loaded = load_model(tmp_path)

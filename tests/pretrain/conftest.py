@@ -1,9 +1,14 @@
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 import pretrain.corpora as corpora
 from pretrain.parallel import pack, write_text
 from symbert.cli import main
 from symbert.hosts import HOSTS
+from symbert.paths import Run
+from symbert.pretrain.train import Trainer
 
 
 @pytest.fixture
@@ -22,6 +27,26 @@ def manifest_read_by(manifest, tmp_path):
 def brief():
     """Gives settings of a run of 30 steps, with changes."""
     return corpora.brief
+
+
+@pytest.fixture
+def build(manifest, brief):
+    """Gives a trainer of a tiny model and the rows of `manifest`, with changed settings; no dropout unless asked."""
+
+    def make(attention="pairwise", seed=1, host="encoder", world=None, micro_batch_size=None, **changes) -> Trainer:
+        settings = brief(**{"dropout": 0.0, **changes})
+        return Trainer(Run("tiny", attention, seed, host), settings, manifest, world, micro_batch_size)
+
+    return make
+
+
+@pytest.fixture
+def signals_kept() -> Iterator[None]:
+    """Give the signals of a request to stop their handlers back, which a run in this process takes."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -99,6 +99,12 @@ def options(
     return ["pretrain", str(run), "--threads", str(threads)]
 
 
+def unpublish(run: Path) -> None:
+    """Delete the outputs of a finished run, as Snakemake does before a forced job."""
+    for name in ("done.json", "metrics.jsonl", "timing.json"):
+        (run / name).unlink()
+
+
 def killed(*_) -> None:
     """In the place of a function: the process ends here."""
     raise KeyboardInterrupt

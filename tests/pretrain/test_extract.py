@@ -1,16 +1,32 @@
-import shutil
+"""Checkpoints of runs: in this project's form, and those of other hosts also in stock Hugging Face's."""
 
+import shutil
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForMaskedLM
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    BertLMHeadModel,
+    EncoderDecoderModel,
+)
 
+from model.models import widened
 from pretrain.corpora import write_corpus, write_run
-from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import read_json
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.files import read_json, write_json
+from symbert.hosts import HOSTS, OTHERS
 from symbert.model.hf import export
+from symbert.model.loading import load_model
 from symbert.paths import Run
+from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract
+from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.run import CHECKSUM, extracted_sha256
 from symbert.pretrain.train import Trainer
 
@@ -83,11 +99,122 @@ def test_a_run_of_other_rows_than_its_corpus_has_today_is_refused(run, tmp_path)
     extract(run, 20)
 
 
-def test_an_extracted_checkpoint_is_exported_as_plain_bert_with_the_same_facts(extracted, tmp_path):
-    export(extracted, tmp_path / "bert")
-    ours, plain = (AutoModelForMaskedLM.from_pretrained(path).eval() for path in (extracted, tmp_path / "bert"))
-    assert type(plain) is BertForMaskedLM and plain.config.pretraining == ours.config.pretraining
-    ids = torch.arange(5, 60)[None]
-    torch.testing.assert_close(plain(ids).logits, ours(ids).logits, rtol=0, atol=1e-5)
-    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
-        assert (tmp_path / "bert" / name).read_bytes() == (extracted / name).read_bytes()
+STOCK = {
+    "decoder": (AutoModelForCausalLM, BertLMHeadModel),
+    "encoder-decoder": (AutoModelForSeq2SeqLM, EncoderDecoderModel),
+}
+# What a batch has, as Hugging Face calls it.
+IDS = {"source": "input_ids", "target": "decoder_input_ids", "ids": "input_ids"}
+NAMES = {**IDS, "source_mask": "attention_mask"}
+
+
+@pytest.fixture
+def extracted_of(manifest_read_by, brief, tmp_path):
+    """Extracts step 20, or step 0, of a run whose weights are far from their start; gives its trainer and folder."""
+
+    def make(host, attention="pairwise", step=20):
+        folder, manifest = tmp_path / "run", manifest_read_by(host)
+        run, packed = write_run(folder, manifest, brief(), attention, host=host), read_json(manifest)
+        trainer = Trainer(run, brief(), manifest)
+        if step:
+            widened(trainer.model, 0.1)
+            CheckpointStore(folder / "state").keep_weights(trainer.model, step)
+        write_json(folder / "state/config.json", trainer.model.config.to_dict())
+        facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
+        facts |= {"corpus_hash": packed["hash"], "vocabulary_sha256": packed["vocabulary_sha256"]}
+        write_json(folder / "done.json", {**run.facts, **facts, f"validation_{HOSTS[host].measure}": 0.875})
+        extract(folder, step)
+        return trainer, folder / f"step-{step}"
+
+    return make
+
+
+def inputs_of(trainer):
+    """What the model reads of four held-out sequences."""
+    batch = trainer.task.validation_batch(np.arange(4))
+    return {name: tensor for name, tensor in vars(batch).items() if name != "targets"}
+
+
+@torch.no_grad()
+def logits_of(trainer, model):
+    return trainer.task.logits(model.eval(), **inputs_of(trainer))
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_a_checkpoint_is_the_model_that_was_trained_and_without_an_equal_bert_is_not_exported(
+    extracted_of, tmp_path, host
+):
+    trainer, folder = extracted_of(host, "symmetric-others")
+    model = load_model(folder)
+    assert type(model) is type(trainer.model) and not model.training
+    assert torch.equal(logits_of(trainer, model), logits_of(trainer, trainer.model))
+    with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT.* as its model card says"):
+        export(folder, tmp_path / "stock")
+    assert not (tmp_path / "stock").exists()
+
+
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
+@pytest.mark.parametrize("host", OTHERS)
+def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logits(
+    extracted_of, tmp_path, host, attention
+):
+    trainer, folder = extracted_of(host, attention)
+    export(folder, tmp_path / "stock")
+    auto, kind = STOCK[host]
+    stock, report = auto.from_pretrained(tmp_path / "stock", output_loading_info=True)
+    assert type(stock) is kind and not any(report[key] for key in ("missing_keys", "unexpected_keys"))
+    with torch.no_grad():
+        found = stock.eval()(**{NAMES[name]: tensor for name, tensor in inputs_of(trainer).items()}).logits
+    expected = logits_of(trainer, trainer.model)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5 * float(expected.abs().max()))
+    assert expected.std() > 0.1
+    config = read_json(tmp_path / "stock/config.json")
+    assert config["architectures"] == [kind.__name__] and config["pretraining"]["attention"] == attention
+
+
+def test_the_exported_encoder_decoder_writes_what_ours_writes(extracted_of, tmp_path):
+    trainer, folder = extracted_of("encoder-decoder")
+    export(folder, tmp_path / "stock")
+    stock = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "stock").eval()
+    read = inputs_of(trainer)
+    ours = trainer.model.eval().generate(read["source"], read["source_mask"], START, END, 6)
+    theirs = stock.generate(read["source"], attention_mask=read["source_mask"], max_new_tokens=6, do_sample=False)
+    assert (theirs[:, 0] == START).all() and stock.config.pad_token_id == PADDING
+    assert torch.equal(theirs[:, 1:], ours[:, : theirs.shape[1] - 1])
+
+
+@pytest.mark.parametrize("form", ["ours", "stock"])
+@pytest.mark.parametrize("host", OTHERS)
+def test_the_example_of_the_model_card_runs_in_the_directory(extracted_of, tmp_path, monkeypatch, host, form):
+    trainer, folder = extracted_of(host)
+    export(folder, tmp_path / "stock")
+    monkeypatch.chdir(folder if form == "ours" else tmp_path / "stock")
+    names = {}
+    exec(Path("README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], names)
+    expected = type(trainer.model) if form == "ours" else STOCK[host][1]
+    assert type(names["model"]) is expected and ("tokenizer" in names) == (host == "decoder" and form == "stock")
+    if host == "encoder-decoder":  # of no corpus
+        assert not any(word in Path("README.md").read_text(encoding="utf-8") for word in ("AutoTokenizer", "OSCAR"))
+
+
+def test_a_decoder_has_a_tokenizer_and_is_refused_where_its_corpus_names_no_vocabulary(extracted_of, tmp_path):
+    _, folder = extracted_of("decoder")
+    assert AutoTokenizer.from_pretrained(folder)("w1 w2").input_ids == [2, 6, 7, 3]
+    (tmp_path / "shards/settings.json").unlink()
+    with pytest.raises(MissingInputError, match=r"shards/settings\.json: file not found"):
+        extract(tmp_path / "run", 20)
+
+
+def test_weights_that_the_configuration_does_not_describe_are_refused(extracted_of):
+    _, folder = extracted_of("decoder")
+    bias, file = BIAS, folder / WEIGHTS
+    weights = load_file(file)
+    without = {name: tensor for name, tensor in weights.items() if name != bias}
+    for damaged, name in (
+        (without, bias),
+        ({**weights, "more": torch.zeros(2)}, "more"),
+        ({**weights, bias: torch.zeros(61)}, bias),
+    ):
+        save_file(damaged, file)
+        with pytest.raises(IntegrityError, match=f"1 weights are missing, unknown or of another shape.* first {name}"):
+            load_model(folder)

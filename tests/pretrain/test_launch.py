@@ -1,12 +1,17 @@
-"""How pre-training is started; docs/cluster.md and tests/campaigns/slurm start it so."""
+"""How pre-training is started and requeued, by a stand-in of scontrol; tests/campaigns/slurm asks a real one."""
 
+import os
+import signal
 import subprocess
 
 import pytest
 
+from pretrain.corpora import brief, options
+from symbert import cli
 from symbert.configuration import check, merge
 from symbert.errors import ConfigError
-from symbert.pretrain.launch import launcher, threads_per_process
+from symbert.pretrain.launch import launcher, requeue, threads_per_process
+from symbert.pretrain.train import Trainer
 
 
 def test_one_process_is_plain_python_and_several_are_torchruns_which_passes_signals_on():
@@ -36,3 +41,57 @@ def test_threads_are_shared_out_and_none_has_less_than_one():
 def test_processes_that_do_not_divide_into_nodes_are_refused(config):
     with pytest.raises(ConfigError, match=r"'pretrain\.processes' is 3, .*'pretrain\.nodes'"):
         check(merge(config, {"pretrain": {"processes": 3, "nodes": 2}}))
+
+
+@pytest.fixture
+def scontrol(tmp_path, monkeypatch):
+    """A stand-in in job 17 that keeps its requests in the file beside it."""
+    script = tmp_path / "scontrol"
+    script.write_text('#!/bin/sh\necho "$@" >> "$0.asked"\n')
+    script.chmod(0o755)
+    script.with_suffix(".asked").touch()
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return script
+
+
+def requests_of(scontrol) -> list[str]:
+    return scontrol.with_suffix(".asked").read_text().splitlines()
+
+
+def test_the_leading_process_of_a_job_asks_for_its_requeue(scontrol, monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    requeue()
+    assert requests_of(scontrol) == []
+    monkeypatch.setenv("RANK", "0")
+    requeue()
+    assert requests_of(scontrol) == ["requeue 17"] and capsys.readouterr().err == ""
+    monkeypatch.delenv("SLURM_JOB_ID")
+    requeue()
+    assert requests_of(scontrol) == ["requeue 17"]
+
+
+def test_a_refusal_is_one_line_that_says_how_to_go_on(scontrol, monkeypatch, capsys):
+    scontrol.write_text("#!/bin/sh\necho 'presently disabled' >&2\necho 'for job 17' >&2\nexit 1\n")
+    requeue()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "job 17 is not requeued (presently disabled for job 17); run the same" in said
+
+
+@pytest.mark.parametrize(
+    ("received", "requests"), [(["SIGUSR1"], ["requeue 17"]), (["SIGTERM"], []), (["SIGUSR1", "SIGTERM"], [])]
+)
+def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_cancelled_it(
+    scontrol, manifest, monkeypatch, tmp_path, signals_kept, received, requests
+):
+    compute = Trainer.step
+
+    def interrupted(trainer, step, *flags):
+        if step == 3:
+            for name in received:
+                os.kill(os.getpid(), signal.Signals[name])
+        return compute(trainer, step, *flags)
+
+    monkeypatch.setattr(Trainer, "step", interrupted)
+    assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 75
+    assert requests_of(scontrol) == requests

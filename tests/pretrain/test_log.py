@@ -24,19 +24,16 @@ def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
     assert again.flush() > length and again.last_validation()["loss"] == 3.0
 
 
-def test_lines_that_are_others_than_the_run_wrote_are_not_published(tmp_path):
+def test_neither_lines_that_are_others_than_the_run_wrote_nor_a_loss_that_is_no_number_are_published(tmp_path):
     path = tmp_path / "metrics.jsonl"
     log = MetricsLog(path, 0)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        log.write("train", 10, loss=float("nan"))
     log.write(split="validation", step=10, loss=2.5)
     log.flush()
     path.write_bytes(path.read_bytes().replace(b"2.5", b"1.5"))
     with pytest.raises(IntegrityError, match=r"metrics\.jsonl"):
         log.last_validation()
-
-
-def test_a_loss_that_is_not_a_number_cannot_be_logged(tmp_path):
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        MetricsLog(tmp_path / "metrics.jsonl", 0).write("train", 10, loss=float("nan"))
 
 
 def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path, root, manifest, monkeypatch, brief):
@@ -65,16 +62,19 @@ def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path,
     ]
 
 
-def test_a_tracker_that_fails_leaves_the_training_alone(tmp_path, manifest, monkeypatch, brief, capsys):
+@pytest.mark.parametrize(
+    ("tracker", "code", "said"),
+    [
+        ("unreachable:tracker", 0, "SYMBERT_TRACKER: ZeroDivisionError"),
+        ("nowhere:f", 64, "SYMBERT_TRACKER is nowhere:f"),
+    ],
+)
+def test_a_tracker_that_fails_leaves_the_training_alone_and_one_that_is_not_there_is_named(
+    tmp_path, manifest, monkeypatch, brief, capsys, tracker, code, said
+):
     """An unreachable server ended the run with 70, without a checkpoint."""
     (tmp_path / "unreachable.py").write_text("def tracker(folder):\n    return lambda *values: 1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("SYMBERT_TRACKER", "unreachable:tracker")
-    assert main(options(manifest, brief(steps=10), tmp_path / "run")) == 0
-    assert capsys.readouterr().err.count("SYMBERT_TRACKER: ZeroDivisionError") == 1
-
-
-def test_a_tracker_that_is_not_there_is_named(tmp_path, manifest, monkeypatch, brief, capsys):
-    monkeypatch.setenv("SYMBERT_TRACKER", "nowhere:tensorboard")
-    assert main(options(manifest, brief(), tmp_path / "run")) == 64
-    assert "SYMBERT_TRACKER is nowhere:tensorboard" in capsys.readouterr().err
+    monkeypatch.setenv("SYMBERT_TRACKER", tracker)
+    assert main(options(manifest, brief(steps=10), tmp_path / "run")) == code
+    assert capsys.readouterr().err.count(said) == 1

@@ -1,15 +1,19 @@
-"""Parallel text as rows: what is packed, what is left out and counted, and what is refused."""
+"""Parallel text: the rows that are packed, their pieces, which keep case and spaces, and the scores of written text."""
 
 import gzip
 import json
 import re
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
+from sacrebleu.metrics import BLEU, CHRF
 
 from pretrain.parallel import pack, settings_of
 from symbert.cli import main
-from symbert.pretrain.parallel_text import END, PADDING, START, TextPieces
+from symbert.pretrain.parallel_text import END, PADDING, START, UNKNOWN, TextPieces
+from symbert.pretrain.tasks import count_matches, scores_of
 
 SIDES = ("source", "target")
 LINES = {
@@ -114,3 +118,44 @@ def test_files_that_are_no_pairs_are_refused_in_one_line(files, tmp_path, capsys
     target.write_text("Changed since the settings were written.\n")
     assert main(["pack-pairs", str(manifest)]) == 65
     assert "target.txt: sha256 expected" in capsys.readouterr().err and not manifest.exists()
+
+
+TEXT = ["The cat (a tabby) sat; it didn't move.", "Der Kater saß — wie immer — auf dem Ofen!", "猫は静かに座った。"]
+PIECES = TextPieces.learned_from(TEXT * 3, 120)
+
+
+def test_a_line_comes_back_with_its_case_its_spaces_and_its_signs():
+    """A sentence without a space was one word, which as a whole was unknown from its 101st letter on."""
+    for line in [*TEXT, "the Tabby cat; (didn't) move!", "Kater; 猫 sat。", "猫は静かに座った。" * 20]:
+        (ids,) = PIECES.encode([line])
+        assert UNKNOWN not in ids and PIECES.decode(ids) == line
+        assert PIECES.decode([START, *ids, END, *ids, PADDING]) == line
+
+
+@given(st.lists(st.text(sorted({*"".join(TEXT)} - {" "}), min_size=1, max_size=12), max_size=6))
+def test_all_lines_of_known_letters_come_back(words):
+    line = " ".join(words)
+    (ids,) = PIECES.encode([line])
+    assert UNKNOWN not in ids and PIECES.decode(ids) == line
+
+
+def test_the_name_of_a_special_token_in_a_text_is_text():
+    """As a token, </s> in a web page would end the translation there."""
+    pieces = TextPieces.learned_from(["a < b > c / s </s> <pad>"] * 3, 60)
+    (ids,) = pieces.encode(["</s> <pad>"])
+    assert {PADDING, START, END}.isdisjoint(ids) and pieces.decode(ids) == "</s> <pad>"
+
+
+REFERENCES = ["The cat sat on the mat.", "Hello there, world!", "It rains — again.", "He didn't go; she did."]
+WRITTEN = ["The cat sat on a mat.", "hello world!", "", "He didn't go, she did."]
+
+
+def test_sums_over_batches_give_the_scores_of_the_whole_text():
+    """A process without a share of the held-out pairs adds as many numbers as the others."""
+    counts = (count_matches(WRITTEN[part], REFERENCES[part]) for part in (slice(3), slice(3, 4), slice(0)))
+    scores = scores_of([float(sum(column)) for column in zip(*counts, strict=True)])
+    assert scores == {
+        "chrf": CHRF().corpus_score(WRITTEN, [REFERENCES]).score,
+        "bleu": BLEU().corpus_score(WRITTEN, [REFERENCES]).score,
+    }
+    assert 20 < scores["bleu"] < 80 and scores_of(count_matches([], [])) == {"chrf": 0, "bleu": 0}

@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from pretrain.corpora import command, killed, options, start, wait_for, write_corpus
+from damage import assert_named
+from pretrain.corpora import command, killed, options, start, unpublish, wait_for, write_corpus
 from symbert.cli import main
 from symbert.files import read_json, sha256_of, write_json
 from symbert.model import bert
@@ -129,7 +130,7 @@ def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(
 
 
 def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
-    tmp_path, manifest, brief, monkeypatch, uninterrupted
+    tmp_path, manifest, brief, monkeypatch, uninterrupted, signals_kept
 ):
     """In one process, so that ten stops cost no ten imports; the signals are real."""
     run, words = tmp_path / "run", options(manifest, brief(), tmp_path / "run")
@@ -142,14 +143,8 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
         computed.append(step)
         return compute(trainer, step, *flags)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
     monkeypatch.setattr(Trainer, "step", interrupted)
-    try:
-        codes = [main(words) for _ in range(11)]
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    assert codes == [75] * 10 + [0]
+    assert [main(words) for _ in range(11)] == [75] * 10 + [0]
     assert computed == list(range(30))  # not one step twice
     assert outcome(run) == uninterrupted
     assert not (run / "state/resume").exists()
@@ -236,15 +231,11 @@ def test_a_validation_that_is_not_finite_ends_a_run_as_divergence(tmp_path, mani
     assert not (tmp_path / "run/done.json").exists()
 
 
-PUBLISHED = ("done.json", "metrics.jsonl", "timing.json")
-
-
 @pytest.fixture
 def forced(finished, tmp_path):
     """A copy of a finished run without its outputs: Snakemake deletes those of a forced job."""
     run = shutil.copytree(finished, tmp_path / "run")
-    for name in PUBLISHED:
-        (run / name).unlink()
+    unpublish(run)
     return run
 
 
@@ -258,8 +249,7 @@ def test_a_forced_pretraining_computes_again_with_the_code_of_today(
     assert steps == list(range(30)) and outcome(forced) == uninterrupted
     (session,) = read_json(forced / "state/provenance.json")["sessions"]  # of this training
     assert session["step"] == 30
-    for name in PUBLISHED:
-        (forced / name).unlink()
+    unpublish(forced)
     monkeypatch.setattr("symbert.pretrain.compute.linear_rate", lambda step, peak, warmup_steps, end: peak / 2)
     assert main(options(manifest, brief(), forced)) == 0
     assert not set(outcome(forced).values()) & set(uninterrupted.values())
@@ -285,8 +275,7 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
             assert main(words) == 75
         assert (run / "done.json").exists() == (last != "run.Records.publish")
         monkeypatch.setattr(Trainer, "step", killed)  # nothing is computed from here on
-    for name in PUBLISHED:
-        (run / name).unlink()
+    unpublish(run)
     assert main(words) == 0
     assert outcome(run) == uninterrupted and not (run / "state/resume").exists()
 
@@ -332,3 +321,39 @@ def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_i
     monkeypatch.setattr("symbert.configuration.code_of", lambda *path: "0123456789abcdef")
     code, error = here(words)
     assert code == 64 and f"optimizer_code: {trained['optimizer_code']} → 0123456789abcdef" in error
+
+
+@pytest.fixture
+def resumable(unpublished, tmp_path):
+    """A copy of a run that has published nothing, so that it goes on from its last checkpoint."""
+    return shutil.copytree(unpublished, tmp_path / "run")
+
+
+@pytest.fixture
+def words(resumable, manifest, brief):
+    return options(manifest, brief(), resumable)
+
+
+def test_what_a_run_is_told_and_what_it_records_are_named_when_they_are_something_else(
+    resumable, words, manifest, capsys
+):
+    records = (resumable / "state" / name for name in ("identity.json", "status.json", "provenance.json"))
+    for file in (manifest, resumable / "run.json", *records):
+        assert_named(words, file, capsys)
+
+
+def test_a_log_that_is_damaged_at_its_beginning_stops_the_run_and_is_named(resumable, words, capsys):
+    log = resumable / "state/metrics.jsonl"
+    log.write_bytes(b"#" + log.read_bytes()[1:])
+    assert main(words) == 65
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "no intact checkpoint" in said and f"{log}: its first" in said and f"delete {resumable / 'state'}" in said
+
+
+def test_what_an_extraction_reads_is_named_when_it_is_something_else(resumable, words, manifest, capsys):
+    assert main(words) == 0
+    words, state = ["extract", str(resumable), "20"], resumable / "state"
+    read = (resumable / "run.json", resumable / "done.json", manifest.parent / "settings.json")
+    for file in (*read, state / "config.json", state / "weights/step-00000020.json"):
+        assert_named(words, file, capsys)
+    assert main(words) == 0

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch.distributed.fsdp
 from safetensors.torch import load_file
 
-from pretrain.corpora import losses, options
+from pretrain.corpora import losses, options, unpublish
 from symbert.cli import main
 from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
@@ -191,8 +191,7 @@ def test_any_number_of_processes_goes_on_with_a_checkpoint(tmp_path, manifest, b
     for size, shards in ((2, True), (1, False)):
         run = shutil.copytree(by_four, tmp_path / str(size))
         shutil.rmtree(run / "state/resume/step-00000012")
-        for published in ("done.json", "metrics.jsonl", "timing.json"):
-            (run / published).unlink()
+        unpublish(run)
         assert train(options(manifest, brief(**LENGTH), run), size, shards) == [0] * size
         assert losses(run)["train"] == pytest.approx(losses(by_four)["train"], rel=1e-4)
         sessions = read_json(run / "state/provenance.json")["sessions"]

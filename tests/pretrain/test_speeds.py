@@ -40,34 +40,19 @@ def test_operators_take_their_steps_in_turns_and_each_round_begins_with_another_
     assert table["attention"].tolist() == OPERATORS and table["of_original_percent"][0] == 100
 
 
-def test_micro_batches_are_halved_until_all_operators_fit_and_none_is_measured_where_that_never_is(
+def test_micro_batches_are_halved_until_all_operators_fit_also_late_and_all_are_timed_in_equal_ones(
     measured, monkeypatch, tmp_path
 ):
-    """A model that needs several GPUs ended the measurement as an internal error, and with it the page."""
-    compute = Trainer._loss_of
+    """A model that needs several GPUs, on which nothing fits, ended the measurement as an internal error."""
+    sizes, step, compute = [], Trainer.step, Trainer._loss_of
 
-    def fails(self, batch):
-        if self.run.attention == "symmetric" and len(batch.input_ids) > 2:
+    def fails_late(self, batch):
+        if self.run.attention == "symmetric" and len(batch.input_ids) > (4 if len(sizes) > 9 else 6):
             raise RuntimeError("CUDA out of memory")
         return compute(self, batch)
 
     def fails_always(*given):
         raise RuntimeError("CUDA out of memory")
-
-    monkeypatch.setattr(Trainer, "_loss_of", fails)
-    assert measured(6)["micro_batch_size"] == measured()["micro_batch_size"] == 2
-    monkeypatch.setattr("symbert.pretrain.train.distribute", fails_always)
-    assert measured()["operators"] == {} and read_speeds([tmp_path / "tiny.json"]).empty
-
-
-def test_memory_that_runs_out_late_leaves_no_round_of_other_micro_batches(measured, monkeypatch):
-    """One operator was timed in smaller micro-batches than the others."""
-    sizes, step, compute = [], Trainer.step, Trainer._loss_of
-
-    def fails_late(self, batch):
-        if self.run.attention == "symmetric" and len(sizes) > 9 and len(batch.input_ids) > 4:
-            raise RuntimeError("CUDA out of memory")
-        return compute(self, batch)
 
     def noted(self, at):
         result = step(self, at)
@@ -76,5 +61,8 @@ def test_memory_that_runs_out_late_leaves_no_round_of_other_micro_batches(measur
 
     monkeypatch.setattr(Trainer, "_loss_of", fails_late)
     monkeypatch.setattr(Trainer, "step", noted)
+    assert measured(6)["micro_batch_size"] == 3
+    assert sizes[-12:] == [3] * 12  # two untimed rounds, then two timed ones
     assert measured()["micro_batch_size"] == 4
-    assert sizes[-12:] == [4] * 12  # two untimed rounds, then two timed ones
+    monkeypatch.setattr("symbert.pretrain.train.distribute", fails_always)
+    assert measured()["operators"] == {} and read_speeds([tmp_path / "tiny.json"]).empty

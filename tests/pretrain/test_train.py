@@ -9,21 +9,9 @@ from torch.nn import functional as F
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
-from symbert.paths import Run
 from symbert.pretrain.compute import Updater, pick_device
 from symbert.pretrain.distributed import World
 from symbert.pretrain.train import Trainer
-
-
-@pytest.fixture
-def build(manifest, brief):
-    """A trainer of the tiny corpus, with changed settings; without dropout unless asked."""
-
-    def make(attention: str = "pairwise", seed: int = 1, world=None, micro_batch_size=None, **changes) -> Trainer:
-        settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(Run("tiny", attention, seed), settings, manifest, world, micro_batch_size)
-
-    return make
 
 
 def weights(trainer: Trainer) -> torch.Tensor:
@@ -94,22 +82,8 @@ def test_a_loss_or_gradient_that_is_not_finite_stops_before_the_weights_change(b
     assert torch.equal(weights(trainer).nan_to_num(123.0), before)
 
 
-def test_fp16_that_never_finds_a_scale_stops(build):
+def test_fp16_skips_a_step_that_overflows_and_goes_on_but_stops_where_it_never_finds_a_scale(build):
     """A gradient that is never finite used to skip every step to the end, and the run was published as done."""
-    trainer = build()
-    trainer.updater.scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    trainer.model.bert.embeddings.LayerNorm.weight.register_hook(lambda gradient: gradient * math.inf)
-    before = weights(trainer)
-    scales = []
-    with pytest.raises(DivergedError):
-        for step in range(10):
-            scales.append(trainer.updater.scaler.get_scale())
-            trainer.step(step)
-    assert scales == [8.0, 4.0, 2.0, 1.0, 0.5]
-    assert torch.equal(weights(trainer), before)
-
-
-def test_fp16_skips_a_step_that_overflows_and_goes_on(build):
     trainer = build()
     trainer.updater.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
     before = weights(trainer)
@@ -118,6 +92,13 @@ def test_fp16_skips_a_step_that_overflows_and_goes_on(build):
     assert torch.equal(weights(trainer), before)
     assert any(math.isfinite(trainer.step(step).gradient_norm) for step in range(1, 127))
     assert not torch.equal(weights(trainer), before)
+    before, scales, trainer.updater.scaler = weights(trainer), [], torch.amp.GradScaler("cpu", init_scale=8.0)
+    trainer.model.bert.embeddings.LayerNorm.weight.register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(DivergedError):
+        for step in range(10):
+            scales.append(trainer.updater.scaler.get_scale())
+            trainer.step(step)
+    assert scales == [8.0, 4.0, 2.0, 1.0, 0.5] and torch.equal(weights(trainer), before)
 
 
 def test_a_batch_of_fewer_sequences_than_processes_is_refused(build):
@@ -155,20 +136,21 @@ def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_on
     ]
 
 
-def test_where_one_sequence_is_too_much_the_error_names_the_keys_that_help(build, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (REFUSAL, MemoryExhaustedError, r"'pretrain.micro_batch_size'.*recompute_activations"),
+        (RuntimeError("shapes do not match"), RuntimeError, "shapes"),
+    ],
+)
+def test_where_one_sequence_is_too_much_the_keys_that_help_are_named_and_another_error_is_no_lack_of_memory(
+    build, monkeypatch, error, kind, said
+):
     trainer = build()
-    refuse_more_than(0, REFUSAL, monkeypatch)
-    said = r"'pretrain.micro_batch_size'.*recompute_activations"
-    with pytest.raises(MemoryExhaustedError, match=said):
+    refuse_more_than(0, error, monkeypatch)
+    with pytest.raises(kind, match=said):
         trainer.step(0)
-
-
-def test_another_error_is_no_lack_of_memory(build, monkeypatch):
-    trainer = build()
-    refuse_more_than(0, RuntimeError("shapes do not match"), monkeypatch)
-    with pytest.raises(RuntimeError, match="shapes"):
-        trainer.step(0)
-    assert trainer.micro_batch_size == 8
+    assert trainer.micro_batch_size == (1 if error is REFUSAL else 8)
 
 
 @pytest.mark.parametrize("attention", ["pairwise", "symmetric-others"])

@@ -2,13 +2,14 @@
 
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
-from model.test_encoder_decoder import stock
+from model.test_decoders import stock
 from pretrain.corpora import options
 from pretrain.parallel import pack, write_text
 from symbert.cli import main
@@ -31,14 +32,9 @@ def manifest(tmp_path_factory):
 
 
 @pytest.fixture
-def build(brief, manifest):
+def build(build):
     """A trainer of a tiny model."""
-
-    def make(micro_batch_size=None, **changes) -> Trainer:
-        settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(RUN, settings, manifest, micro_batch_size=micro_batch_size)
-
-    return make
+    return partial(build, "original", host="encoder-decoder")
 
 
 def lines_of(manifest, key: str) -> list[str]:
