@@ -14,6 +14,7 @@ README = "first-hour.md"
 def on_files(files: Any, config: Any) -> None:
     """Add README to the pages, with links as they are from docs/."""
     text = (Path(config.docs_dir).parent / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"\]\((?!docs/|https?:|#)", "](../", text)  # files beside docs/
     files.append(File.generated(config, README, content=re.sub(r'(\]\(|src=")docs/', r"\1", text)))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from symbert import sources
+from symbert import paths, sources
 from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError
 from symbert.experiment.layout import Experiment
@@ -192,6 +192,10 @@ def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
             less, more = more, less
         kept = {file: facts for file, facts in less.settings.items() if not re.search("/(speeds|anatomy)-", file)}
         assert len(kept) > 20 and kept.items() <= more.settings.items(), key
+
+
+def test_a_key_is_eight_hexadecimal_digits():
+    assert re.fullmatch("[0-9a-f]{8}", paths.key({"steps": 1})) and paths.key({"steps": 1}) != paths.key({"steps": 2})
 
 
 def test_the_spelling_of_a_configuration_changes_no_key(start, root):
