@@ -37,13 +37,18 @@ def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
 
 
 def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed):
-    chosen = {"hosts": list(HOSTS), "suites": ["glue", "blimp"], "finetuned_pretrain_seeds": [1]}
+    chosen = {
+        "hosts": list(HOSTS),
+        "suites": ["glue", "blimp"],
+        "pretrain_seeds": [1, 2],
+        "finetuned_pretrain_seeds": [1],
+    }
     experiment = changed({"sweep": chosen, "hosts": {"decoder": {"steps": 700}}})
     steps = {host: experiment.judging_steps(Run("tiny", "original", 1, host)) for host in HOSTS}
     assert {host: each for host, each in steps.items() if each} == {ENCODER: [300, 1200, 2400], "decoder": [300, 700]}
     assert experiment.judging_steps(Run("tiny", "original", 2, "decoder")) == [700]
     assert experiment.extracted_steps(Run("tiny", "original", 1, "decoder")) == [300, 700]
-    assert experiment.extracted_steps(Run("tiny", "original", 2)) == [2400]
+    assert experiment.extracted_steps(Run("tiny", "original", 2)) == [], "no seed that is fine-tuned"
 
 
 def test_a_run_is_called_by_all_that_makes_it_another_and_its_records_name_a_host_that_is_no_encoder():

@@ -69,9 +69,9 @@ trainings: {pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20, pretrain.
   pretrain.mask_probability: 0.2, pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
 speeds: {pretrain.micro_batch_size: 2}
 decoder: {hosts: {decoder: {steps: 300}}}
-blimp, all rows: {glue.source: mirror, glue.max_evaluation_examples: 40}
+blimp, all rows: {glue.source: mirror}
 rows: {glue.revision: v2}
-all rows: {glue.max_examples: 90}
+all rows: {glue.max_examples: 90, glue.max_evaluation_examples: 40}
 rows, blimp: {glue.max_length: 32}
 scores: {glue.epochs: 1}
 all scores: {glue.batch_size: 8, glue.learning_rate: 1.0e-4, glue.warmup_ratio: 0.2, glue.weight_decay: 0.1,

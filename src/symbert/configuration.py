@@ -566,6 +566,13 @@ def finetuned_pretrain_seeds(config: Config) -> list[int]:
     return config["sweep"]["pretrain_seeds"] if chosen is None else chosen
 
 
+def judging_seeds(config: Config, host: str) -> list[int]:
+    """The pre-training seeds of a host that judge minimal pairs: of encoders those that are fine-tuned, if any."""
+    if not HOSTS[host].has_likelihoods:
+        return []
+    return (host == ENCODER and finetuned_pretrain_seeds(config)) or config["sweep"]["pretrain_seeds"]
+
+
 def report_of(config: Config) -> Config:
     """What the report says of a configuration, as `ReportFacts` has it.
 

@@ -29,6 +29,7 @@ from symbert.configuration import (
     filter_of,
     finetuned_pretrain_seeds,
     has_filter,
+    judging_seeds,
     needs_harmful_model,
     protocol_of,
     protocol_of_pairs,
@@ -299,7 +300,8 @@ class Experiment:
     def judging_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
         encoder, as far as the run keeps them."""
-        if "blimp" not in self.config["sweep"]["suites"] or not HOSTS[run.host].has_likelihoods:
+        is_asked = "blimp" in self.config["sweep"]["suites"]
+        if not is_asked or run.pretrain_seed not in judging_seeds(self.config, run.host):
             return []
         training = self.training(run)
         kept = (step for step in self.steps(run, run.host) if step < training.steps and not step % training.save_every)

@@ -20,7 +20,13 @@ from typing import Any, get_args
 import msgspec
 import pandas as pd
 
-from symbert.configuration import NoiseKind, ReportFacts, finetuned_pretrain_seeds, settings_from
+from symbert.configuration import (
+    NoiseKind,
+    ReportFacts,
+    finetuned_pretrain_seeds,
+    judging_seeds,
+    settings_from,
+)
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.experiment.sweep import Grid, grids_of
 from symbert.files import reading, sha256_of
@@ -223,7 +229,7 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     if "robustness" in given:
         data["robustness"] = read_robustness(given["robustness"], suites["glue"].trained)
     if "blimp" in given:
-        judges = [(*run, steps[run[0]]) for run in wanted if HOSTS[run[0]].has_likelihoods]
+        judges = [(*run, steps[run[0]]) for run in wanted if run[3] in judging_seeds(config, run[0])]
         data["blimp"] = read_judgements(given["blimp"], judges)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
