@@ -56,6 +56,8 @@ COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
 DOCUMENTATION = {
     length: {"text": f"documentation-{length}", "size": "tiny", "learning_rate": 1e-3} for length in (48, 16)
 }
+# Contrasts that are tested one after the other, uncorrected: the amendment in start-and-symmetry.md.
+SEQUENCES = {("start-and-symmetry", "documentation"): ("start-of-original", "start-of-pairwise")}
 
 
 # Contrasts
@@ -99,31 +101,45 @@ def verdict_of(row: dict[str, Any]) -> str:
 
 
 def declared(runs: pd.DataFrame, study: str) -> Iterator[dict[str, Any]]:
-    """The contrasts that a study named before its runs, over the seeds of which every cell of the grid is there."""
+    """The contrasts that a study named before its runs, over the seeds of which every cell of the grid is there.
+
+    In a fixed sequence a contrast needs its own two cells alone.
+    """
     for grid, points, seeds, contrasts in grids_of(study):
-        there = complete(runs, points, seeds)
+        sequence = SEQUENCES.get((study, grid))
         rows, exits = [], []
-        for name, contrast in contrasts.items() if len(there) > 1 else ():
+        for name, contrast in contrasts.items():
             axis = next(iter(contrast["first"]))  # that the contrast compares; all others are as in a point
             sides = [contrast[side][axis] for side in ("first", "second")]
             for point in (point for point in points if point[axis] == sides[0]):
-                cells = [cell(runs, {**point, axis: side}, there) for side in sides]
-                row = {
-                    "study": study,
-                    "grid": grid,
-                    "contrast": name,
-                    **point,
-                    axis: "",
-                    "expected": contrast["expected"],
-                }
-                row |= {"first": sides[0], "second": sides[1], "planned": len(seeds)}
+                pair = [{**point, axis: side} for side in sides]
+                there = complete(runs, pair if sequence else points, seeds)
+                if len(there) < 2:
+                    continue
+                cells = [cell(runs, place, there) for place in pair]
+                row = {"study": study, "grid": grid, "contrast": name, **point, axis: ""}
+                row |= {"expected": contrast["expected"], "first": sides[0], "second": sides[1], "planned": len(seeds)}
                 rows.append(row | effect(*cells))
                 exits.append(tuple(Exits(runs["rule"].to_numpy(), runs["rule left"].to_numpy()) for runs in cells))
-        for row, p, unpaired in zip(rows, holm([row["p"] for row in rows]), compare_exits(exits), strict=True):
+        values = [row["p"] for row in rows]
+        corrected = values if sequence else holm(values)
+        for row, p, unpaired in zip(rows, corrected, compare_exits(exits), strict=True):
             row |= {"holm_p": p, "median_ratio": unpaired.ratio, "median_low": unpaired.low}
             row |= {"median_high": unpaired.high, "logrank_holm_p": unpaired.holm_p_value}
             row |= {"logrank_verdict": unpaired.verdict}
-            yield row | {"verdict": verdict_of(row) if row["seeds"] == row["planned"] else "seeds are missing"}
+            row["verdict"] = verdict_of(row) if row["seeds"] == row["planned"] else "seeds are missing"
+        yield from in_sequence(rows, sequence) if sequence else rows
+
+
+def in_sequence(rows: list[dict[str, Any]], sequence: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Contrasts of which each in the sequence has a verdict while those before it are significant, and no other has."""
+    by_name = {row["contrast"]: row for row in rows}
+    is_tested = True
+    for name in sequence:
+        if name in by_name and not is_tested:
+            by_name[name]["verdict"] = "not tested"
+        is_tested &= name in by_name and by_name[name]["verdict"] in ("shorter", "longer")
+    return [row if row["contrast"] in sequence else row | {"verdict": "none declared"} for row in rows]
 
 
 def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -210,13 +226,15 @@ def search_table(runs: pd.DataFrame) -> str:
 
 
 def progress(runs: pd.DataFrame) -> str:
-    """How many seeds of each grid of the later study are complete."""
+    """How many seeds of the later study are complete: of documentation by contrast, of copies with all cells."""
     grids = {grid: (points, seeds) for grid, points, seeds, _ in grids_of("start-and-symmetry")}
-    shares = (
-        f"{len(complete(runs, *grids[grid]))} of {len(grids[grid][1])} on {grid}"
-        for grid in ("copying", "documentation")
-    )
-    return " and ".join(shares).replace("copying", "copies")
+    points, seeds = grids["documentation"]
+    shares = []
+    for pair in (("original-wide", "original"), ("pairwise", "pairwise-narrow")):
+        there = complete(runs, [point for point in points if point["attention"] in pair], seeds)
+        shares.append(f"{len(there)} of {len(seeds)} for `{pair[0]}` / `{pair[1]}`")
+    copies = f"{len(complete(runs, *grids['copying']))} of {len(grids['copying'][1])}"
+    return f"on documentation {' and '.join(shares)}, on copies {copies}"
 
 
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
@@ -225,7 +243,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
 
     def later(grid: str) -> list[Column]:
         rows = at(study, grid=grid)
-        return [(f"8 layers, {rows['seeds'].iloc[0]} new seeds", rows, in_words)] if len(rows) else []
+        return [("8 layers, new seeds", rows, in_words)] if len(rows) else []
 
     depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
     texts = [(f"rows of {length}", at(paired, **place), in_words) for length, place in DOCUMENTATION.items()]

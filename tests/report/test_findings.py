@@ -208,6 +208,21 @@ def test_the_sign_flip_test_counts_all_signs(runs, contrasts):
     assert row["p"] == pytest.approx((abs(signs @ values) >= abs(values.sum()) - 1e-9).mean())
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("shorter", "undecided", ["shorter", "undecided", "none declared"]),
+        ("within 25 %", "shorter", ["within 25 %", "not tested", "none declared"]),
+        ("seeds are missing", "shorter", ["seeds are missing", "not tested", "none declared"]),
+    ],
+)
+def test_in_a_fixed_sequence_nothing_is_tested_after_a_contrast_that_is_not_significant(first, second, expected):
+    verdicts = {"start-of-original": first, "start-of-pairwise": second, "symmetry-at-the-wide-start": "longer"}
+    rows = [{"contrast": name, "verdict": verdict} for name, verdict in verdicts.items()]
+    sequence = start_and_symmetry.SEQUENCES["start-and-symmetry", "documentation"]
+    assert [row["verdict"] for row in start_and_symmetry.in_sequence(rows, sequence)] == expected
+
+
 def test_the_distance_is_the_sum_of_the_rates():
     rates = [1e-3 * step / 100 if step < 100 else 1e-3 * (20_000 - step) / 19_900 for step in range(1000)]
     assert outcomes.travelled(250, 1e-3) == pytest.approx(sum(rates[:250]))
