@@ -50,7 +50,8 @@ def replaced(name, values):
     ("change", "named"),
     [
         (lambda table: table.drop_columns("sentence2"), "'sentence2'"),
-        (replaced("label", pa.array([0.0, 1.0])), "'label'"),
+        (replaced("label", pa.array(["entailment", "not_entailment"])), "'label'"),
+        (replaced("label", pa.array([0.0, 0.5])), "'label'"),
         (replaced("label", pa.array([-1, -1])), "labels from -1"),
         (replaced("label", pa.array([0, 2])), "labels from 0 to 2"),
         (replaced("sentence1", pa.array(["a", None])), "'sentence1'"),

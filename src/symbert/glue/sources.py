@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.document import CELLS, classes_of, read_rows, suffix_of
-from symbert.errors import ConfigError, DataError, MissingInputError
+from symbert.corpus.document import classes_of, read_rows
+from symbert.errors import DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
 from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task, published_split
@@ -63,45 +63,31 @@ def published_schema(task: Task) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _fits(kind: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether a column can be read as one of the expected type: texts, indices and lists may be of another width."""
-    if pa.types.is_struct(kind) and pa.types.is_struct(expected):
-        return {field.name for field in kind} == {field.name for field in expected}
-    if pa.types.is_list(expected):
-        return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _fits(kind.value_type, expected.value_type)
-    if pa.types.is_string(expected):
-        return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return kind == expected or (pa.types.is_int32(expected) and pa.types.is_integer(kind))
-
-
 def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple[str, ...] = ()) -> pa.Table:
     """The expected columns of a parquet file whose classes are `labels` (none: grades, or no label).
 
     DataError names `location` and the flaw: another column or type, class names in the file's metadata that are not
     the publisher's, an empty cell, a label out of range. Of its metadata, only the mark of a stand-in stays.
     """
-    table = read_table(path, location, "get the file again")
-    metadata = table.schema.metadata or {}
+    table, columns = read_table(path, location, "get the file again"), []
     for field in expected:
-        if field.name not in table.column_names:
-            columns = ", ".join(table.column_names)
-            raise DataError(f"{location}: no column '{field.name}', found {columns}; get the file again")
-        kind = table.schema.field(field.name).type
-        if not _fits(kind, field.type):
-            raise DataError(f"{location}: column '{field.name}' is {kind}, expected {field.type}; get the file again")
+        try:
+            columns.append(table[field.name].cast(field.type))
+        except (KeyError, pa.ArrowException) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(f"{location}: no {field.type} in '{field.name}' ({reason}); get the file again") from None
+        if columns[-1].null_count:
+            raise DataError(f"{location}: column '{field.name}' has empty cells; get the file again")
     try:
         classes = classes_of(table.schema, "label") or list(labels)
     except ValueError as error:
         raise DataError(f"{location}: {error}; get the file again") from None
     if classes != list(labels):
         raise DataError(f"{location}: classes are {', '.join(map(str, classes))}, expected {', '.join(labels)}")
-    table = table.select(expected.names)
-    for column in table.column_names:
-        if table[column].null_count:
-            raise DataError(f"{location}: column '{column}' has empty cells; get the file again")
+    marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
+    table = pa.table(columns, schema=expected.with_metadata(marks))
     refuse_labels(table, location, labels)
-    marks = {STAND_IN: b"true"} if STAND_IN in metadata else None
-    return table.cast(expected).replace_schema_metadata(marks)
+    return table
 
 
 def refuse_labels(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
@@ -186,22 +172,6 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
             if name != task.own_columns[-1] and not isinstance(row[name], str):
                 raise DataError(f"{path}: row {place}: '{name}' is {row[name]!r}, no text; correct it")
         yield [row[name] for name in task.own_columns]
-
-
-def check_files(task: Task) -> None:
-    """Refuse files of a task of the user's own that cannot be read as one, where a workflow starts.
-
-    ConfigError where both splits are the same, DataError where a .csv or .tsv lacks a column.
-    """
-    if known_sha256(task.files["train"]) == known_sha256(task.files["validation"]):
-        files = " and ".join(dict.fromkeys(task.files.values()))
-        raise ConfigError(
-            f"config: 'tasks.{task.name}': train and validation are the same ({files}); give validation rows that "
-            "nothing is trained on"
-        )
-    for path in map(Path, task.files.values()):
-        if path.is_file() and suffix_of(path) in CELLS:
-            next(_own_cells(path, task), None)
 
 
 def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> None:
