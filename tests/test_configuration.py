@@ -25,7 +25,7 @@ from symbert.errors import ConfigError, MissingInputError
 from symbert.experiment.project import read_config, read_yaml
 from symbert.files import hash_of
 from symbert.glue import tasks
-from symbert.sources import SOURCES
+from symbert.sources import own_texts, root_of
 
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
@@ -94,22 +94,19 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):
 def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(config, tmp_path):
     """Of any kind that is read, C4's own names and folders of datasets among them; those of other kinds are refused."""
     names = ["CC/000_1.jsonl.zst", "CC/x.v2.jsonl.gz", "a.parquet", "b.ndjson", "c4-train.00000-of-01024.json.gz"]
-    names += ["d.json.zst", "f.txt", "g.csv.gz", "h.tsv", "i.arrow"]
+    names += ["d.json.zst", "f.txt", "g.csv.gz", "h.tsv"]
     for name in [*names, "saved/state.json", "saved/data.arrow", "both/train/state.json", "both/dataset_dict.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     for pattern in ("**", "**/*"):
         own = own_files(config, tmp_path / pattern)
         check(own)
-        assert SOURCES["files"].files_in_place(own) == sorted(
-            f"{tmp_path}/{name}" for name in (*names, "both", "saved")
-        )
-    assert SOURCES["files"].beside(own, "corpus").name == "hub"
-    assert SOURCES["files"].beside({**own, "mirror": "."}, "corpus").name == "mirror"
+        assert own_texts(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
+    assert (root_of(own, "corpus"), root_of({**own, "mirror": "."}, "corpus")) == (None, ".")
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "nowhere")
     for name in ("notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL"):
         (tmp_path / name).touch()
-    with pytest.raises(ConfigError, match="5 of 17 files that match .* cannot be read"):
+    with pytest.raises(ConfigError, match="5 of 16 files that match .* cannot be read"):
         check(own)
 
 
@@ -125,12 +122,12 @@ def test_a_folder_of_text_that_is_not_there_is_told_so(config, folder):
 def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.jsonl").touch()
-    glue = {"source": "files", "files": "~/", "robustness": {"files": "~/ood"}}
+    glue = {"robustness": {"files": "~/ood"}}
     own = merge(own_files(config, "~/*.jsonl", blocklist_url="~/ut1"), {"mirror": "~", "glue": glue})
     check(own)
-    assert SOURCES["files"].files_in_place(own) == [f"{tmp_path}/own.jsonl"]
-    told = (own["mirror"], own["glue"]["files"], own["corpus"]["blocklist_url"], own["glue"]["robustness"]["files"])
-    assert told == (str(tmp_path), f"{tmp_path}/", f"{tmp_path}/ut1", f"{tmp_path}/ood")
+    assert own_texts(own) == [f"{tmp_path}/own.jsonl"]
+    told = (own["mirror"], own["corpus"]["blocklist_url"], own["glue"]["robustness"]["files"])
+    assert told == (str(tmp_path), f"{tmp_path}/ut1", f"{tmp_path}/ood")
     check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
     assert paper["corpus"]["blocklist_url"] == "https://ut1.example//a/~b"
 

@@ -24,7 +24,6 @@ from symbert.files import reading, writing
         (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
         (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),
         (["pack", "none/manifest.json"], 65, "none/settings.json"),
-        (["locate-sample", "cut.json", "train", "0"], 65, "cut.json"),
         (["download", "results/published/file"], 65, "results/published: no settings.json"),
     ],
 )

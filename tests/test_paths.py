@@ -83,7 +83,7 @@ trainings, all rows, noisy rows, blimp, probes: {sweep.grids: {one: {pretrain_se
 # How a job computes, what it keeps, and what this sweep does not ask for.
 nothing: {mirror: ., corpus.files: "*.jsonl", corpus.keep_raw: true, corpus.filter.max_bad_fraction: 0.1,
   pretrain.recompute_activations: true, pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
-  glue.files: ., glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
+  glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
   rates.gpu_flops: 7.0, rates.gpu_layer_seconds: 7.0, rates.core_flops: 7.0, rates.core_layer_seconds: 7.0,
   rates.job_seconds: 7.0, operators: {wide: {class: shared, start: wide}},
@@ -240,10 +240,7 @@ def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):
 
 
 MIRROR = {"source": "mirror", "mirror": "theirs"}
-ORIGINAL = {"glue": {"source": "files", "files": "original"}, "sweep": {"tasks": ["mnli"], "suites": ["glue"]}}
 CONTENTS = {  # a file that settings name, and the kinds of key that its content is part of
-    "original/train.tsv": (ORIGINAL, {"rows"}),
-    "behind/a/link.tsv": (merge(ORIGINAL, {"glue": {"files": "linked"}}), {"rows"}),
     "sets/train.tsv": ({"glue": {"robustness": {"files": "sets", "sets": ["hans"]}}}, {"noisy rows"}),
     "ut1/blacklists.tar.gz": ({"corpus": {"blocklist_url": "ut1"}}, {"parts"}),
     "b": ({"parallel": TEXT_PAIRS}, {"pairs"}),
@@ -258,8 +255,6 @@ CONTENTS = {  # a file that settings name, and the kinds of key that its content
 def test_files_count_by_their_content(start, file):
     changes, kinds = CONTENTS[file]
     Path(file).parent.mkdir(parents=True, exist_ok=True)
-    Path("linked").mkdir()
-    Path("linked/MNLI").symlink_to(Path("behind/a").absolute())
     Path(file).write_text("a")
     before = keys_of(start(changes))
     os.utime(file, (1, 1))

@@ -36,6 +36,7 @@ from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import PROJECT, read_config
 from symbert.glue.train import load_classifier
+from symbert.pretrain.tasks import verify_manifest
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, VOCABULARY
 from workflow.checkout import Checkout
 
@@ -80,10 +81,10 @@ def test_no_reader_of_data_unpickles(tmp_path, monkeypatch, form):
     readers = {
         "part.npy": lambda path: open_array(path, np.uint16),
         "blocklist.marisa": Blocklist,
-        "manifest.json": lambda path: cli_reads(["locate-sample", path, "train", "0"]),
+        "manifest.json": verify_manifest,
         "scores.csv": lambda path: cli_reads(["import-scores", path, "--name", "csv"]),
         "ut1.tar.gz": lambda path: write_blocklist(path, tmp_path / "trie", tmp_path / "summary"),
-        **dict.fromkeys(["task.csv", "task.parquet", "task.arrow", "task.pkl"], rows_of),
+        **dict.fromkeys(["task.csv", "task.parquet", "task.pkl"], rows_of),
     }
     for name, read in readers.items():
         with pytest.raises(SymbertError):
@@ -149,7 +150,7 @@ hub: {source: hub, corpus: {revision: $, blocklist_url: "https://host/$"}, glue:
 mirror: {source: mirror, mirror: mirror$}
 files:
   corpus: {source: files, files: crawl$*.jsonl, blocklist_url: "https://host/$", filter: {blocked_categories: [$]}}
-  glue: {source: files, files: glue$, robustness: {files: ood$, sets: [hans]}}
+  glue: {robustness: {files: ood$, sets: [hans]}}
   operators: {own: {class: shared, own: $}}
   tasks:
     own: {train: train$.csv, validation: dev$.csv, columns: [text$], label: label$, labels: ["0", 1$], metric: accuracy}
@@ -161,8 +162,7 @@ files:
 def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_shell(root, tmp_path):
     """Each command of dry runs is given to bash, with nothing for `python`."""
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
-    for name in ("glue", "ood"):
-        (tmp_path / f"{name}{COMMANDS}").mkdir()
+    (tmp_path / f"ood{COMMANDS}").mkdir()
     for name in ("a", "b", "c", "d", "crawl"):
         (tmp_path / f"{name}{COMMANDS}{'1.jsonl' if name == 'crawl' else ''}").write_text('{"text": "a"}\n')
     for split in ("train", "dev"):

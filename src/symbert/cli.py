@@ -28,7 +28,6 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",
     "bundle": "symbert.report.bundle:bundle",
-    "locate-sample": "symbert.corpus.shards:locate_sample",
     "check-operator": "symbert.model.check:check_operator",
     "probe": "symbert.model.probes:probe",
     "anatomy": "symbert.pretrain.anatomy:anatomy",
@@ -62,7 +61,6 @@ OPTIONS: dict[str, str] = {
     "config": "settings above all files, as key=value",
     "output": "file to write",
     "checkpoint": "Hugging Face folder of a pre-trained model",
-    "manifest": "manifest.json of the packed corpus",
     # The experiment as a whole.
     "status name": "experiment as it was started last: a folder below results/",
     "surplus_weights": "also weights of finished runs that were kept of steps that nothing asks for",
@@ -70,9 +68,6 @@ OPTIONS: dict[str, str] = {
     "bundle results": "experiment by the name or the folder of its results",
     "bundle output": "archive to write (.zip)",
     "results": "experiments and imports by name or folder, or csv files of others' scores",
-    # Corpus.
-    "split": "train or validation",
-    "row": "number of the row, from 0",
     # Models and operators.
     "export output": "folder to write, new or empty",
     "checkpoints": "Hugging Face folders of pre-trained models",

@@ -33,7 +33,17 @@ from symbert.glue.tasks import (
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sizes import SIZES, RotaryShape
-from symbert.sources import DEMO, SOURCES, Config, check_directory, is_stand_in
+from symbert.sources import (
+    DEMO,
+    OWN_TEXT,
+    SOURCES,
+    Config,
+    check_directory,
+    check_sources,
+    is_stand_in,
+    own_texts,
+    source_of,
+)
 from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder
 
 
@@ -50,7 +60,7 @@ NotNegative = number(ge=0)
 Share = number(ge=0, lt=1)
 FILTERS = keys_of("symbert.corpus.filters", "REASONS_BY_FILTER")
 Source = Literal[tuple(SOURCES)]
-Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_published)]
+Publisher = Literal[tuple(name for name in SOURCES if name != OWN_TEXT)]
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -298,8 +308,7 @@ class Robustness(Settings):
 class Tasks(Settings):
     """Keys of `glue` that say where its rows come from, and what is done beside fine-tuning and scoring."""
 
-    source: Source | None
-    files: str | None
+    source: Publisher | None
     revision: str
     keep_finetuned: bool
     robustness: Robustness
@@ -487,11 +496,6 @@ def merge(base: Config, changes: Config) -> Config:
     return {**base, **changes, **nested}
 
 
-def source_of(config: Config, stage: str) -> str:
-    """The source of a stage: its own, or the common one."""
-    return config[stage]["source"] or config["source"]
-
-
 def experiment_name(config: Config) -> str:
     """Name of the experiment's folder under results/."""
     sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
@@ -551,7 +555,7 @@ def filter_of(config: Config) -> Config:
 def robustness_of(config: Config) -> Config:
     """Out-of-domain sets lie where `files` says, or where the source has them."""
     chosen = config["glue"]["robustness"]
-    root = chosen["files"] or SOURCES[source_of(config, "glue")].other_domains(config)
+    root = chosen["files"] or (f"{config['mirror']}/ood" if source_of(config, "glue") == "mirror" else None)
     return {
         "root": root if chosen["sets"] else None,
         "sets": chosen["sets"],
@@ -692,8 +696,7 @@ def check(config: Config) -> None:
     config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
     define_own(config)
     config["experiment"] = experiment_name(config)
-    for stage in ("corpus", "glue"):
-        SOURCES[source_of(config, stage)].check(config, stage)
+    check_sources(config)
     _check_files(config)
     for host in config["sweep"]["hosts"]:
         check_training(config, host, {})
@@ -754,11 +757,8 @@ def _contradictions(config: Config) -> Iterator[str]:
             key = f"{stage}.source" if config[stage]["source"] else "source"
             stands_in = f"'{key}' is {source}, which is a stand-in; set it to hub or mirror"
             yield f"'scale' is {config['scale']}, but {stands_in}"
-    others = [suite for suite in sweep["suites"] if suite != "glue"]
-    if others and not SOURCES[source_of(config, "glue")].is_published:
-        yield f"'glue.source' is files, which has no {others[0]}; set it to hub or mirror"
     paths = [("mirror", config["mirror"] or "")]
-    paths += [("corpus.files", path) for path in SOURCES[source_of(config, "corpus")].files_in_place(config)]
+    paths += [("corpus.files", path) for path in own_texts(config)]
     for key, path in paths:  # Snakemake has no way to escape them
         if set(path) & set("{}"):
             yield f"'{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"

@@ -1,7 +1,7 @@
-"""Where text and tasks come from: a class per source, with its files, checks and words in captions.
+"""Where text and tasks come from: the sources, their words in captions, and where their files lie.
 
-A source is a value of `source`, `corpus.source` or `glue.source`. To add one, write a class and name it in `SOURCES`.
-All but the user's own files have the publishers' names and layout: `corpus.published` downloads these files.
+A source is a value of `source`, `corpus.source` or `glue.source`. All but the user's own text have the publishers'
+names and layout: `corpus.published` downloads these files.
 """
 
 import glob
@@ -21,7 +21,7 @@ SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file a
 DEMO_PARTS, DEMO_PIECES = 4, 300  # of its corpus, of its vocabulary
 DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the demo does not read them
 RESTORE = "delete it, and get it again from where it came"
-TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet|arrow)$")
+TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
 
 
 @dataclass(frozen=True)
@@ -97,143 +97,94 @@ def sums_of(root: Path) -> dict[str, str]:
     return {name.removeprefix("./"): digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-class TextSource:
-    """The facts of a source; this one has OSCAR's parts. A stage is corpus or glue."""
+@dataclass(frozen=True)
+class Source:
+    """The facts of a source."""
 
-    name: str
     corpus: str  # of a caption
     tasks: str  # of a caption
     training_text: str  # of a model card
-    terms = (  # of that text, in a model card
+    terms: str = (  # of that text, in a model card
         "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its "
         "authors'."
     )
-    annotations = "published"  # those of the corpus, unless the configuration says otherwise; or computed
-    is_stand_in = False  # its text and tasks are made here, and have only the shape of the paper's
-    is_remote = False  # its files are downloaded from the publishers' hosts, at a fixed commit
-    is_published = True  # its files have the publishers' names and layout, below `root` or at their hosts
-
-    def check(self, config: Config, stage: str) -> None:
-        """ConfigError or MissingInputError where a configuration lacks a key or folder that a stage needs."""
-
-    def root(self, config: Config, stage: str) -> str | None:
-        """The directory with its files; None where they are remote."""
-        return None
-
-    def beside(self, config: Config, stage: str) -> "TextSource":
-        """The source of the published files that a stage needs besides text: UT1, the vocabulary, the KenLM model."""
-        return self
-
-    def parts(self, config: Config) -> list[str]:
-        """Names of the corpus parts, in the order in which documents are taken from them."""
-        return [f"en_meta_part_{number}" for number in range(1, config["corpus"]["parts"] + 1)]
-
-    def files_in_place(self, config: Config) -> list[str]:
-        """The user's own files, which are parts; none of another source."""
-        return []
-
-    def other_domains(self, config: Config) -> str | None:
-        """The directory of out-of-domain sets, unless `glue.robustness.files` names one."""
-        return None
+    annotations: str = "published"  # those of the corpus, unless the configuration says otherwise; or computed
+    is_stand_in: bool = False  # its text and tasks have only the shape of the paper's
 
 
-class EmbeddedSource(TextSource):
-    """Stand-ins made from refrains and from the documentation of Python packages; no network."""
-
-    name = "embedded"
-    corpus = "a stand-in corpus of refrains and documentation"
-    tasks = "stand-in tasks made from documentation text, not GLUE"
-    training_text = "a stand-in corpus of random words that recur and of the documentation of Python packages"
-    terms = "The documentation is part of the packages that it documents, under their licences."
-    is_stand_in = True
-
-    def root(self, config: Config, stage: str) -> str:
-        return EMBEDDED
-
-    def parts(self, config: Config) -> list[str]:
-        return super().parts(config)[:DEMO_PARTS]
-
-
-class MirrorSource(TextSource):
-    """A local directory in the publishers' layout."""
-
-    name = "mirror"
-    corpus = "OSCAR from a local mirror"
-    tasks = "GLUE from a local mirror"
-    training_text = "OSCAR parts of a local mirror"
-
-    def check(self, config: Config, stage: str) -> None:
-        check_directory("mirror", config["mirror"], "the files in the publishers' layout")
-
-    def root(self, config: Config, stage: str) -> str:
-        return config["mirror"]
-
-    def other_domains(self, config: Config) -> str:
-        return f"{config['mirror']}/ood"
-
-
-class HubSource(TextSource):
-    """The publishers' hosts."""
-
-    name = "hub"
-    corpus = "OSCAR-2301 from its publisher"
-    tasks = "GLUE from its publisher"
-    training_text = "OSCAR-2301"
-    is_remote = True
-
-
-class FilesSource(TextSource):
-    """The user's own text, which is read where it lies; or GLUE's original files."""
-
-    name = "files"
-    corpus = "the user's own (source files)"
-    tasks = "GLUE from its original files"
-    training_text = "the user's own files"
-    terms = "The terms of those files are known to whoever gave them."
-    annotations = "computed"
-    is_published = False
-
-    def check(self, config: Config, stage: str) -> None:
-        if stage == "glue":
-            check_directory("glue.files", config["glue"]["files"], "GLUE's original files (CoLA/train.tsv, …)")
-        else:
-            self.files_in_place(config)
-            self.beside(config, stage).check(config, stage)
-
-    def root(self, config: Config, stage: str) -> str:
-        return config[stage]["files"]
-
-    def beside(self, config: Config, stage: str) -> TextSource:
-        """UT1 and the rest come from the mirror, if one is named, or from the hub; GLUE's files need nothing."""
-        return self if stage == "glue" else SOURCES["mirror" if config["mirror"] else "hub"]
-
-    def files_in_place(self, config: Config) -> list[str]:
-        """The files that `corpus.files` matches; ConfigError names those that are of no kind that is read."""
-        if config["corpus"]["files"] is None:
-            raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
-        pattern = str(Path(config["corpus"]["files"]).expanduser())
-        folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
-        check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
-        matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
-        notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
-        datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
-        paths = sorted(path for path in matched if path in datasets or not path.is_dir())
-        paths = [path for path in paths if datasets.isdisjoint(path.parents)]
-        if not paths:
-            raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
-        readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
-        if strange := [path for path in paths if path not in readable]:
-            raise ConfigError(
-                f"config: 'corpus.files': {len(strange)} of {len(paths)} files that match {pattern} cannot be read, as "
-                f"{strange[0]}; name .jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet, "
-                ".arrow or folders of datasets.save_to_disk alone"
-            )
-        return list(map(str, paths))
-
-
-SOURCES: dict[str, TextSource] = {
-    source.name: source for source in (EmbeddedSource(), MirrorSource(), HubSource(), FilesSource())
+OWN_TEXT = "files"
+SOURCES = {
+    "embedded": Source(
+        corpus="a stand-in corpus of refrains and documentation",
+        tasks="stand-in tasks made from documentation text, not GLUE",
+        training_text="a stand-in corpus of random words that recur and of the documentation of Python packages",
+        terms="The documentation is part of the packages that it documents, under their licences.",
+        is_stand_in=True,
+    ),
+    "mirror": Source("OSCAR from a local mirror", "GLUE from a local mirror", "OSCAR parts of a local mirror"),
+    "hub": Source("OSCAR-2301 from its publisher", "GLUE from its publisher", "OSCAR-2301"),
+    OWN_TEXT: Source(
+        corpus="the user's own (source files)",
+        tasks="",
+        training_text="the user's own files",
+        terms="The terms of those files are known to whoever gave them.",
+        annotations="computed",
+    ),
 }
+
+
+def source_of(config: Config, stage: str) -> str:
+    """The source of a stage, corpus or glue: its own, or the common one."""
+    return config[stage]["source"] or config["source"]
+
+
+def root_of(config: Config, stage: str) -> str | None:
+    """The folder of the published files that a stage reads; None where they come from the publishers' hosts.
+
+    Beside the user's own text, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
+    """
+    return {"embedded": EMBEDDED, "hub": None}.get(source_of(config, stage), config["mirror"])
+
+
+def parts_of(config: Config) -> list[str]:
+    """Names of OSCAR's parts, in the order in which documents are taken from them."""
+    most = DEMO_PARTS if source_of(config, "corpus") == "embedded" else config["corpus"]["parts"]
+    return [f"en_meta_part_{number}" for number in range(1, min(config["corpus"]["parts"], most) + 1)]
+
+
+def check_sources(config: Config) -> None:
+    """ConfigError or MissingInputError where a configuration lacks a folder or file that its sources need."""
+    for source in (source_of(config, stage) for stage in ("corpus", "glue")):
+        if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
+            check_directory("mirror", config["mirror"], "the files in the publishers' layout")
+    own_texts(config)
+
+
+def own_texts(config: Config) -> list[str]:
+    """The files that `corpus.files` matches, where they are the corpus; ConfigError names those of no kind that is
+    read."""
+    if source_of(config, "corpus") != OWN_TEXT:
+        return []
+    if config["corpus"]["files"] is None:
+        raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
+    pattern = str(Path(config["corpus"]["files"]).expanduser())
+    folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
+    check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
+    matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
+    datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
+    paths = sorted(path for path in matched if path in datasets or not path.is_dir())
+    paths = [path for path in paths if datasets.isdisjoint(path.parents)]
+    if not paths:
+        raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
+    readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
+    if strange := [path for path in paths if path not in readable]:
+        raise ConfigError(
+            f"config: 'corpus.files': {len(strange)} of {len(paths)} files that match {pattern} cannot be read, as "
+            f"{strange[0]}; name .jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet "
+            "or folders of datasets.save_to_disk alone"
+        )
+    return list(map(str, paths))
 
 
 def is_stand_in(source: str | None) -> bool:

@@ -31,7 +31,7 @@ def test_all_contestants_do_the_same_work_and_another_document_or_id_stops_the_b
     another[-2] ^= 1
     np.save(tmp_path / "another.npy", another)
     for name, damaged, message in (
-        ("part.parquet", parts / "large.parquet", "other documents"),
+        ("part.offsets.npy", parts / "large.offsets.npy", "other documents"),
         ("part.npy", tmp_path / "another.npy", "Mismatched elements: 1 "),
     ):
         content = (parts / name).read_bytes()

@@ -115,7 +115,7 @@ def try_download(hub: HubSite, elsewhere: Site, kind: str, seed: int, folder: Pa
     error = attempt(0.1 if kind == "stall" else 10)
     if error:
         home.fail(path)  # no more
-        kept = sum(partial.stat().st_size for partial in destination.parent.iterdir())
+        kept = sum(partial.stat().st_size for partial in destination.parent.rglob("bytes"))
         if second := attempt(10):
             flaws.append(f"the healthy hub is refused with {second}")
         elif kind in KEEPING:

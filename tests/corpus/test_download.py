@@ -1,6 +1,6 @@
-import fcntl
 import hashlib
 import random
+import re
 
 import httpx2
 import pytest
@@ -9,6 +9,7 @@ from corpus import sites
 from symbert.corpus.digests import Digest, digest_of, listed_digest
 from symbert.corpus.download import Remote, RetryPolicy, fetch, refuse_downgrade
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, RemoteError
+from symbert.files import single_writer
 
 PATH = "/part.zst"
 BODY = random.Random(1).randbytes(1 << 20)
@@ -47,8 +48,10 @@ def assert_published(output, body=BODY):
 
 
 def partial_of(output, digest=SHA256):
-    """The file that collects the bytes of a digest."""
-    return output.with_name(f".{output.name}.{digest.value[:12]}.partial")
+    """The file that collects the bytes of a digest; its folder is made."""
+    folder = output.with_name(f".{output.name}.{digest.value[:12]}.partial")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "bytes"
 
 
 @pytest.mark.parametrize("fault", [sites.drop(THIRD), sites.reset(THIRD), sites.stall(THIRD, 1.0)])
@@ -81,7 +84,7 @@ def test_a_failed_download_goes_on_where_it_stopped(site, output, faults):
     site.fail(PATH, sites.drop(THIRD), *faults)
     with pytest.raises(RemoteError, match="HTTP"):
         get(site, output)
-    assert names(output) == {partial_of(output).name} and partial_of(output).stat().st_size == THIRD
+    assert names(output) == {partial_of(output).parent.name} and partial_of(output).stat().st_size == THIRD
     get(site, output)
     assert_published(output)
     assert site.asked[-1].headers["range"] == f"bytes={THIRD}-"
@@ -89,7 +92,6 @@ def test_a_failed_download_goes_on_where_it_stopped(site, output, faults):
 
 
 def test_a_partial_file_is_continued_if_it_is_of_the_digest_and_removed_at_the_end_if_not(site, output):
-    output.parent.mkdir()
     partial_of(output).write_bytes(BODY)
     get(site, output)
     assert_published(output)
@@ -115,8 +117,8 @@ def test_an_address_at_which_nobody_answers_or_that_is_none_is_said(site, output
     with sites.closed_port() as address, pytest.raises(RemoteError, match=rf"{address}.* \(3 attempts in a row\)"):
         fetch(Remote(address, "", ""), output, policy=SHORT)
     site.redirects[PATH] = (PATH, {})
-    for address in ("no-scheme/file", "ftp://127.0.0.1/file", site.address + PATH):
-        with pytest.raises(RemoteError, match=f"{address}: cannot be asked for .*; check the address"):
+    for address in ("no-scheme/file", "ftp://127.0.0.1/file", "http://[::1/file", site.address + PATH):
+        with pytest.raises(RemoteError, match=rf"{re.escape(address)}: \w+ \(3 attempts in a row\); check address"):
             fetch(Remote(address, "", ""), output, policy=SHORT)
     assert names(output) == set()
 
@@ -143,7 +145,6 @@ def test_wrong_bytes_are_fetched_again_from_the_beginning_and_refused_the_second
 
 
 def test_a_full_disk_is_said_with_the_file(site, output):
-    output.parent.mkdir()
     partial_of(output).symlink_to("/dev/full")
     with pytest.raises(OSError, match=r"No space left .*part\.zst"):
         get(site, output)
@@ -152,11 +153,11 @@ def test_a_full_disk_is_said_with_the_file(site, output):
 
 
 def test_two_processes_do_not_write_the_same_file(site, output):
-    output.parent.mkdir()
-    with open(partial_of(output), "ab") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(InputOutputError, match="another process downloads this file; wait for it or stop it"):
-            get(site, output)
+    with (
+        single_writer(partial_of(output).parent),
+        pytest.raises(InputOutputError, match=r"part\.zst\.\w+\.partial: in use by process"),
+    ):
+        get(site, output)
     assert site.count(PATH) == 0
     get(site, output)
     assert_published(output)
@@ -179,8 +180,6 @@ LINES = [
     f"{MD5}  blacklists.tar.gz",
     f"{MD5} *blacklists.tar.gz",
     f"{MD5}\t./some/folder/blacklists.tar.gz\r",
-    f"MD5 (blacklists.tar.gz) = {MD5}",
-    f"MD5(folder/blacklists.tar.gz)= {MD5}",
 ]
 
 

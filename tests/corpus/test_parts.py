@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from symbert.corpus import guarded, parts
 from symbert.corpus.counts import EDGES, histogram
 from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
-from symbert.corpus.tokens import OFFSET, count_words
+from symbert.corpus.tokens import OFFSET, count_words, id_hash
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
@@ -51,35 +50,26 @@ CASES = [
 
 @pytest.fixture
 def run(tmp_path, blocklist_file, vocabulary):
-    """Prepares records, with files and changes to the filter; gives the index of kept documents and the counts."""
+    """Prepares records, with files and changes to the filter; gives the lines of kept documents and the counts."""
     output = tmp_path / "parts/en_meta_part_1.npy"
 
-    def run(
-        lines: list, files: dict | None = None, keep_rejected: Path | None = None, max_bad_fraction=0.0, **changes
-    ) -> tuple:
+    def run(lines: list, files: dict | None = None, max_bad_fraction=0.0, **changes) -> tuple[list[int], dict]:
         part = write_part(tmp_path / "en_meta_part_1.jsonl.zst", lines)
         write_settings(output.parent, vocabulary, {"blocklist": blocklist_file, **(files or {})}, **changes)
-        prepare_part(part, output, keep_rejected, max_bad_fraction)
-        index = pyarrow.parquet.read_table(output.with_suffix(".parquet")).to_pylist()
-        facts = read_json(output.with_suffix(".json"))
-        assert facts["record"]["documents"] == facts["counts"]["kept"] == len(index)
-        assert np.load(output.with_suffix(".offsets.npy"))["line"].tolist() == [row["line"] for row in index]
-        return index, facts["counts"]
+        prepare_part(part, output, max_bad_fraction)
+        facts, kept = read_json(output.with_suffix(".json")), np.load(output.with_suffix(".offsets.npy"))["line"]
+        assert facts["record"]["documents"] == facts["counts"]["kept"] == len(kept)
+        return kept.tolist(), facts["counts"]
 
     return run
 
 
-def test_every_document_is_counted_once_and_overlaps_ignore_the_order(run, tmp_path):
-    rejected = tmp_path / "rejected.parquet"
-    kept, counts = run([line for line, _ in CASES], keep_rejected=rejected)
-    assert [row["line"] for row in kept] == [n for n, (_, reason) in enumerate(CASES, start=1) if reason is None]
-    table = pyarrow.parquet.read_table(rejected).to_pylist()
-    assert [(row["line"], row["reasons"][0]) for row in table] == [
-        (number, reason) for number, (_, reason) in enumerate(CASES, start=1) if reason
-    ]
-    worst = next(row for row in table if len(row["reasons"]) == 4)
-    assert worst["reasons"] == ["blocked_category", "blocked_url", "perplexity_too_low", "quality_warning"]
-    assert (worst["categories"], worst["quality_warnings"], worst["harmful_pp"]) == (["adult"], ["noisy"], 1.0)
+def test_every_document_is_counted_once_and_overlaps_ignore_the_order(run):
+    kept, counts = run([line for line, _ in CASES])
+    assert kept == [number for number, (_, reason) in enumerate(CASES, start=1) if reason is None]
+    for line, reason in CASES:
+        dropped = run([line])[1]["dropped"]
+        assert [name for name, count in dropped.items() if count] == ([reason] if reason else [])
     assert (counts["part"], counts["read"], counts["kept"], counts["bad"]) == ("en_meta_part_1", 16, 6, 0)
     assert counts["dropped"] == dict(zip(REASONS, [2, 2, 2, 1, 2, 1], strict=True))
     assert counts["overlaps"] == dict(zip(REASONS, [2, 3, 3, 2, 2, 4], strict=True))
@@ -98,14 +88,13 @@ def test_a_parent_domain_counts_by_suffix_only(run, annotations):
         assert (counts["overlaps"]["blocked_url"], counts["kept"]) == (dropped, 3 - dropped)
 
 
-def test_kept_documents_keep_order_line_id_and_url_and_one_without_id_is_known_by_its_text(run):
+def test_a_document_is_known_by_its_id_and_one_without_id_by_its_text(run, tmp_path):
     lines = [record(text, number=number) for number, text in enumerate(["first\u2028line", "second\r\nline"])]
     nameless = {"content": "é" * 9, "metadata": {"harmful_pp": 500}}
     kept, _ = run([lines[0], record(harmful_pp=None), lines[1], nameless])
-    known = [
-        {"line": line, "id": f"<urn:uuid:{n}>", "url": "https://good.example/page"} for n, line in enumerate([1, 3])
-    ]
-    assert kept == [*known, {"line": 4, "id": f"sha256:{hashlib.sha256(('é' * 9).encode()).hexdigest()}", "url": None}]
+    assert kept == [1, 3, 4]
+    names = ["<urn:uuid:0>", "<urn:uuid:1>", f"sha256:{hashlib.sha256(('é' * 9).encode()).hexdigest()}"]
+    assert np.load(tmp_path / "parts/en_meta_part_1.offsets.npy")["id_hash"].tolist() == list(map(id_hash, names))
 
 
 def test_a_part_from_a_pipe_is_no_empty_part(tmp_path, vocabulary):
@@ -132,7 +121,7 @@ def test_bad_lines_are_counted_and_named_up_to_the_budget_and_end_the_command_be
     kept, counts = run(lines, max_bad_fraction=0.4)
     assert (counts["read"], counts["kept"], counts["bad"], sum(counts["dropped"].values())) == (5, 2, 2, 1)
     assert [message.split(": ")[0].rsplit(":", 1)[1] for message in counts["bad_lines"]] == ["2", "4"]
-    assert [row["line"] for row in kept] == [1, 5]
+    assert kept == [1, 5]
 
 
 def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
@@ -208,7 +197,7 @@ def test_preparing_two_parts_is_preparing_their_concatenation(run, tmp_path, fir
     (kept_first, first_counts), first_ids = run(first), np.load(ids)
     (kept_second, second_counts), second_ids = run(second), np.load(ids)
     (kept, counts), both = run(first + second), np.load(ids)
-    assert kept == kept_first + [{**row, "line": row["line"] + len(first)} for row in kept_second]
+    assert kept == kept_first + [line + len(first) for line in kept_second]
     assert both.tolist() == [*first_ids.tolist(), *second_ids.tolist()]
     for reason in REASONS:
         assert counts["dropped"][reason] == first_counts["dropped"][reason] + second_counts["dropped"][reason]
@@ -262,13 +251,10 @@ def test_the_bytes_do_not_depend_on_batches_or_encoder(tmp_path, vocabulary, mon
     assert re.search(r"part\.jsonl: document <urn:uuid:\d+>: .*; tokenizers encodes", capsys.readouterr().err)
     monkeypatch.setattr(guarded, "load_tokie", honest)
     monkeypatch.setattr(parts, "CHARACTERS_AT_ONCE", 100)
-    monkeypatch.setattr(parts, "ROWS_AT_ONCE", 7)
     found = prepare_texts(tmp_path / "tokie", "part", texts, vocabulary)["record"]
     assert expected.pop("encoder")["name"].startswith("tokenizers ")
     assert found.pop("encoder")["name"].startswith("tokie ")
     assert found == expected
-    tables = [pyarrow.parquet.read_table(tmp_path / f"{name}/part.parquet") for name in ("tokenizers", "liar", "tokie")]
-    assert tables[0].to_pylist() == tables[1].to_pylist() == tables[2].to_pylist()
 
 
 @given(st.lists(st.text(alphabet=" \t\n\x0b\x0c\r\x1c\u00a0\u2003aé中", max_size=12)))

@@ -1,7 +1,3 @@
-import json
-import random
-import re
-import shutil
 import tracemalloc
 from functools import partial
 from itertools import chain, pairwise
@@ -12,14 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.oscar import prepare_texts
-from corpus.test_parts import MANY
-from symbert.cli import main
 from symbert.corpus import shards
 from symbert.corpus.filters import REASONS
-from symbert.corpus.shards import documents_in_row, locate_sample
 from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
-from symbert.errors import DataError, IntegrityError, MissingInputError, UsageError
+from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, sha256_of, write_json
 
 Document = tuple[int, int]  # (id hash, tokens)
@@ -111,7 +104,7 @@ texts = st.lists(st.tuples(ids, st.text("abc", min_size=2, max_size=30)), min_si
 
 @settings(max_examples=40)
 @given(texts, st.lists(st.integers(0, 30), max_size=4), st.integers(2, 5), st.integers(1, 6), st.integers(1, 40))
-def test_validation_rows_and_their_documents_are_those_of_a_naive_packer(
+def test_rows_and_the_documents_that_are_in_them_are_those_of_a_naive_packer(
     tmp_path_factory, documents, cuts, length, held_out, shard_rows
 ):
     """Rows over three letters, of which many occur twice, so that a validation row may be a training row, too."""
@@ -137,17 +130,9 @@ def test_validation_rows_and_their_documents_are_those_of_a_naive_packer(
             attempt()
         return
     manifest = attempt()
-    bounds = [0, *sorted(min(cut, len(documents)) for cut in cuts)]
     for side, expected in (("train", rows["train"]), ("validation", kept)):
         assert letters_of(rows_of(folder, manifest, side)) == ["".join(letter for letter, _ in row) for row in expected]
-        for number, row in enumerate(expected):
-            found = documents_in_row(folder / "shards/manifest.json", side, number)
-            origins = [
-                bounds[int(document["part"].removeprefix("part_"))] + (document["line"] - 1) // 10
-                for document in found
-                for _ in range(*document["tokens"])
-            ]
-            assert origins == [origin for _, origin in row]
+        assert manifest["documents"][side] == len({origin for row in expected for _, origin in row})
     tokens = {side: len(letters) for side, letters in sides.items()}
     assert manifest["tokens"] == sum(tokens.values()) and manifest["remainder_tokens"] == tokens["train"] % length
     assert manifest["surplus_tokens"] == {"validation": tokens["validation"] - length * len(kept)}
@@ -160,8 +145,7 @@ def test_the_manifest_describes_the_files_beside_it(tmp_path):
     assert manifest["vocabulary_sha256"] == sha256_of(tmp_path / "vocab.txt")
     assert sum(manifest["documents"].values()) == 40
     files = {path.name for path in (tmp_path / "shards").iterdir()}
-    indexes = {"train-documents.npy", "validation-documents.npy"}
-    assert files == {"settings.json", "manifest.json", *indexes, *(shard["file"] for shard in manifest["shards"])}
+    assert files == {"settings.json", "manifest.json", *(shard["file"] for shard in manifest["shards"])}
     for shard in manifest["shards"]:
         path = tmp_path / "shards" / shard["file"]
         rows = np.load(path)
@@ -216,74 +200,28 @@ def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
 def test_too_few_documents_name_the_filters_that_dropped_them(tmp_path, capsys):
     told = "1 of 1,137 documents were kept (perplexity_too_high 1,099, quality_warning 37)"
     for documents in ([(1, 3)], [(1, 8)]):
-        with pytest.raises(DataError, match=re.escape(told)):
+        with pytest.raises(DataError, match=r"corpus\.pack\.validation_sequences"):
             pack(tmp_path, documents, cuts=[1], counts=[(1, 99, 37), (0, 1000, 0)])
+        assert told in capsys.readouterr().err
     for dropped, is_warned in ((3, False), (4, True)):
         capsys.readouterr()
         pack(tmp_path, [(1, 8), (2, 8), (3, 8)], counts=[(3, 0, dropped)])
         assert ("3 of 7 documents were kept (quality_warning 4)" in capsys.readouterr().err) == is_warned
 
 
-LENGTH = 32
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory, vocabulary):
-    """Three parts, prepared and packed; the folder."""
-    folder, texts = tmp_path_factory.mktemp("corpus"), [text for text in MANY if len(text) < 1000]
-    for part, some in {"part_1": texts[:90], "part_2": [], "part_3": texts[90:400]}.items():
-        prepare_texts(folder / "parts", part, some, vocabulary)
-    pack_files(folder, ["part_1", "part_2", "part_3"], LENGTH, 40, shard_rows=1000, vocabulary=vocabulary)
-    return folder
-
-
-def test_equal_texts_under_two_ids_are_on_one_side_where_the_split_is_by_content(tmp_path, vocabulary):
+def test_equal_texts_under_two_ids_have_one_hash_where_the_split_is_by_content(tmp_path, vocabulary):
     """Every text stood twice, under two ids, and 145 of 155 validation rows were in the training text, too."""
-    words = ["the", "function", "returns", "value", "of", "given", "mixed", "blanks", "and", "tabs"]
-    texts = [" ".join(random.Random(number).choices(words, k=20)) for number in range(200)]
-    twice = [text for text in texts for _ in range(2)]
-    prepare_texts(tmp_path / "parts", "own", twice, vocabulary, split_by_content=True)
-    pack_files(tmp_path, ["own"], LENGTH, 40, shard_rows=1000, vocabulary=vocabulary)
-    train, validation = (
-        {(line - 2) // 4 for line in np.load(tmp_path / f"shards/{split}-documents.npy")["line"]}
-        for split in ("train", "validation")
-    )
-    assert train and validation and train.isdisjoint(validation)
+    texts = [f"the value of {number}" for number in range(50) for _ in range(2)]
+    prepare_texts(tmp_path / "parts", "own", texts, vocabulary, split_by_content=True)
+    hashes = np.load(tmp_path / "parts/own.offsets.npy")["id_hash"].reshape(-1, 2)
+    assert (hashes[:, 0] == hashes[:, 1]).all() and len(set(hashes[:, 0])) == 50
 
 
-def test_a_packing_that_fails_leaves_nothing_of_an_earlier_one_nor_does_a_smaller_one(tmp_path):
+def test_of_an_earlier_packing_neither_a_smaller_one_nor_one_that_fails_leaves_anything(tmp_path):
     pack(tmp_path, DOCUMENTS)
     manifest = pack(tmp_path, DOCUMENTS[:15])
-    files = {path.name for path in (tmp_path / "shards").glob("*.npy")}
-    assert files == {file["file"] for file in manifest["shards"] + manifest["indexes"]}
+    assert {path.name for path in (tmp_path / "shards").glob("*.npy")} == {file["file"] for file in manifest["shards"]}
     parts = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
     with pytest.raises(DataError, match="all 1 held-out rows occur among the training rows"):
         pack_files(tmp_path, parts, held_out=1)
-    assert [path.name for path in (tmp_path / "shards").iterdir()] == ["settings.json"]
-
-
-def test_the_command_names_part_line_id_and_url(corpus, capsys):
-    assert main(["locate-sample", str(corpus / "shards/manifest.json"), "train", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines
-    for line in lines:
-        found = json.loads(line)
-        assert list(found) == ["part", "line", "tokens", "id", "url"]
-        assert found["id"] == f"<urn:uuid:{(found['line'] - 2) // 2}>"
-
-
-def test_rows_splits_and_parts_that_there_are_not_are_named(corpus, tmp_path):
-    manifest = corpus / "shards/manifest.json"
-    for row in (-1, read_json(manifest)["rows"]["validation"]):
-        with pytest.raises(UsageError, match=f"row {row}: validation has rows 0 to "):
-            locate_sample(manifest, "validation", row)
-    with pytest.raises(UsageError, match="split 'test': choose from train, validation"):
-        locate_sample(manifest, "test", 0)
-    shutil.copytree(corpus, tmp_path / "copy")
-    settings = read_json(tmp_path / "copy/shards/settings.json")
-    write_json(tmp_path / "copy/shards/settings.json", {**settings, "from": str(tmp_path / "copy/parts")})
-    part = documents_in_row(manifest, "train", 0)[0]["part"]
-    index = tmp_path / f"copy/parts/{part}.parquet"
-    shutil.copy(corpus / "parts/part_2.parquet", index)
-    with pytest.raises(DataError, match=r"part_\d\.parquet: 0 documents of line \d+, expected 1; delete"):
-        locate_sample(tmp_path / "copy/shards/manifest.json", "train", 0)
+    assert {path.name for path in (tmp_path / "shards").iterdir()} == {"settings.json", "train-00000.npy"}

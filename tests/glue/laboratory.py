@@ -37,7 +37,7 @@ class Laboratory:
         """Where the rows of a task are prepared, of the published files below `root`."""
         settings = {"kind": kind, "max_length": 64, "max_examples": 64, "max_evaluation_examples": 40}
         settings |= {"vocabulary": str(self.vocabulary)}
-        if not changes.keys() & {"own", "original_files"}:
+        if "own" not in changes:
             repository = "nyu-mll/blimp" if task == "blimp" else suite_named(task).repository
             settings["source"] = str(root / repository)
         return self.folder("tasks/rows", settings | changes) / f"{task}.parquet"
@@ -99,9 +99,3 @@ class Laboratory:
 def records_in(file: Path) -> list[dict]:
     """The records of a file of scores, without their hashes, which are right."""
     return [checked({**record, "hash": record["hash"]}, str(file), "") for record in json.loads(file.read_text())]
-
-
-def write_lines(path, *lines):
-    """A file of lines of tab-separated fields, which end as given."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes("".join(lines).encode())

@@ -5,14 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from glue.laboratory import write_lines
 from symbert.errors import DataError, MissingInputError
 from symbert.glue.challenges import CHALLENGES
 from symbert.glue.sources import read_challenge
 from symbert.glue.tasks import GLUE
 
-HANS = "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpairID\theuristic\n"
-AX = "Lexical Semantics\tDomain\tPremise\tHypothesis\tLabel\n"
 PRESENT = [name for name in CHALLENGES if name != "hans"]  # in the mirror
 
 
@@ -34,23 +31,12 @@ def hans_table(names=("entailment", "non-entailment")):
     return pa.table(rows).replace_schema_metadata(metadata)
 
 
-def test_hans_and_the_diagnostics_are_read_as_published(tmp_path):
-    write_lines(
-        tmp_path / "text/heuristics_evaluation_set.txt",
-        HANS,
-        "non-entailment\t( )\ta b\tb\tex0\tx\n",
-        "entailment\t( )\tc\td\tex1\tx\n",
-    )
+def test_hans_is_read_as_its_publisher_labels_it(tmp_path):
     pq.write_table(hans_table(), tmp_path / "hans.parquet")
-    found = read_challenge(CHALLENGES["hans"], tmp_path / "text")
-    assert found.to_pylist() == [
+    assert read_challenge(CHALLENGES["hans"], tmp_path).to_pylist() == [
         {"premise": "a b", "hypothesis": "b", "label": 1},
         {"premise": "c", "hypothesis": "d", "label": 0},
     ]
-    assert read_challenge(CHALLENGES["hans"], tmp_path).equals(found)
-    write_lines(tmp_path / "diagnostic-full.tsv", AX, '\tACL\tThe "cat".\tA dog.\tcontradiction\n')
-    expected = {"premise": 'The "cat".', "hypothesis": "A dog.", "label": 2}
-    assert read_challenge(CHALLENGES["ax"], tmp_path).to_pylist() == [expected]
 
 
 def test_a_missing_unlabelled_or_otherwise_labelled_set_is_refused(tmp_path):

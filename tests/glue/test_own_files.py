@@ -13,13 +13,13 @@ import yaml
 
 from glue.laboratory import records_in
 from symbert.configuration import check, merge
-from symbert.errors import ConfigError, DataError
+from symbert.errors import DataError
 from symbert.experiment.layout import Experiment
 from symbert.files import known_sha256
 from symbert.glue import tasks
 from symbert.glue.export import export_classifier
 from symbert.glue.prepare import facts_of
-from symbert.glue.sources import check_files, read_own_split, refuse_shared_texts
+from symbert.glue.sources import read_own_split, refuse_shared_texts
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
@@ -117,21 +117,6 @@ def test_a_number_of_no_class_is_refused(number, tmp_path):
     pq.write_table(table, tmp_path / "rows.parquet")
     with pytest.raises(DataError, match=f"row 2: 'ironic' is {number}, expected one of no, yes"):
         rows_of(tmp_path / "rows.parquet")
-
-
-def test_one_file_to_train_on_and_to_validate_or_a_wrong_column_is_refused_at_the_start(tmp_path):
-    """README's own task did so: 100.00 in bold for every operator."""
-    ROWS.to_csv(tmp_path / "one.csv", index=False)
-    shutil.copy(tmp_path / "one.csv", tmp_path / "copy.csv")
-    for name, separator in (("dev.csv", ","), ("dev.tsv", "\t"), ("dev.csv.gz", ",")):
-        ROWS.rename(columns={"ironic": "irony"}).to_csv(tmp_path / name, index=False, sep=separator)
-    for other, error, named in (
-        *((name, ConfigError, r"^config: 'tasks\.irony'") for name in ("one.csv", "copy.csv")),
-        *((name, DataError, f"{name}: no column 'ironic'") for name in ("dev.csv", "dev.tsv", "dev.csv.gz")),
-    ):
-        files = {"train": str(tmp_path / "one.csv"), "validation": str(tmp_path / other)}
-        with pytest.raises(error, match=named):
-            check_files(tasks.define("irony", IRONY | files))
 
 
 def tables_of(train, validation, tmp_path):

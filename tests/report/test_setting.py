@@ -62,11 +62,6 @@ def test_how_often_and_how_a_run_is_computed_leave_it_the_papers(paper):
         assert others(changed(paper, "pretrain", key)) == (False, False), key
 
 
-def test_glues_original_files_are_the_papers_tasks_and_not_somebodys_own(paper):
-    assert others(merge(paper, {"glue": {"source": "files", "files": "/here"}})) == (False, False)
-    assert others(merge(paper, {"glue": {"source": "mirror"}, "mirror": "/here"})) == (False, True)
-
-
 def test_the_title_is_the_users_or_names_the_experiment(paper):
     assert facts_of(paper | {"title": "Mine"}).title == "Mine"
     assert facts_of(paper).title == "Paper: three operators on OSCAR-2301"

@@ -62,7 +62,6 @@ rule prepare_part:
     output:
         tokens="results/corpus/parts-{key}/{part}.npy",
         offsets="results/corpus/parts-{key}/{part}.offsets.npy",
-        index="results/corpus/parts-{key}/{part}.parquet",
         counts="results/corpus/parts-{key}/{part}.json",
     log:
         "results/corpus/parts-{key}/logs/{part}.txt",

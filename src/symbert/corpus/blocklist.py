@@ -12,9 +12,10 @@ import re
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -77,48 +78,35 @@ def _parsed(url: str) -> can_ada.URL | None:
         return None
 
 
-def read_listings(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Listing, Iterator[str]]]:
-    """Directory, kind and lines of each listing `blacklists/<directory>/{domains,urls}` of an archive, in its order.
+def read_entries(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Listing, str]]:
+    """Directory, kind and text of each line of the listings `blacklists/<directory>/{domains,urls}` of an archive.
 
-    Lines that are blank or not UTF-8 are left out; `links` is filled with the symlinked directories and their targets.
-    Raises DataError for device files, hard links, absolute names, `..`, links that leave the folder, duplicates and
-    anything too large, and for an archive whose content gzip's checksum does not confirm; the message names archive
-    and, where it is one, the member.
+    An empty text begins each listing; lines that are not UTF-8 are left out. `links` is filled with the symlinked
+    directories and their targets. Raises DataError for device files, hard links, absolute names, `..`, links that leave
+    the folder, duplicates and anything too large, and at the end for an archive whose content gzip's checksum does not
+    confirm; the message names archive and, where it is one, the member.
     """
     try:
-        _check_content(archive)
-        with tarfile.open(archive, "r|gz") as stream:
+        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as stream:
             for member in _checked(stream, archive):
                 if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
                     links[alias[1]] = member.linkname.removesuffix("/")
                 elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
-                    yield listing[1], listing[2], _texts(stream.extractfile(member))
+                    for line in chain([b""], stream.extractfile(member)):
+                        with suppress(UnicodeDecodeError):
+                            yield listing[1], listing[2], line.decode().strip()
+            while content.read(_ALLOWANCE):  # to its end, where gzip compares its checksum
+                pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{archive}: damaged archive ({error}); download it again") from None
 
 
-def _texts(lines: Iterable[bytes]) -> Iterator[str]:
-    for line in lines:
-        with suppress(UnicodeDecodeError):
-            if text := line.decode().strip():
-                yield text
-
-
-def _check_content(archive: Path) -> None:
-    """DataError when an archive expands too far; reading it to its end has gzip check it, which `tarfile` does not."""
-    size, allowed = 0, min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
-    with gzip.open(archive) as content:
-        while block := content.read(_ALLOWANCE):
-            size += len(block)
-            if size > allowed:
-                raise DataError(f"{archive}: expands to more than {allowed:,} bytes; get it from its publisher")
-
-
 def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of the stream, each once its name and kind proved harmless."""
+    """The members of the stream, each once its name, kind and size proved harmless."""
     seen: set[str] = set()
+    size, allowed = 0, min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
     for member in stream:
-        fault = None
+        fault, size = None, size + member.size
         if member.name.startswith("/") or ".." in member.name.split("/"):
             fault = "has a name that leaves the archive"
         elif member.issym() and not re.fullmatch(r"(?!\.\.?$)[\w.-]+", member.linkname.removesuffix("/")):
@@ -129,6 +117,8 @@ def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo
             fault = "occurs twice"
         elif len(seen) == MOST_MEMBERS:
             fault = f"is one of more than {MOST_MEMBERS:,} members"
+        elif size > allowed:
+            fault = f"expands the archive to more than {allowed:,} bytes"
         if fault:
             raise DataError(f"{archive}: member {member.name!r} {fault}; get the archive from its publisher")
         seen.add(member.name)
@@ -158,13 +148,12 @@ def write_blocklist(archive: Path, output: Path, summary: Path) -> None:
 
     def entries() -> Iterator[tuple[str, bytes]]:
         indices: dict[str, int] = {}
-        for directory, kind, lines in read_listings(archive, links):
+        for directory, kind, text in read_entries(archive, links):
             counts.setdefault(directory, Counter())
-            for line in lines:
-                if address := address_of("https://" + line):  # an entry carries no scheme
-                    index = indices.setdefault(directory, len(indices))
-                    counts[directory][kind] += 1
-                    yield address.host if kind == "domains" else address.location, index.to_bytes(2)
+            if address := text and address_of("https://" + text):  # an entry carries no scheme
+                index = indices.setdefault(directory, len(indices))
+                counts[directory][kind] += 1
+                yield address.host if kind == "domains" else address.location, index.to_bytes(2)
         groups = {name: [name] for name in {**indices, **counts}}
         for alias, directory in _resolved(links, counts).items():
             groups[directory].append(alias)

@@ -8,10 +8,7 @@ from pathlib import Path
 from symbert.errors import DataError, IntegrityError, MissingInputError
 
 LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
-_LINE_FORMS = (
-    re.compile(r"(?P<value>[0-9a-fA-F]+)\s+\*?(?P<name>\S.*)"),  # md5sum, sha256sum
-    re.compile(r"\w+ ?\((?P<name>.+)\) ?= ?(?P<value>[0-9a-fA-F]+)"),  # BSD's md5: MD5 (name) = digest
-)
+_LINE = re.compile(r"(?P<value>[0-9a-fA-F]+)\s+\*?(?P<name>\S.*)")  # of md5sum and sha256sum
 
 
 @dataclass(frozen=True)
@@ -41,15 +38,15 @@ def digest_of(path: Path, algorithm: str) -> str:
 def listed_digest(listing: Path, algorithm: str, name: str, origin: str | None = None) -> Digest:
     """The digest of a file in a publisher's list that came from `origin`; MissingInputError when it has none.
 
-    Lines are `<digest>  <file>` or `MD5 (<file>) = <digest>`, files with or without folders. Empty lines and those that
-    begin with # are skipped; DataError names the line of any other.
+    Lines are `<digest>  <file>`, files with or without folders. Empty lines and those that begin with # are skipped;
+    DataError names the line of any other.
     """
     listed, origin = {}, origin or str(listing)
     for number, line in enumerate(listing.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        match = next(filter(None, (form.fullmatch(line) for form in _LINE_FORMS)), None)
+        match = _LINE.fullmatch(line)
         if match is None or len(match["value"]) != LENGTHS[algorithm]:
             raise DataError(f"{origin}:{number}: expected '<{algorithm}>  <file>'; get the list again")
         listed[Path(match["name"]).name] = match["value"].lower()

@@ -31,8 +31,7 @@ BYTES_AT_ONCE = 1 << 20  # of its columns
 OnBad = Callable[[DataError], None]
 """Raises the error of a bad line, or counts it."""
 CELLS = (".csv", ".tsv")  # files of cells; .gz may follow
-TABLES = (".parquet", ".arrow")  # files of Arrow's kinds
-ENDS_OF_ARROW = (b"\xff\xff\xff\xff\0\0\0\0", b"ARROW1")  # without its end a stream reads as a shorter one
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"  # without it a stream of Arrow reads as a shorter one
 OBJECTS = (".jsonl", ".ndjson", ".json")  # an object a line; .gz or .zst may follow
 
 
@@ -87,12 +86,12 @@ _WEB_TEXT = msgspec.json.Decoder(WebText)
 def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
     """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
 
-    Formats: JSON lines (plain, gzip, zstd) and, without annotations, .parquet, .csv, .tsv, .txt, .arrow, and a folder
-    that `save_to_disk` of the `datasets` library wrote. Each bad line goes to `on_bad` as DataError that names file and
+    Formats: JSON lines (plain, gzip, zstd) and, without annotations, .parquet, .csv, .tsv, .txt, and a folder that
+    `save_to_disk` of the `datasets` library wrote. Each bad line goes to `on_bad` as DataError that names file and
     line; a truncated or damaged file raises it. Blank lines are skipped.
     """
     name, suffix = str(part), suffix_of(part)
-    if not part.is_dir() and suffix not in (".txt", *CELLS, *TABLES):
+    if not part.is_dir() and suffix not in (".txt", ".parquet", *CELLS):
         rows = read_lines(part)
     elif annotations == "published":
         raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
@@ -171,54 +170,47 @@ def text_lines(path: Path) -> Iterator[str]:
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """The rows of a file of cells, tables or objects, or of a folder of `save_to_disk`: all its splits in their order.
+    """The rows of a file of cells, objects or parquet, or of a folder of `save_to_disk`: all its splits in their order.
 
-    Of tables only `columns` are read; a class of the `datasets` library is its name. DataError when the file is damaged
-    or of another kind; one that is yielded stands for a row that cannot be read.
+    Of parquet and folders only `columns` are read; a class of the `datasets` library is its name. DataError when the
+    file is damaged or of another kind; one that is yielded stands for a row that cannot be read.
     """
     suffix = suffix_of(path)
-    if path.is_dir() or suffix in TABLES:
+    if path.is_dir() or suffix == ".parquet":
         return _table_rows(path, columns)
     if suffix in CELLS or suffix in OBJECTS:
         return _cells(path) if suffix in CELLS else _objects(path)
-    raise DataError(f"{path}: is no {', '.join((*CELLS, *TABLES, *OBJECTS))} and no folder of save_to_disk; convert it")
-
-
-def fields_of(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line and fields of each row of a .csv file, or of one whose fields tabs part: there a quotation mark is text.
-
-    Blank rows are left out.
-    """
-    if suffix_of(path) != ".csv":
-        for number, line in enumerate(text_lines(path), start=1):
-            if text := line.removesuffix("\n").removesuffix("\r"):
-                yield number, text.split("\t")
-        return
-    csv.field_size_limit(LONGEST_LINE)
-    rows = csv.reader(text_lines(path), strict=True)
-    try:
-        yield from ((rows.line_num, row) for row in rows if row)
-    except csv.Error as error:
-        raise DataError(f"{path}:{rows.line_num}: {error}; correct the row") from None
+    raise DataError(f"{path}: is no {', '.join((*CELLS, *OBJECTS))}, .parquet or folder of save_to_disk; convert it")
 
 
 def _cells(path: Path) -> Iterator[Row]:
     """The rows of a file of cells by the names in its first row, every cell as text: 007 stays so.
 
-    A DataError stands for a row that has more or fewer cells than the first.
+    In a .tsv quotation marks are text. Blank lines are left out. A DataError stands for a row that has more or fewer
+    cells than the first.
     """
-    rows = fields_of(path)
-    _, names = next(rows, (1, []))
-    for name in filter(None, names):
-        if names.count(name) > 1:
-            raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
-    if not names:
-        raise DataError(f"{path}: has no first row with the names of columns; get the file again")
-    for number, row in rows:
-        if len(row) == len(names):
-            yield dict(zip(names, row, strict=True))
-        else:
-            yield DataError(f"{path}:{number}: {len(row)} cells, but {len(names)} columns; correct the row")
+    csv.field_size_limit(LONGEST_LINE)
+    lines = text_lines(path)
+    reader = csv.reader(lines, strict=True)
+    rows = ((reader.line_num, row) for row in reader)
+    if suffix_of(path) == ".tsv":
+        texts = (line.removesuffix("\n").removesuffix("\r") for line in lines)
+        rows = ((number, text.split("\t")) for number, text in enumerate(texts, start=1))
+    rows = (row for row in rows if row[1] not in ([], [""]))
+    try:
+        _, names = next(rows, (1, []))
+        if not names:
+            raise DataError(f"{path}: has no first row with the names of columns; get the file again")
+        for name in filter(None, names):
+            if names.count(name) > 1:
+                raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
+        for number, row in rows:
+            if len(row) == len(names):
+                yield dict(zip(names, row, strict=True))
+            else:
+                yield DataError(f"{path}:{number}: {len(row)} cells, but {len(names)} columns; correct the row")
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}: {error}; correct the row") from None
 
 
 def _objects(path: Path) -> Iterator[Row]:
@@ -252,27 +244,20 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 def _tables(path: Path, columns: Sequence[str]) -> "Iterator[pyarrow.Table | pyarrow.RecordBatch]":
     """A few rows at a time, so that memory does not grow with the file."""
-    import pyarrow.parquet
-
-    for file in path.rglob("*.arrow") if path.is_dir() else [path]:
-        with open(file, "rb") as content:
-            content.seek(max(0, file.stat().st_size - 8))
-            if file.suffix == ".arrow" and not content.read().endswith(ENDS_OF_ARROW):
-                raise ValueError(f"{file.name} was cut: it has no end mark")
     if path.is_dir():
         import datasets
 
+        for file in path.rglob("*.arrow"):
+            with open(file, "rb") as content:
+                content.seek(max(0, file.stat().st_size - len(END_OF_STREAM)))
+                if content.read() != END_OF_STREAM:
+                    raise ValueError(f"{file.name} was cut: it has no end mark")
         saved = datasets.load_from_disk(str(path))
         for split in saved.values() if isinstance(saved, dict) else [saved]:
             yield from split.with_format("arrow").iter(ROWS_AT_ONCE)
-    elif suffix_of(path) == ".arrow":
-        with pyarrow.memory_map(str(path)) as file:
-            is_stream = file.read(6) != b"ARROW1"
-            file.seek(0)
-            yield from (
-                pyarrow.ipc.open_stream(file) if is_stream else pyarrow.ipc.open_file(file).read_all().to_batches()
-            )
     else:
+        import pyarrow.parquet
+
         unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
         with pyarrow.parquet.ParquetFile(path, **unbuffered) as file:
             names = [name for name in columns if name in file.schema_arrow.names]

@@ -1,32 +1,32 @@
 """One file over the network: whole and checked under its name, or not there.
 
-Bytes are collected in `.<name>.<start of the digest>.partial` beside the destination. This file survives a failure and
-a kill, so that the same command goes on where it stopped (RFC 9110: Range); a file of another digest has another name.
+Bytes are collected in the folder `.<name>.<start of the digest>.partial` beside the destination. It survives a failure
+and a kill, so that the same command resumes (RFC 9110: Range); a file of another digest has another folder.
 """
 
-import fcntl
 import functools
 import glob
 import os
 import random
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import httpx2
+from huggingface_hub.errors import OfflineModeIsEnabled
 
 from symbert.console import Progress
 from symbert.corpus.digests import Digest
-from symbert.errors import InputOutputError, IntegrityError, MissingInputError, RemoteError
-from symbert.files import MEGABYTE, publish, writing
+from symbert.errors import IntegrityError, MissingInputError, RemoteError
+from symbert.files import MEGABYTE, publish, single_writer, writing
 
 LARGE = 10**7  # bytes from which on progress is reported
 TRANSIENT = (408, 425, 429)  # status codes after which another attempt may succeed; every 5xx is one more
-FINAL = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.TooManyRedirects, httpx2.LocalProtocolError)
+SPEAKING = (httpx2.NetworkError, httpx2.RemoteProtocolError)  # the text of any other error may hold a header: the token
 
 Result = TypeVar("Result")
 
@@ -68,25 +68,34 @@ def fetch(
     once more from its beginning, before IntegrityError. Raises the errors of `retry` besides, and InputOutputError when
     another process downloads the same file.
     """
-    name = destination.name
+    name, hidden = destination.name, f".{destination.name.lstrip('.')}"
     with httpx2.Client(follow_redirects=True, timeout=policy.stall) as client:
         for last in (False, True):
             digest = find_digest()
-            with _partial_file(destination, digest) as partial:
+            folder = destination.with_name(f"{hidden}.{digest.value[:12] if digest else 'whole'}.partial")
+            with single_writer(folder):
+                partial = folder / "bytes"
                 attempt = functools.partial(_transfer, client, remote, partial, name, resumes=digest is not None)
-                retry(attempt, remote, policy, partial)
                 try:
+                    retry(attempt, remote, policy, partial)
                     if digest:
                         digest.check(partial, remote.url)
                     with publish(destination) as temporary:
                         os.replace(partial, temporary)
                     break
                 except IntegrityError:
-                    partial.write_bytes(b"")
+                    partial.unlink()
                     if last:
                         raise
-    for outdated in destination.parent.glob(f".{glob.escape(name.lstrip('.'))}.*.partial"):
-        outdated.unlink()
+                finally:
+                    if not _size(partial):
+                        shutil.rmtree(folder)
+    for outdated in destination.parent.glob(f"{glob.escape(hidden)}.*.partial"):
+        shutil.rmtree(outdated)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def retry(
@@ -96,28 +105,22 @@ def retry(
 
     Attempts after which the file `partial` is larger than ever before are not counted, so that a connection that
     breaks now and then ends no long download. Raises RemoteError (401, 403) and MissingInputError (404) at
-    once, RemoteError for other refusals, unusable addresses, and after the last attempt.
+    once, RemoteError for other refusals and after the last attempt.
     """
-    failures, largest = 0, partial.stat().st_size if partial else 0
+    failures, largest = 0, _size(partial) if partial else 0
     while True:
         try:
             return attempt()
-        except FINAL as error:  # the text of a LocalProtocolError may hold a header, and so the token
-            raise RemoteError(
-                f"{remote.url}: cannot be asked for ({type(error).__name__}); check the address"
-            ) from None
-        except httpx2.HTTPError as error:
+        except OfflineModeIsEnabled:
+            raise RemoteError(f"{remote.url}: HF_HUB_OFFLINE is set; unset it") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            reason, asked = (isinstance(error, SPEAKING) and " ".join(str(error).split())) or type(error).__name__, 0.0
             if (response := getattr(error, "response", None)) is not None:
                 reason, asked = _refusal(response, remote)
-            else:
-                is_plain = isinstance(
-                    error, httpx2.NetworkError | httpx2.RemoteProtocolError
-                )  # others may hold headers
-                reason, asked = (is_plain and " ".join(str(error).split())) or type(error).__name__, 0.0
-        size = partial.stat().st_size if partial else 0
+        size = _size(partial) if partial else 0
         failures, largest = 0 if size > largest else failures + 1, max(largest, size)
         if failures == policy.attempts:
-            raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check the network and run again")
+            raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check address and network")
         pause = min(policy.pause * 2 ** max(failures - 1, 0), policy.longest_pause) * random.uniform(0.5, 1)
         pause = max(pause, min(asked, policy.longest_wait))  # half of it is random, so that jobs do not come at once
         print(f"{remote.url}: {reason}; again in {pause:.1f} s", file=sys.stderr, flush=True)
@@ -141,31 +144,9 @@ def refuse_downgrade(response: httpx2.Response) -> None:
         raise RemoteError(f"{hops[0]}: redirects from https to {hops[-1].scheme}; check the address and the network")
 
 
-@contextmanager
-def _partial_file(destination: Path, digest: Digest | None) -> Iterator[Path]:
-    """The file in which bytes are collected, locked against other processes; removed if it stays empty."""
-    key = f".{digest.value[:12]}" if digest else ""
-    path = destination.with_name(f".{destination.name.lstrip('.')}{key}.partial")
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have published or removed the file between our opening and its letting go.
-            is_ours = path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
-        except BlockingIOError:
-            is_ours = False
-        if not is_ours:
-            raise InputOutputError(f"{path}: another process downloads this file; wait for it or stop it")
-        try:
-            yield path
-        finally:
-            if path.exists() and not path.stat().st_size:
-                path.unlink()
-
-
 def _transfer(client: httpx2.Client, remote: Remote, partial: Path, name: str, resumes: bool) -> None:
     """One request for the bytes that are missing, or for all of them unless it `resumes`."""
-    held = partial.stat().st_size if resumes else 0
+    held = _size(partial) if resumes else 0
     wanted = {"Range": f"bytes={held}-"} if held else {}
     headers = {**remote.headers, "Accept-Encoding": "identity", **wanted}
     with client.stream("GET", remote.url, headers=headers) as response:

@@ -7,15 +7,12 @@ part; the text of kept documents is written nowhere.
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 
 from symbert.configuration import FilterSettings, settings_from
 from symbert.console import Progress
@@ -34,14 +31,6 @@ from symbert.sources import RESTORE, listed_sha256, located, name_of_text, verif
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
 OWN_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
-INDEX = {"line": pyarrow.uint32(), "id": pyarrow.string(), "url": pyarrow.string()}
-WORDS = pyarrow.list_(pyarrow.string())
-REJECTED = {
-    **INDEX,
-    **{"text": pyarrow.string(), "reasons": WORDS, "categories": WORDS, "quality_warnings": WORDS},
-    "harmful_pp": pyarrow.float64(),
-}
-ROWS_AT_ONCE = 10_000  # of a parquet file
 CHARACTERS_AT_ONCE = 1 << 22  # of documents that are encoded together
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
@@ -49,16 +38,15 @@ Encoders = tuple[Reference | Guarded, Reference | None]
 """The encoder that gives the ids, and the one that a sample of them is compared with."""
 
 
-def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None, max_bad_fraction: float = 0.0) -> None:
+def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
     settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
     publisher's list of digests. Written are also {part}.offsets.npy, an OFFSET for each document (its first token, the
-    hash of its id or, by `split_by_content`, of its text, and its line in the part); {part}.parquet, line, id and URL
-    of each document; and {part}.json, the `counts` of documents by outcome and the `record` of tokens, digests and
-    encoder: `checked` documents were encoded twice and compared, `reference` documents have text for tokenizers alone.
+    hash of its id or, by `split_by_content`, of its text, and its line in the part); and {part}.json, the `counts` of
+    documents by outcome and the `record` of tokens, digests and encoder: `checked` documents were encoded twice and
+    compared, `reference` documents have text for tokenizers alone.
 
-    `keep_rejected` names a parquet file for the documents that are dropped, with all reasons, the counted one first;
     `max_bad_fraction` of the lines may be malformed. IntegrityError for another file than the publisher's, DataError
     for a damaged one.
     """
@@ -73,10 +61,10 @@ def prepare_part(text: Path, output: Path, /, keep_rejected: Path | None = None,
     reference = Reference(encoder(vocabulary))
     fast = guarded(reference)
     try:
-        counts, record = _write(text, output, settings, keep_rejected, (fast or reference, fast and reference))
+        counts, record = _write(text, output, settings, (fast or reference, fast and reference))
     except DisagreementError as difference:
         print(f"{text}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
-        counts, record = _write(text, output, settings, keep_rejected, (reference, None))
+        counts, record = _write(text, output, settings, (reference, None))
     digests = {"vocabulary_sha256": vocabulary, "tokens_sha256": output, "offsets_sha256": offsets}
     record |= {name: sha256_of(path) for name, path in digests.items()}
     facts = {
@@ -99,9 +87,9 @@ def _verified_digest(text: Path, checksums: str | None) -> str:
 
 
 def _write(
-    text: Path, output: Path, settings: dict[str, Any], rejected: Path | None, encoders: Encoders
+    text: Path, output: Path, settings: dict[str, Any], encoders: Encoders
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Publish tokens, offsets and index; the counts of documents and of tokens."""
+    """Publish tokens and offsets; gives the counts of documents and of tokens."""
     chosen = settings_from(settings["filter"], FilterSettings, "settings.json")
     rules, tally = make_rules(chosen), Tally(chosen)
     look_up, annotate = look_up_nothing, None
@@ -115,8 +103,6 @@ def _write(
         arrays = ((output, TOKEN), (output.with_suffix(".offsets.npy"), OFFSET))
         writers = [stack.enter_context(ArrayWriter(stack.enter_context(publish(path)), kind)) for path, kind in arrays]
         stream = _Stream(*writers, encoders, settings["split_by_content"])
-        keep = stack.enter_context(table_writer(output.with_suffix(".parquet"), INDEX))
-        reject = stack.enter_context(table_writer(rejected, REJECTED)) if rejected else None
         progress = Progress(f"prepare {output.stem}", None, "documents")
         for line, document in documents(text, chosen.annotations, tally.bad):
             if annotate:
@@ -124,14 +110,8 @@ def _write(
             categories = look_up(document.url)
             reasons = rules(document, categories)
             tally.document(document, categories, reasons)
-            row = line, id_of(document), document.url
             if not reasons:
-                keep(row)
-                stream.add(line, row[1], document.content)
-            elif reject:
-                metadata = document.metadata
-                facts = metadata.categories, metadata.quality_warnings or None, metadata.harmful_pp
-                reject((*row, document.content, reasons, *facts))
+                stream.add(line, id_of(document), document.content)
             progress.update(tally.read, f"{stream.tokens.length:,} tokens")
         tally.check(text)
         stream.flush()
@@ -196,29 +176,3 @@ class _Stream:
 def id_of(document: Document) -> str:
     """The WARC record id, or one derived from the text where there is none."""
     return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
-
-
-@contextmanager
-def table_writer(path: Path, columns: dict[str, pyarrow.DataType]) -> Iterator[Callable[[tuple[Any, ...]], None]]:
-    """A function that adds a row to a parquet file (zstd), which is published when the block succeeds."""
-    schema = pyarrow.schema(columns)
-    plain = {"use_dictionary": False, "write_statistics": False}
-    rows: list[tuple[Any, ...]] = []
-
-    def write() -> None:
-        cells = zip(zip(*rows, strict=True), schema.types, strict=True)
-        file.write_table(pyarrow.table([pyarrow.array(values, kind) for values, kind in cells], schema=schema))
-        rows.clear()
-
-    def add(row: tuple[Any, ...]) -> None:
-        rows.append(row)
-        if len(rows) == ROWS_AT_ONCE:
-            write()
-
-    with (
-        publish(path) as temporary,
-        pyarrow.parquet.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True, **plain) as file,
-    ):
-        yield add
-        if rows:
-            write()

@@ -11,14 +11,11 @@ import fcntl
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import huggingface_hub
-from huggingface_hub.errors import OfflineModeIsEnabled
 from huggingface_hub.utils import build_hf_headers
 
 from symbert.corpus.digests import Digest, listed_digest
@@ -31,7 +28,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 CHECK_URL = "check corpus.blocklist_url"
-Answer = TypeVar("Answer")
 
 
 def download(file: Path, /, checksums: Path | None = None) -> None:
@@ -110,6 +106,7 @@ def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POL
     """
     if repository == CORPUS_CHECKSUMS.repository and huggingface_hub.get_token() is None:
         raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
+    _check_token()
     if _COMMIT.fullmatch(revision):
         return revision
     name = f"{_page(kind, repository)} at revision {revision}"
@@ -117,21 +114,12 @@ def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POL
     interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
     options = {"revision": revision, "repo_type": kind, "timeout": policy.stall, "expand": ["sha"]}
     try:
-        commit = _ask(lambda: interface.repo_info(repository, **options), remote, policy).sha
+        commit = retry(lambda: interface.repo_info(repository, **options), remote, policy).sha
     except (ValueError, KeyError, TypeError, AttributeError):  # the answer is malformed
         commit = None
     if not _COMMIT.fullmatch(commit or ""):
         raise RemoteError(f"{name}: the answer names no commit; check HF_ENDPOINT and whether a login page is between")
     return commit
-
-
-def _ask(question: Callable[[], Answer], remote: Remote, policy: RetryPolicy) -> Answer:
-    """The hub's answer, asked for until it comes; RemoteError where it may not be asked."""
-    _check_token()
-    try:
-        return retry(question, remote, policy)
-    except OfflineModeIsEnabled:
-        raise RemoteError(f"{remote.url}: HF_HUB_OFFLINE is set; unset it") from None
 
 
 def fetch_from_hub(
@@ -161,7 +149,7 @@ def fetch_from_hub(
 def _announced_digest(remote: Remote, policy: RetryPolicy) -> Digest:
     """The digest that the hub announces of a file: the SHA-256 of a large one, git's id of any other."""
     options = {"headers": dict(remote.headers), "timeout": policy.stall}
-    etag = _ask(lambda: huggingface_hub.get_hf_file_metadata(remote.url, **options), remote, policy).etag or ""
+    etag = retry(lambda: huggingface_hub.get_hf_file_metadata(remote.url, **options), remote, policy).etag or ""
     algorithm = {40: "git", 64: "sha256"}.get(len(etag)) if re.fullmatch(r"[0-9a-f]+", etag) else None
     if algorithm is None:
         raise RemoteError(f"{remote.url}: the answer has no digest; is a proxy or a login page in between?")

@@ -5,9 +5,7 @@ parts. Deviation from the authors, who drop the remainder of each thousand docum
 remainder at the very end is lost. Held-out rows that occur among the training rows (boilerplate) are passed over.
 """
 
-import json
 import sys
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,71 +16,57 @@ import numpy as np
 from symbert.configuration import PackSettings, settings_from
 from symbert.console import Progress
 from symbert.corpus.filters import are_few, kept_in_words
-from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array, write_header
+from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
-from symbert.errors import DataError, MissingInputError, UsageError
+from symbert.errors import DataError
 from symbert.files import hash_of, publish, read_json, sha256_of, verify_sha256, write_json
 from symbert.sources import verified
 
-DOCUMENT = np.dtype([("start", np.int64), ("part", np.uint32), ("line", np.uint32)])
-"""Where a document comes from: its first token in the split's rows, its part (index) and line of the raw part."""
 TOKENS_AT_ONCE = 1 << 16
 COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
 RECORD = {"documents": int, "vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
 # The keys of a manifest that training reads, and that its hash covers.
 LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
 SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
-TO_SEE_THEM = "symbert prepare-part --keep-rejected shows the others, corpus.filter chooses the filters"
 
 
 def pack(output: Path, /) -> None:
-    """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest,
-    and `train-documents.npy` and `validation-documents.npy`, which say where each token comes from (DOCUMENT).
+    """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest.
 
     settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Of the first
     `max_documents` documents, those of lowest id hash are held out until they fill `validation_sequences` rows. Rows of
     them that are also training rows are passed over, and the held-out documents' further tokens make up for them as far
-    as they go. Raises IntegrityError when a file does not fit its record, DataError when the documents do not suffice;
-    then, and where fewer than half of the documents were kept, a line says why they were dropped.
+    as they go. Where fewer than half of the documents were kept, a line on stderr says why they were dropped. Raises
+    IntegrityError when a file does not fit its record, DataError when the documents do not suffice.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
     output.unlink(missing_ok=True)  # no manifest describes the shards while they are written
-    _remove_shards(output.parent)
+    for earlier in [*output.parent.glob("train-*.npy"), *output.parent.glob("validation-*.npy")]:
+        earlier.unlink()
     vocabulary, length = verified(settings["vocabulary"]), pack.sequence_length
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
     parts = read_parts(Path(settings["from"]), settings["parts"], vocabulary_sha256, pack.max_documents)
-    filtered = [part.counts for part in parts]
-    if are_few(filtered):
-        print(f"warning: {output}: {kept_in_words(filtered)}; {TO_SEE_THEM}", file=sys.stderr)
-    why = f"; {kept_in_words(filtered)}, {TO_SEE_THEM}" if any(part["kept"] < part["read"] for part in filtered) else ""
-    threshold = validation_threshold(parts, pack, why)
+    if are_few(filtered := [part.counts for part in parts]):
+        print(f"warning: {output}: {kept_in_words(filtered)}; corpus.filter chooses the filters", file=sys.stderr)
+    threshold = validation_threshold(parts, pack)
     train, validation = Split(parts, threshold, False), Split(parts, threshold, True)
     filled = {"train": train.tokens(), "validation": validation.tokens()}
     rows = {"train": filled["train"] // length}
     if not rows["train"]:
         raise DataError(
             f"{output}: no training row is left beside the validation rows; take more parts or lower "
-            f"corpus.pack.validation_sequences{why}"
+            "corpus.pack.validation_sequences"
         )
     # Validation may have twice as many rows as are wanted, or as many as the held-out tokens fill.
     count = min(filled["validation"] // length, 2 * pack.validation_sequences)
     held_out = np.concatenate([*validation.rows(count, length)])
     repeated: set[bytes] = set()  # of the held-out rows; known when the training rows are written
     blocks = _looked_through(train.rows(rows["train"], length), held_out, repeated)
-    try:
-        shards = [*_write_shards("train", rows["train"], blocks, pack, output.parent)]
-        chosen, passed_over = _choose(held_out, repeated, pack, output)
-        rows["validation"] = len(chosen)
-        shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
-        nothing = np.empty(0, np.int64)
-        indexes = [
-            _write_index("train", train, rows["train"], nothing, length, output.parent),
-            _write_index("validation", validation, rows["validation"], passed_over, length, output.parent),
-        ]
-    except BaseException:
-        _remove_shards(output.parent)
-        raise
+    shards = [*_write_shards("train", rows["train"], blocks, pack, output.parent)]
+    chosen, passed_over = _choose(held_out, repeated, pack, output)
+    rows["validation"] = len(chosen)
+    shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
     manifest = {
         "sequence_length": length,
         "vocabulary_size": len(pieces),
@@ -90,12 +74,14 @@ def pack(output: Path, /) -> None:
         "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
         "rows": rows,
         "passed_over_rows": len(passed_over),
-        "documents": {index["split"]: index["documents"] for index in indexes},
+        "documents": {
+            "train": train.documents_in(rows["train"], np.empty(0, np.int64), length),
+            "validation": validation.documents_in(rows["validation"], passed_over, length),
+        },
         "tokens": sum(filled.values()),
         "remainder_tokens": filled["train"] % length,
         "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * length},
         "parts": settings["parts"],
-        "indexes": indexes,
         "shards": shards,
     }
     write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
@@ -146,17 +132,13 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
             raise DataError(f"{record_file}: {found}; {remedy}")
         verify_sha256(token_file, record["tokens_sha256"], remedy)
         verify_sha256(offset_file, record["offsets_sha256"], remedy)
-        table, ids = open_array(offset_file, OFFSET), open_array(token_file, TOKEN)
-        bounds = np.append(table["start"], len(ids))
-        if bounds[0] != 0 or (np.diff(bounds) < 2).any() or len(table) != record["documents"]:
-            raise DataError(f"{offset_file}: does not fit {token_file}; {remedy}")
-        parts.append(Part(token_file, offset_file, facts["counts"], min(len(table), max_documents)))
+        parts.append(Part(token_file, offset_file, facts["counts"], min(record["documents"], max_documents)))
         max_documents -= parts[-1].count
         progress.update(len(parts))
     return parts
 
 
-def validation_threshold(parts: list[Part], pack: PackSettings, why: str) -> np.uint64:
+def validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
     """The largest id hash of the validation documents; equal ids are never on both sides.
 
     Of the parts seen so far only the documents are kept that would be held out, so that memory does not grow.
@@ -172,7 +154,7 @@ def validation_threshold(parts: list[Part], pack: PackSettings, why: str) -> np.
     if lengths.sum() < needed or not len(lengths):
         raise DataError(
             f"{len(lengths):,} documents have {int(lengths.sum()):,} tokens, fewer than the {needed:,} held out; "
-            f"take more parts or lower corpus.pack.validation_sequences{why}"
+            "take more parts or lower corpus.pack.validation_sequences"
         )
     return id_hashes[-1]
 
@@ -213,17 +195,16 @@ class Split:
             if not count:
                 return
 
-    def index(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """DOCUMENT of each document and the token after its last one, part by part."""
-        start = 0
-        for number, part in enumerate(self.parts):
-            mask = self.mask(part)
-            lengths = np.diff(part.bounds())[mask]
-            rows = np.empty(len(lengths), DOCUMENT)
-            rows["start"], rows["part"] = start + np.cumsum(lengths) - lengths, number
-            rows["line"] = part.documents()["line"][mask]
-            start += int(lengths.sum())
-            yield rows, rows["start"] + lengths
+    def documents_in(self, rows: int, passed_over: np.ndarray, length: int) -> int:
+        """How many documents are, at least in part, in the first `rows` rows that are not passed over."""
+        count, start = 0, 0
+        for part in self.parts:
+            edges = start + np.cumsum(np.append(0, np.diff(part.bounds())[self.mask(part)]))
+            reached = (edges[:-1] // length, -(-edges[1:] // length))  # the row of its first token, and after its last
+            first, after = (np.minimum(row - np.searchsorted(passed_over, row), rows) for row in reached)
+            count += int((first < after).sum())
+            start = edges[-1]
+        return count
 
 
 def _contents(rows: np.ndarray) -> list[bytes]:
@@ -262,85 +243,12 @@ def _write_shards(
     block = np.empty((0, pack.sequence_length), TOKEN)
     progress = Progress(f"pack: {split}", rows, "rows")
     for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):
-        shape = min(pack.sequences_per_shard, rows - first), pack.sequence_length
-        path = directory / f"{split}-{number:05}.npy"
-        with publish(path) as temporary, open(temporary, "wb") as file:
-            write_header(file, TOKEN, shape)
-            missing = shape[0]
-            while missing:
+        wanted, path = min(pack.sequences_per_shard, rows - first), directory / f"{split}-{number:05}.npy"
+        with publish(path) as temporary, ArrayWriter(temporary, TOKEN, (pack.sequence_length,)) as shard:
+            while missing := wanted - shard.length:
                 if not len(block):
                     block = next(blocks)
-                file.write(block[:missing].data)
-                missing, block = missing - len(block[:missing]), block[missing:]
-        yield {"file": path.name, "split": split, "rows": shape[0], "sha256": sha256_of(path)}
-        progress.update(first + shape[0])
-
-
-def _remove_shards(directory: Path) -> None:
-    for path in [*directory.glob("train-*.npy"), *directory.glob("validation-*.npy")]:
-        path.unlink()
-
-
-def _write_index(
-    name: str, split: Split, rows: int, passed_over: np.ndarray, length: int, directory: Path
-) -> dict[str, Any]:
-    """Publish DOCUMENT of the documents that are, at least in part, in the rows of a split; their first tokens are
-    counted in these rows, end to end."""
-    path = directory / f"{name}-documents.npy"
-    with publish(path) as temporary, ArrayWriter(temporary, DOCUMENT) as index:
-        for documents, ends in split.index():
-            documents["start"], ends = (
-                _in_rows(tokens, rows, passed_over, length) for tokens in (documents["start"], ends)
-            )
-            index.append(documents[documents["start"] < ends])
-    return {"file": path.name, "split": name, "documents": index.length, "sha256": sha256_of(path)}
-
-
-def _in_rows(tokens: np.ndarray, rows: int, passed_over: np.ndarray, length: int) -> np.ndarray:
-    """Where tokens of a split's stream are in its rows; one that is in none: where the next one is that is."""
-    row, place = np.divmod(tokens, length)
-    place[np.isin(row, passed_over)] = 0
-    return np.minimum((row - np.searchsorted(passed_over, row)) * length + place, rows * length)
-
-
-def locate_sample(manifest: Path, split: str, row: int, /) -> None:
-    """Print a JSON line for each document in row `row` (from 0) of `split`, train or validation.
-
-    `part` and `line` (from 1) are the document's place in the raw corpus, `id` and `url` its own, and `tokens` the
-    first token and the one after the last that it has in the row.
-    """
-    import pyarrow.parquet
-
-    documents = documents_in_row(manifest, split, row)
-    folder = Path(read_json(manifest.parent / "settings.json", SETTINGS)["from"])
-    for document in documents:
-        path, line = folder / f"{document['part']}.parquet", document["line"]
-        remedy = f"delete {path.with_suffix('.npy')} and run again"
-        if not path.is_file():
-            raise MissingInputError(f"{path}: file not found; {remedy}")
-        found = pyarrow.parquet.read_table(path, columns=["id", "url"], filters=[("line", "==", line)]).to_pylist()
-        if len(found) != 1:
-            raise DataError(f"{path}: {len(found)} documents of line {line}, expected 1; {remedy}")
-        print(json.dumps({**document, **found[0]}, ensure_ascii=False))
-
-
-def documents_in_row(manifest: Path, split: str, row: int) -> list[dict[str, Any]]:
-    """Part, line and token range of each document in a row; UsageError for a row that does not exist."""
-    facts = read_json(manifest, {"rows": {str: int}, "sequence_length": int, "parts": [str]}, "delete it and run again")
-    if split not in facts["rows"]:
-        raise UsageError(f"split {split!r}: choose from {', '.join(facts['rows'])}")
-    rows, length = facts["rows"][split], facts["sequence_length"]
-    if not 0 <= row < rows:
-        raise UsageError(f"row {row}: {split} has rows 0 to {rows - 1}")
-    index = open_array(Path(manifest).parent / f"{split}-documents.npy", DOCUMENT)
-    begin, end = row * length, (row + 1) * length
-    first = bisect_right(index["start"], begin) - 1  # reads a few places of the file; numpy would copy it
-    after = bisect_left(index["start"], end)
-    starts = np.maximum(index["start"][first:after] - begin, 0)
-    ends = np.append(starts[1:], length)
-    return [
-        {"part": facts["parts"][part], "line": int(line), "tokens": [int(start), int(end)]}
-        for part, line, start, end in zip(
-            index["part"][first:after], index["line"][first:after], starts, ends, strict=True
-        )
-    ]
+                shard.append(block[:missing])
+                block = block[missing:]
+        yield {"file": path.name, "split": split, "rows": wanted, "sha256": sha256_of(path)}
+        progress.update(first + wanted)

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -23,7 +22,7 @@ class ArrayWriter:
         self._file = open(path, "wb")  # noqa: SIM115 (closed on leaving)
 
     def __enter__(self) -> "ArrayWriter":
-        write_header(self._file, self._dtype, (0, *self._item))
+        self._write_header()
         return self
 
     def append(self, items: np.ndarray) -> None:
@@ -33,14 +32,14 @@ class ArrayWriter:
 
     def __exit__(self, *_: object) -> None:
         self._file.seek(0)
-        write_header(self._file, self._dtype, (self.length, *self._item))
+        self._write_header()
         self._file.close()
 
-
-def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> None:
-    """The .npy header of an array; numpy pads it so that its size is the same however long the array grows."""
-    description = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    npy.write_array_header_1_0(file, description)
+    def _write_header(self) -> None:
+        """numpy pads a header so that its size is the same however long the array grows."""
+        shape = (self.length, *self._item)
+        description = {"descr": npy.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(self._file, description)
 
 
 def open_array(path: Path, dtype: np.dtype) -> np.ndarray:

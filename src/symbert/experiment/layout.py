@@ -37,7 +37,6 @@ from symbert.configuration import (
     report_of,
     robustness_of,
     settings_from,
-    source_of,
     training_of,
     values_of,
 )
@@ -57,13 +56,17 @@ from symbert.sources import (
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
     EMBEDDED,
-    SOURCES,
+    OWN_TEXT,
     VOCABULARY,
     PublishedFile,
     harmful_model_file,
     located,
     name_of_text,
+    own_texts,
     part_file,
+    parts_of,
+    root_of,
+    source_of,
 )
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
@@ -144,7 +147,7 @@ class Experiment:
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
         if digests := {name: known_sha256(file) for name, file in settings.items() if self._is_in_place(file)}:
-            settings = {**settings, "sha256": {**settings.get("sha256", {}), **digests}}
+            settings = {**settings, "sha256": digests}
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
         self._plan(f"{folder}/settings.json", settings)
         return folder
@@ -168,9 +171,8 @@ class Experiment:
 
     def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
         """The folder of all files of a repository, or of UT1's."""
-        source = SOURCES[source_of(self.config, stage)].beside(self.config, stage)
-        if not source.is_remote:
-            return f"{source.root(self.config, stage)}/{file.repository}"
+        if root := root_of(self.config, stage):
+            return f"{root}/{file.repository}"
         settings = {"url": self.config["corpus"]["blocklist_url"]}
         if file.kind != "ut1":
             default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
@@ -184,14 +186,13 @@ class Experiment:
     def _texts(self) -> dict[str, str]:
         """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
         SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
-        source = SOURCES[source_of(self.config, "corpus")]
-        if source.is_published:
-            return {part: self._published(part_file(part), "corpus") for part in source.parts(self.config)}
-        return dict(sorted((name_of_text(path), path) for path in source.files_in_place(self.config)))
+        if source_of(self.config, "corpus") != OWN_TEXT:
+            return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
+        return dict(sorted((name_of_text(path), path) for path in own_texts(self.config)))
 
     def _parts(self) -> str:
         """The folder of the token ids of parts."""
-        config, is_published = self.config, SOURCES[source_of(self.config, "corpus")].is_published
+        config, is_published = self.config, source_of(self.config, "corpus") != OWN_TEXT
         files = {"vocabulary": self.vocabulary}
         if is_published:
             files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
@@ -372,14 +373,10 @@ class Experiment:
 
     def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
         """A folder below results/tasks; its key holds where the rows come from, whatever tasks are chosen: the folder
-        with published or GLUE's original files; of the user's own tasks the content counts."""
-        suite, source = SUITES.get(name.removesuffix("-robustness")), SOURCES[source_of(self.config, "glue")]
-        if suite and source.is_published:
+        with published files; of the user's own tasks the content counts."""
+        if suite := SUITES.get(name.removesuffix("-robustness")):
             repository = PublishedFile("dataset", suite.repository, "")
             settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
-        elif suite:
-            root = str(source.root(self.config, "glue"))
-            settings = {**settings, "original_files": root, "sha256": {"original_files": known_sha256(root)}}
         rows = Path(self._keyed(f"tasks/{name}", settings)).name
         self.rows[rows] = files
         for task, names in files.items():
@@ -387,11 +384,9 @@ class Experiment:
         return rows
 
     def files_of(self, task: str) -> list[str]:
-        """The files of a task's splits: the user's own, the published ones; none of GLUE's original files."""
+        """The files of a task's splits: the user's own, or the published ones."""
         row = task_named(task)
-        if row.files or not SOURCES[source_of(self.config, "glue")].is_published:
-            return [row.files[split] for split in row.splits if row.files]
-        return [self._task_file(published_split(row, split)) for split in row.splits]
+        return [row.files.get(split) or self._task_file(published_split(row, split)) for split in row.splits]
 
     def _task_file(self, file: PublishedFile) -> str:
         """A published file of a suite, at the suite's own commit."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of, source_of
+from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of
 from symbert.console import aligned, data_size
 from symbert.corpus.lines import read_lines
 from symbert.experiment.layout import Experiment, Score
@@ -20,7 +20,7 @@ from symbert.hosts import HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
 from symbert.pretrain.run import FLOAT32, parameters_of, storage_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
-from symbert.sources import SOURCES, located
+from symbert.sources import located, source_of
 
 # Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
 PAPER_PARTS, PAPER_TOKENS = 300, 70_000_000_000
@@ -36,7 +36,7 @@ FILTER = 203e6  # bytes of JSON lines
 ANNOTATE = 16e6  # bytes of text: harmful perplexity, quality warnings, categories
 TOKENIZE = 7.7e6  # tokens
 PACK = 139e6  # tokens
-TOKEN_BYTES, DOCUMENT_BYTES = 2, 36  # per token; per document of a part: its place, its line in the index
+TOKEN_BYTES, DOCUMENT_BYTES = 2, 20  # per token; per document of a part: its place
 CHARACTERS = 100  # of a small text without word pieces, about
 BYTES_OF_A_ROW = 100  # of a task's file of the user's own, about
 NOTES = """
@@ -86,7 +86,7 @@ def _left(*files: str) -> float:
 
 def _corpus(experiment: Experiment) -> Iterator[Output]:
     """Parts and rows; once the rows are packed nothing is read again."""
-    config, is_remote = experiment.config, SOURCES[source_of(experiment.config, "corpus")].is_remote
+    config, is_remote = experiment.config, source_of(experiment.config, "corpus") == "hub"
     manifests = list(dict.fromkeys(map(experiment.manifest, experiment.runs)))
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
@@ -192,7 +192,7 @@ def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     for task in map(task_named, score.scoring.tasks if score.seeds else ()):
         prepared = protocol_of(experiment.config, score.scoring.suite, TaskSettings)
         settings = protocol_of(experiment.config, score.scoring.suite, GlueSettings)
-        files = dict(zip(task.splits, experiment.files_of(task.name), strict=False))  # none of GLUE's original files
+        files = dict(zip(task.splits, experiment.files_of(task.name), strict=True))
         rows = {split: task.official_rows.get(split) or _rows_in(located(files[split])) for split in task.splits}
         train = min(rows.pop("train"), prepared.max_examples or math.inf) * task.rows_of_row
         scored = sum(min(count, prepared.max_evaluation_examples or math.inf) for count in rows.values())

@@ -15,8 +15,6 @@ from symbert.errors import ConfigError, DataError, MissingInputError, SymbertErr
 from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.sweep import check_sweep
 from symbert.files import reading
-from symbert.glue.sources import check_files
-from symbert.glue.tasks import task_named
 from symbert.paths import RESULTS
 from symbert.provenance import PROJECT
 
@@ -31,12 +29,9 @@ def read_config(folder: Path, *changes: Config) -> Config:
 
 
 def checked(config: Config) -> Config:
-    """A configuration that makes sense, with files of the user's tasks that can be read."""
+    """The configuration, if it makes sense."""
     check(config)
     check_sweep(config)
-    for task in config["sweep"]["tasks"]:
-        if task in config["tasks"]:
-            check_files(task_named(task))
     return config
 
 

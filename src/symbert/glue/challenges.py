@@ -7,7 +7,7 @@ its publishers score it with the metrics of the task: for QQP the mean of accura
 
 from dataclasses import dataclass
 
-from symbert.glue.tasks import GLUE, Layout, Task
+from symbert.glue.tasks import GLUE, Task
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class Challenge:
     official_rows: int
     publisher: str
     files: tuple[str, ...]  # the first one found is read
-    layout: Layout | None = None  # of a tab-separated file
     classes: tuple[int, ...] | None = None  # the label that each class of the task counts as; None: itself
     column: str | None = None  # score column of the evaluation split that was changed
 
@@ -34,9 +33,8 @@ HANS = Challenge(
     ("entailment", "non-entailment"),
     ("accuracy",),
     30_000,
-    "github.com/tommccoy1/hans",
-    ("heuristics_evaluation_set.txt", "hans.parquet"),
-    Layout(("sentence1", "sentence2"), "gold_label"),
+    "huggingface.co/datasets/jhu-cogsci/hans (split validation)",
+    ("hans.parquet",),
     classes=(0, 1, 1),
 )
 AX = Challenge(
@@ -46,9 +44,8 @@ AX = Challenge(
     GLUE["mnli"].labels,
     ("matthews",),
     1_104,
-    "gluebenchmark.com/diagnostics, with labels (the hub's copy has none)",
-    ("ax.parquet", "diagnostic-full.tsv"),
-    Layout(("Premise", "Hypothesis"), "Label"),
+    "gluebenchmark.com/diagnostics, with labels (the hub's copy has none), as docs/glue.md says",
+    ("ax.parquet",),
 )
 ADVERSARIAL = (  # each with the score column of the rows that were changed, and their number
     *(("sst2", "sst2", 148), ("qqp", "qqp", 78), ("mnli", "mnli_matched", 121)),

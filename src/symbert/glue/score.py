@@ -2,19 +2,20 @@
 
     results/scores/{suite}/settings.json                                           kind, rows, protocol
     results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   the records of a request
-        finetuned/{task}/seed-{n}.json, .safetensors                               predictions; weights, where asked
-        state/{task}-seed-{n}.json                                             records of a job that was interrupted
+        finetuned/{task}/seed-{n}.json, .safetensors                               record, predictions; weights
         finished/{request}                                                     empty: a job that runs again was forced
     results/robustness/…                                                           the same, of `trained`: a suite above
 
-All records of a folder follow from the same settings and weights, so a new request takes those that another one has.
+All records of a folder follow from the same settings and weights, so a request takes those that are there, of another
+request or of a job that was interrupted.
 """
 
 import platform
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from symbert.console import Progress
 from symbert.errors import DivergedError
 from symbert.files import hash_of, read_json, sha256_of, single_writer, verify_sha256, write_json
 from symbert.glue.blimp import PARADIGMS
-from symbert.glue.metrics import Record, checked, hashed, is_constant, read_kept, scored
+from symbert.glue.metrics import Record, hashed, is_constant, read_kept, scored
 from symbert.glue.prepare import SENTENCES, define_own, facts_of
 from symbert.glue.sources import read_table
 from symbert.glue.squad import HELD_OUT, scored_answers
@@ -48,7 +49,6 @@ from symbert.pretrain.run import extracted_sha256
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
 SETTINGS = {"kind": str, "rows": str}
-RECORD = {"task": str, "finetune_seed": int, "hash": str}
 REMEDY = "delete it and run again"
 
 
@@ -69,7 +69,7 @@ def score(
     checkpoint or record, and DivergedError for a loss, a weight or an output that is not finite.
     """
     torch.set_num_threads(threads)
-    folder, suite = file.parent, file.parents[4]
+    folder, suite, finished = file.parent, file.parents[4], file.parent / "finished" / file.stem
     results, place = suite.parents[1], folder.relative_to(suite)
     settings, checkpoint = read_json(suite / "settings.json", SETTINGS), Checkpoint(results / "runs" / place)
     rows = results / "tasks" / settings["rows"]
@@ -79,50 +79,42 @@ def score(
         else:
             is_again = settings["kind"] == "robustness"
             trained = results / "scores" / settings["trained"] / place if is_again else folder
+            measure = partial(robustness, folder=rows) if is_again else scores
+            if finished.exists():
+                for task, seed in product(tasks, seeds):
+                    _kept(folder, task, seed).unlink(missing_ok=True)
+                finished.unlink()
             finetunings = (Finetuning(checkpoint, trained, task, keep_weights) for task in tasks)
-            content = _records(file, finetunings, seeds, partial(robustness, folder=rows) if is_again else scores)
+            content = [record for each in finetunings for record in _records(folder, each, seeds, measure)]
         write_json(file, content)
-        _finished(file).parent.mkdir(exist_ok=True)
-        _finished(file).touch()
-        shutil.rmtree(folder / "state", ignore_errors=True)  # while it is ours: the next job keeps its own there
+        finished.parent.mkdir(exist_ok=True)
+        finished.touch()
+        shutil.rmtree(folder / "state", ignore_errors=True)  # with our lock
 
 
-def _finished(file: Path) -> Path:
-    return file.parent / "finished" / file.stem
+def _kept(folder: Path, task: str, seed: int) -> Path:
+    return folder / "finetuned" / task / f"seed-{seed}.json"
 
 
 def _records(
-    file: Path,
-    finetunings: "Iterable[Finetuning]",
-    seeds: list[int],
-    measure: "Callable[[Finetuning, int], Record]",
-) -> list[Record]:
-    """The records of fine-tunings and seeds: of another request unless forced, or of an interrupted job, or measured.
+    folder: Path, finetuning: "Finetuning", seeds: list[int], measure: "Callable[[Finetuning, int], Record]"
+) -> Iterator[Record]:
+    """The record of each seed, which is kept in a folder, or measured.
 
     A record of other weights or rows counts for nothing, as a forced training may have given other weights; so does a
     record in the precision of another device.
     """
-    known = {}
-    for request in sorted(file.parent.glob("*.json")):
-        if request != file and not _finished(file).exists():
-            for record in read_json(request, [RECORD]):
-                checked(record, str(request), REMEDY)
-                known[record["task"], record["finetune_seed"]] = record
-    records = []
-    for finetuning in finetunings:
-        for seed in seeds:
-            place = finetuning.task.name, seed
-            state = file.parent / "state" / "{}-seed-{}.json".format(*place)
-            if not finetuning.is_of(known.get(place, {})):
-                if not (state.is_file() and finetuning.is_of(read_json(state, dict, REMEDY))):
-                    try:
-                        write_json(state, hashed(measure(finetuning, seed)))
-                    except DivergedError as error:
-                        raise DivergedError(f"{finetuning.label(seed)}: {error}") from None
-                known[place] = read_json(state, RECORD)
-                checked(known[place], str(state), REMEDY)
-            records.append(known[place])
-    return records
+    for seed in seeds:
+        kept = _kept(folder, finetuning.task.name, seed)
+        record = read_kept(kept, {"record": dict})["record"] if kept.is_file() else {}
+        if not finetuning.is_of(record):
+            try:
+                content = measure(finetuning, seed)
+            except DivergedError as error:
+                raise DivergedError(f"{finetuning.label(seed)}: {error}") from None
+            write_json(kept, hashed(content))
+            record = content["record"]
+        yield hashed(record)
 
 
 class Checkpoint:
@@ -150,7 +142,7 @@ class Finetuning:
         settings = read_json(suite / "settings.json", {**SETTINGS, "protocol": dict})
         rows = suite.parents[1] / "tasks" / settings["rows"]
         self.own = define_own(read_json(rows / "settings.json", {})).get(task)
-        self.task, self.data, self.kept = task_named(task), rows / f"{task}.parquet", folder / "finetuned" / task
+        self.task, self.data, self.folder = task_named(task), rows / f"{task}.parquet", folder
         self.checkpoint, self.device = checkpoint, checkpoint.device
         self.settings = settings_from(settings["protocol"], GlueSettings, str(suite))
         self.recipe = RECIPES[self.settings.recipe]
@@ -211,7 +203,8 @@ class Finetuning:
 
         Fine-tuned again, it may differ from the model of the record in its last bits, on a GPU almost always.
         """
-        kept, weights = self.kept / f"seed-{seed}.json", self.kept / f"seed-{seed}.safetensors"
+        kept = _kept(self.folder, self.task.name, seed)
+        weights = kept.with_suffix(".safetensors")
         if not (kept.is_file() and weights.is_file()):
             return self.trained(seed)
         content = read_kept(kept, {"record": dict, "weights_sha256": str})
@@ -247,10 +240,10 @@ class Finetuning:
 
 
 def scores(finetuning: Finetuning, seed: int) -> Record:
-    """The record of a seed, which is fine-tuned; its predictions are kept, and its weights where asked."""
-    kept, model = finetuning.kept / f"seed-{seed}.json", finetuning.trained(seed)
+    """The record of a seed, which is fine-tuned, and its predictions; its weights are kept where asked."""
+    model = finetuning.trained(seed)
     predictions = finetuning.predictions(model)
-    weights = kept.with_suffix(".safetensors")
+    weights = _kept(finetuning.folder, finetuning.task.name, seed).with_suffix(".safetensors")
     weights.unlink(missing_ok=True)  # of an earlier job
     prepared = facts_of(finetuning.data)
     facts = {key: prepared[key] for key in ("rows", "official_rows", "partial", "stand_in")}
@@ -261,8 +254,7 @@ def scores(finetuning: Finetuning, seed: int) -> Record:
     if finetuning.keeps_weights:
         write_weights(model, weights)
         content["weights_sha256"] = sha256_of(weights)
-    write_json(kept, hashed(content))
-    return record
+    return content
 
 
 def robustness(finetuning: Finetuning, seed: int, folder: Path) -> Record:
@@ -282,7 +274,7 @@ def robustness(finetuning: Finetuning, seed: int, folder: Path) -> Record:
             sets[name] = {**asked, **score_of_set(task, asked, training_labels, labels, predictions)}
         clean = finetuning.scores(finetuning.predictions(model))["metrics"]
     measured = {"clean": clean, "sets": sets, "stand_in": facts["stand_in"]}
-    return {**finetuning.identity(seed), **measured, **finetuning.provenance}
+    return {"record": {**finetuning.identity(seed), **measured, **finetuning.provenance}}
 
 
 def score_of_set(

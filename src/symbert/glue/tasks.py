@@ -1,7 +1,6 @@
 """Suites of tasks: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
 
-The hub holds one parquet file per split; GLUE's original files (gluebenchmark.com) are tab-separated. The user's own
-tasks are defined by the configuration. Imports no torch.
+The hub holds one parquet file per split. The user's own tasks are defined by the configuration. Imports no torch.
 """
 
 import re
@@ -18,16 +17,6 @@ CHOICES = 2  # of which one is right
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which columns of a file hold text and label."""
-
-    text: tuple[str, ...]
-    label: str = "label"
-    header: tuple[str, ...] = ()  # of a file whose first line is a row already
-    has_broken_rows: bool = False  # the publisher's file has some, without text or label: they are skipped
-
-
-@dataclass(frozen=True)
 class Task:
     """Files, columns, labels, metrics and head of a task."""
 
@@ -38,9 +27,9 @@ class Task:
     metrics: tuple[str, ...] = ("accuracy",)  # their mean is the score: keys of symbert.glue.metrics.METRICS
     head: str = "classes"  # key of symbert.glue.train.HEADS
     evaluated: tuple[str, ...] = ("validation",)  # splits that are scored
-    folder: str = ""  # of GLUE's original files, or at the hub; none: its name
-    layout: Layout | None = None  # of the files in that folder, or of the user's; None: the columns, and `label`
+    folder: str = ""  # at the hub; none: its name
     files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
+    own_columns: tuple[str, ...] = ()  # of these files: the texts, and last the label
     form: str = ""  # function of symbert.glue.forms that makes texts of a row; none: the columns are the texts
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
     index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
@@ -107,32 +96,14 @@ class Suite:
 
 PAIR, ENTAILMENT, TRUTH = ("sentence1", "sentence2"), ("entailment", "not_entailment"), ("False", "True")
 _GLUE = (
-    Task(
-        "mrpc",
-        PAIR,
-        ("not_equivalent", "equivalent"),
-        rows=(3_668, 408),
-        metrics=("accuracy", "f1"),
-        folder="MRPC",
-        layout=Layout(("#1 String", "#2 String"), "Quality"),
-    ),
-    Task(
-        "cola",
-        ("sentence",),
-        ("unacceptable", "acceptable"),
-        rows=(8_551, 1_043),
-        metrics=("matthews",),
-        folder="CoLA",
-        layout=Layout(("sentence",), header=("source", "label", "mark", "sentence")),
-    ),
+    Task("mrpc", PAIR, ("not_equivalent", "equivalent"), rows=(3_668, 408), metrics=("accuracy", "f1")),
+    Task("cola", ("sentence",), ("unacceptable", "acceptable"), rows=(8_551, 1_043), metrics=("matthews",)),
     Task(
         "mnli",
         ("premise", "hypothesis"),
         ("entailment", "neutral", "contradiction"),
         rows=(392_702, 9_815, 9_832),
         evaluated=("validation_matched", "validation_mismatched"),
-        folder="MNLI",
-        layout=Layout(PAIR, "gold_label"),
     ),
     Task(
         "qqp",
@@ -140,24 +111,13 @@ _GLUE = (
         ("not_duplicate", "duplicate"),
         rows=(363_846, 40_430),
         metrics=("accuracy", "f1"),  # the paper's text says accuracy; its printed numbers are this mean
-        folder="QQP",
-        layout=Layout(("question1", "question2"), "is_duplicate", has_broken_rows=True),
     ),
-    Task("rte", PAIR, ENTAILMENT, rows=(2_490, 277), folder="RTE"),
-    Task(
-        "stsb",
-        PAIR,
-        (),
-        rows=(5_749, 1_500),
-        metrics=("pearson", "spearman"),
-        head="grades",
-        folder="STS-B",
-        layout=Layout(PAIR, "score"),
-    ),
-    Task("qnli", ("question", "sentence"), ENTAILMENT, rows=(104_743, 5_463), folder="QNLI"),
-    Task("sst2", ("sentence",), ("negative", "positive"), rows=(67_349, 872), folder="SST-2"),
+    Task("rte", PAIR, ENTAILMENT, rows=(2_490, 277)),
+    Task("stsb", PAIR, (), rows=(5_749, 1_500), metrics=("pearson", "spearman"), head="grades"),
+    Task("qnli", ("question", "sentence"), ENTAILMENT, rows=(104_743, 5_463)),
+    Task("sst2", ("sentence",), ("negative", "positive"), rows=(67_349, 872)),
     # The authors run it, but leave it out of the GLUE score.
-    Task("wnli", PAIR, ("not_entailment", "entailment"), rows=(635, 71), folder="WNLI"),
+    Task("wnli", PAIR, ("not_entailment", "entailment"), rows=(635, 71)),
 )
 
 # The texts of BERT's baseline (Wang et al., "SuperGLUE", NeurIPS 2019, section 4.1): a pair for BoolQ, CB, RTE; the
@@ -295,9 +255,9 @@ def suite_of(task: Task) -> Suite:
 
 def published_split(task: Task, split: str) -> PublishedFile:
     """The hub's file of a split."""
-    suite = suite_of(task)
-    folder = task.name if suite.name == "glue" else task.folder or task.name
-    return PublishedFile("dataset", suite.repository, f"{folder}/{split}-00000-of-00001.parquet")
+    return PublishedFile(
+        "dataset", suite_of(task).repository, f"{task.folder or task.name}/{split}-00000-of-00001.parquet"
+    )
 
 
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
@@ -381,8 +341,8 @@ def define(name: str, definition: dict[str, Any]) -> Task:
         labels=labels,
         head="classes" if labels else "grades",
         metrics=tuple(metrics),
-        layout=Layout(tuple(definition["columns"]), definition["label"]),
         files={split: definition[split] for split in ("train", "validation")},
+        own_columns=(*definition["columns"], definition["label"]),
     )
     return OWN[name]
 

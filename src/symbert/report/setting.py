@@ -35,9 +35,7 @@ GLOSSARY = {
 
 def other_settings(facts: ReportFacts, section: str = "") -> list[str]:
     """The keys whose values are not the paper's, of the encoder and GLUE; those of one section, or of all."""
-    paper = dict(published.SETTINGS)
-    if facts.settings.get("glue.source") == "files":  # GLUE's original files
-        paper["glue.source"] = "files"
+    paper = published.SETTINGS
     keys = [key for key in {**paper, **facts.settings} if facts.settings.get(key, ...) != paper.get(key, ...)]
     return [key for key in keys if key.startswith(section) and not key.startswith(("hosts.", "suites."))]
 

@@ -61,7 +61,7 @@ DAMAGES = {
         Damage("lock of a dead host", RUN, "runs/*/*/*/lock"),
     ),
     "glue": (
-        Damage("score record damaged", SCORES, "scores/*/*/*/*/*/state/*-seed-*"),
+        Damage("score record damaged", SCORES, "scores/*/*/*/*/*/finetuned/*/seed-*.json"),
         Damage("weights of a checkpoint damaged", SCORES, "runs/*/*/*/step-*/model.safetensors"),
         Damage("prepared rows damaged", SCORES, "tasks/*/*.parquet"),
         Damage("lock of a dead host", SCORES, "scores/*/*/*/*/*/state/lock"),
