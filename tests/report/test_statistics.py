@@ -36,7 +36,6 @@ from symbert.report.statistics import (
     permutation_test,
     plateau_exit,
     sign_flip_test,
-    survival_curve,
     task_scores,
     welch_interval,
 )
@@ -392,15 +391,6 @@ def log_rank_by_hand(first: list[int | None], second: list[int | None]) -> float
         if n > 1:
             variance += leave * risk[0] / n * risk[1] / n * (n - leave) / (n - 1)
     return float(stats.chi2.sf((observed - expected) ** 2 / variance, 1)) if variance else 1.0
-
-
-@given(EXITS)
-def test_shares_on_the_plateau_are_those_of_the_product_formula(exits):
-    steps, shares = survival_curve(seen_to_the_end(exits))
-    computed = dict(zip(steps.tolist(), shares.tolist(), strict=True))
-    assert {step: pytest.approx(share) for step, share in shares_by_hand(exits).items()} == {
-        step: share for step, share in computed.items() if step != LAST
-    }
 
 
 @given(EXITS)

@@ -336,6 +336,15 @@ class Crossing:
     after: int | None  # first step on or above the line; None when no checkpoint is
     step: float  # where the straight line between the two meets it
 
+    @property
+    def in_words(self) -> str:
+        """'32,799 (30,000–35,000)'."""
+        if self.after is None:
+            return f"> {self.before:,}"
+        if self.before is None:
+            return f"≤ {self.after:,}"
+        return f"{self.step:,.0f} ({self.before:,}–{self.after:,})"
+
 
 def first_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -> Crossing | None:
     """Where the curve first reaches the line, or None; later returns below the line do not matter."""
@@ -380,13 +389,6 @@ class Exits:
     left: NDArray[np.bool_]  # whether a run leaves the plateau
 
     @property
-    def censored(self) -> Any:
-        """As scipy takes them: `scipy.stats.CensoredData`."""
-        from scipy.stats import CensoredData  # slow to load, and one seed per operator needs it not
-
-        return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
-
-    @property
     def median(self) -> int | None:
         """The first step at which at most half of the runs are on the plateau; None where more than half stay."""
         median = float(median_exit(self.steps, self.left))
@@ -411,14 +413,6 @@ def exits_of(losses: pd.DataFrame) -> Exits:
     exits = [plateau_exit(losses.columns.tolist(), seed) for seed in losses.to_numpy().tolist()]
     steps = [losses.columns[-1] if step is None else step for step in exits]
     return Exits(np.array(steps, float), np.array([step is not None for step in exits]))
-
-
-def survival_curve(exits: Exits) -> tuple[Values, Values]:
-    """Steps, and the share of runs that is still on the plateau after each (Kaplan and Meier 1958)."""
-    from scipy.stats import ecdf
-
-    survival = ecdf(exits.censored).sf
-    return survival.quantiles, survival.probabilities
 
 
 def median_exit(steps: Values, left: NDArray[np.bool_]) -> Values:
@@ -468,7 +462,7 @@ def compare_exits(pairs: Iterable[tuple[Exits, Exits]], seed: int = 0) -> list[E
 
 
 def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
-    from scipy.stats import logrank
+    from scipy.stats import CensoredData, logrank  # slow to load, and most reports compare nothing
 
     def ratio_of(drawn: Any) -> Any:
         return median_exit(first.steps[drawn], first.left[drawn]) / median_exit(second.steps[drawn], second.left[drawn])
@@ -483,7 +477,10 @@ def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
         shares = [LEVEL / 2, 1 - LEVEL / 2, LEVEL, 1 - LEVEL]
         bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
     with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
-        p_value = float(logrank(first.censored, second.censored).pvalue)
+        censored = (
+            CensoredData(uncensored=each.steps[each.left], right=each.steps[~each.left]) for each in (first, second)
+        )
+        p_value = float(logrank(*censored).pvalue)
     p_value = p_value if np.isfinite(p_value) else 1.0
     return ExitComparison(count, ratio, *bounds, p_value, p_value)
 
