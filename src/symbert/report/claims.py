@@ -305,7 +305,7 @@ def check_half(data: Collection, size: str) -> Finding:
     def is_half(ratio: Interval) -> bool | None:
         return True if ratio.high <= HALF else False if ratio.low >= HALF else None
 
-    curve = None if data.curve is None else data.curve[data.curve["size"] == size]
+    curve = data.curves["glue"][data.curves["glue"]["size"] == size] if "glue" in data.curves else None
     crossings = crossings_of(curve, size)
     ratio, others = ratio_of(*crossings), ratios_without_collapsed(curve, size)
     changed = [f"; {_span(other)} without {run}" for run, other in others.items() if other != ratio]

@@ -104,26 +104,6 @@ def _decoded(content: bytes, shape: Any, place: str) -> Any:
 
 
 @dataclass(frozen=True)
-class SuiteScores:
-    """The scores of a suite, rows of SCORE_COLUMNS; None where there are none."""
-
-    suite: str
-    tasks: list[str]
-    scores: pd.DataFrame | None  # at the last step, and at step 0
-    curve: pd.DataFrame | None  # over checkpoints; NaN for seeds that lack a column which counts
-
-    @property
-    def trained(self) -> pd.DataFrame | None:
-        """The scores of the comparison without models that were not pre-trained."""
-        return None if self.scores is None else self.scores.query("step > 0")
-
-    @cached_property
-    def comparisons(self) -> list[Comparison]:
-        """Differences between the models of the comparison."""
-        return [] if self.scores is None else comparisons(self.scores)
-
-
-@dataclass(frozen=True)
 class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
@@ -131,7 +111,8 @@ class Collection:
     hosts_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.parameters` counts them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
-    suites: dict[str, SuiteScores] = field(default_factory=dict)
+    scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
+    curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints: NaN of partial seeds
     robustness: pd.DataFrame | None = None  # the compared models on noise and out-of-domain sets
     runs: pd.DataFrame = field(default_factory=lambda: runs_of([]))  # validation losses of the encoder's runs
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
@@ -145,28 +126,21 @@ class Collection:
     hosts: pd.DataFrame | None = None  # the runs of other hosts than the encoder as they ended
     courses: dict[tuple[str, str, str], pd.DataFrame] = field(default_factory=dict)  # and over their training
 
-    @property
-    def scored(self) -> list[SuiteScores]:
-        """The suites that have scores of the comparison, GLUE first."""
-        return [suite for suite in self.suites.values() if suite.scores is not None]
-
-    def scores_of(self, suite: str) -> pd.DataFrame | None:
-        """The scores of the comparison on a suite, at the last step and at step 0."""
-        return self.suites[suite].scores if suite in self.suites else None
-
-    def curve_of(self, suite: str) -> pd.DataFrame | None:
-        """The scores of checkpoints on a suite."""
-        return self.suites[suite].curve if suite in self.suites else None
+    @cached_property
+    def comparisons(self) -> dict[str, list[Comparison]]:
+        """By suite the differences between the models of the comparison."""
+        return {suite: comparisons(scores) for suite, scores in self.scores.items()}
 
     @property
     def trained(self) -> pd.DataFrame | None:
         """The scores on GLUE and the user's own tasks, without models that were not pre-trained."""
-        return self.suites["glue"].trained if "glue" in self.suites else None
+        return self.scores["glue"].query("step > 0") if "glue" in self.scores else None
 
     @property
-    def curve(self) -> pd.DataFrame | None:
-        """The scores of checkpoints on GLUE and the user's own tasks."""
-        return self.curve_of("glue")
+    def tables_of_scores(self) -> dict[str, list[pd.DataFrame]]:
+        """By suite the scores of the comparison, and those over checkpoints."""
+        suites = {**self.scores, **self.curves}
+        return {suite: [table[suite] for table in (self.scores, self.curves) if suite in table] for suite in suites}
 
 
 def read_record(place: Path) -> tuple[Path, Record]:
@@ -202,10 +176,10 @@ def collect(record: Record) -> Collection:
     if "origin" not in inputs:
         return read_inputs(facts, record["configuration"], inputs, parameters=parameters)
     final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
-    curve = of_whole_seeds(curve) if len(curve) else None
-    suite = SuiteScores("glue", sweep["tasks"], final if len(final) else None, curve)
-    runs = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
-    return Collection(facts, parameters=parameters, origin=inputs["origin"], suites={"glue": suite}, **runs)
+    tables: Record = {"scores": {"glue": final} if len(final) else {}}
+    tables["curves"] = {"glue": of_whole_seeds(curve)} if len(curve) else {}
+    tables |= {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
+    return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
 
 
 def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any) -> Collection:
@@ -218,10 +192,10 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     wanted = [*product(sweep["hosts"], sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
     trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else ())
     of_others = [run for run in trained if run["host"] != ENCODER]
-    suites = _suites(config, facts.steps, given, wanted)
-    data: Record = {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
+    data: Record = _suites(config, facts.steps, given, wanted)
+    data |= {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
-        data["robustness"] = read_robustness(given["robustness"], suites["glue"].trained)
+        data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if HOSTS[run[0]].has_likelihoods]
         data["blimp"] = read_judgements(given["blimp"], judges)
@@ -234,7 +208,6 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     return Collection(
         facts,
         hosts_trained=tuple(sweep["hosts"]),
-        suites=suites,
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
         grids=grids_of_runs(grids, runs),
@@ -244,21 +217,19 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     )
 
 
-def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) -> dict[str, SuiteScores]:
-    """The scores of each suite that has any, GLUE first."""
-    sweep, suites = config["sweep"], {}
+def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) -> dict[str, dict[str, pd.DataFrame]]:
+    """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
+    sweep, scores, curves = config["sweep"], {}, {}
     seeds = finetuned_pretrain_seeds(config)
     runs = [run for host, *run in wanted if host == ENCODER and run[-1] in seeds]
     of_curve = [run for run in runs if run[0] in sweep["curve"]["sizes"]]
     for suite in SUITES:
-        tasks, scores, curve = tasks_of_suite(suite, sweep["tasks"]), None, None
+        tasks = tasks_of_suite(suite, sweep["tasks"])
         if files := given.get("scores", {}).get(suite):
-            scores = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
         if files := given.get("curve", {}).get(suite):
-            curve = of_whole_seeds(read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve))
-        if scores is not None or curve is not None:
-            suites[suite] = SuiteScores(suite, tasks, scores, curve)
-    return suites
+            curves[suite] = of_whole_seeds(read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve))
+    return {"scores": scores, "curves": curves}
 
 
 # Checks of rows.
@@ -385,12 +356,6 @@ def read_scores(
         )
     )
     return pd.DataFrame(rows, columns=SCORE_COLUMNS).astype({"score": float, "majority": float})
-
-
-def majority_of(scores: pd.DataFrame) -> dict[str, float]:
-    """The majority baseline of each score column that has one."""
-    known = scores.dropna(subset=["majority"]).drop_duplicates("column")
-    return dict(zip(known["column"], known["majority"], strict=True))
 
 
 def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
@@ -560,9 +525,6 @@ def hosts_of(runs: list[Record]) -> pd.DataFrame:
     rows = []
     for run in runs:
         measures, done = [HOSTS[run["host"]].measure, *HOSTS[run["host"]].further_measures], run["done"]
-        for key in ("validation_loss", "parameters", *(f"validation_{name}" for name in measures)):
-            if type(done.get(key)) not in (int, float):
-                raise DataError(f"{run['folder']}/done.json: '{key}' is {done.get(key)}, expected a number; {REMEDY}")
         rows.append(
             {key: run[key] for key in ("host", *RUN, "steps")}
             | {"validation_loss": done["validation_loss"], "parameters": done["parameters"]}
@@ -668,20 +630,22 @@ def read_parts(files: list[Path]) -> list[Record]:
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
     """
-    parts = [read(file, kind(counts=COUNTS, record=TOKENS)) for file in files]
-    for part, file in zip(parts, files, strict=True):
-        counts, record = part["counts"], part["record"]
-        for what, kept, bad in (("documents", counts, counts["bad"]), ("characters", counts["characters"], 0)):
-            if kept["read"] != kept["kept"] + bad + sum(kept["dropped"].values()):
-                raise DataError(f"{file}: {what} read are not kept + dropped + bad; {REMEDY}")
-        if record["documents"] != counts["kept"]:
-            raise DataError(
-                f"{file}: {record['documents']} documents have tokens, but {counts['kept']} were kept; {REMEDY}"
-            )
-    counts = Counter(part["counts"]["part"] for part in parts)
-    if twice := [name for name, count in counts.items() if count > 1]:
-        raise DataError(f"parts: duplicate: {', '.join(twice)}; delete one file of each")
-    return sorted(parts, key=lambda part: re.sub(r"\d+", lambda digits: digits[0].zfill(9), part["counts"]["part"]))
+    parts = {}
+    for file in files:
+        part = read(file, kind(counts=COUNTS, record=TOKENS))
+        counts, characters = part["counts"], part["counts"]["characters"]
+        for what, count, expected in (
+            ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
+            ("characters read", characters["read"], characters["kept"] + sum(characters["dropped"].values())),
+            ("documents with tokens", part["record"]["documents"], counts["kept"]),
+        ):
+            if count != expected:
+                raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
+        if parts.setdefault(counts["part"], part) is not part:
+            raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
+    return [
+        parts[name] for name in sorted(parts, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(9), name))
+    ]
 
 
 def read_manifest(file: Path, parts: list[Record]) -> Record:
@@ -689,15 +653,13 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
     manifest = read(file, MANIFEST)
     packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
     left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
-    if packed + left_over != manifest["tokens"]:
-        raise DataError(
-            f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; {REMEDY}"
-        )
+    documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
     kept = sum(part["counts"]["kept"] for part in parts), sum(part["record"]["tokens"] for part in parts)
-    counts = sum(manifest["documents"].values()), manifest["tokens"]
-    for what, count, most in zip(("documents", "tokens"), counts, kept, strict=True) if parts else ():
-        if count > most:
-            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; {REMEDY}")
+    if packed + left_over != tokens or (parts and (documents > kept[0] or tokens > kept[1])):
+        raise DataError(
+            f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left over, do not fit "
+            f"the {kept[0]} documents and {kept[1]} tokens kept; {REMEDY}"
+        )
     return manifest
 
 

@@ -108,7 +108,7 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
     The legend says where each curve first reaches it, straight between the checkpoints in brackets, and its final
     score.
     """
-    scores = data.curve_of(suite)
+    scores = data.curves.get(suite)
     if scores is None:
         return None
     sizes, looks = names.sizes(scores["size"]), style.looks_of(scores["attention"])

@@ -1,6 +1,6 @@
 """A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,16 +114,6 @@ def table_of(rows: list[dict[str, Any]], names: dict[str, str] | None = None, **
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """A column per key of the first row; cells keep their types."""
     return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
-
-
-def best_of(rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str]) -> frozenset[tuple[int, str]]:
-    """The cells with the highest value of their column among rows of a group that differ; None: of no group."""
-    if not any(groups):
-        return frozenset()
-    values = pd.DataFrame(rows, columns=list(columns)).astype(float)
-    grouped = values.groupby(pd.Series(groups, dtype=object))
-    best = values.eq(grouped.transform("max")) & grouped.transform("nunique").gt(1)
-    return frozenset((at, column) for column in values for at in values.index[best[column]])
 
 
 def decimal_of(value: float | None, decimals: int) -> Rounded | None:

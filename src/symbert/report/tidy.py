@@ -81,8 +81,10 @@ def _cell(value: Any) -> Any:
 def tables_of(data: Any) -> dict[str, Iterable[Record]]:
     """The rows of the tidy tables of a collection by the names of their files."""
     scores: list[Record] = []
-    for suite in data.suites.values():
-        final, curve = ([] if table is None else rows_of_scores(table) for table in (suite.scores, suite.curve))
+    for suite in data.tables_of_scores:
+        final, curve = (
+            rows_of_scores(tables[suite]) if suite in tables else () for tables in (data.scores, data.curves)
+        )
         # Scores of the comparison have no step, and those over checkpoints have one, be it the last.
         scores += [row | {"step": None} if row["step"] == data.facts.steps else row for row in final]
         scores += curve
