@@ -657,7 +657,7 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
     kept = sum(part["counts"]["kept"] for part in parts), sum(part["record"]["tokens"] for part in parts)
     if packed + left_over != tokens or (parts and (documents > kept[0] or tokens > kept[1])):
         raise DataError(
-            f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left over, do not fit "
+            f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left, do not fit "
             f"the {kept[0]} documents and {kept[1]} tokens kept; {REMEDY}"
         )
     return manifest

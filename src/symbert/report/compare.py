@@ -30,8 +30,7 @@ def compare(
     `import-scores` reads them.
 
     The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
-    (`score`), over the seeds in which both have it. The suffix of each `output` decides its format: .csv, .md, .tex or
-    .html.
+    (`score`), over the seeds in which both have it. The suffix of each `output` decides its format: .csv, .md or .tex.
     """
     places = [path.resolve() for path in results]
     if twice := [path for path, place in zip(results, places, strict=True) if places.count(place) > 1]:
@@ -50,8 +49,6 @@ def comparison_of(
     """Table 3 of final scores by their source, a row per model, with differences in one score from the reference, or
     the first model. UsageError for a reference or a score that there is not, with those that there are."""
     scores = pd.concat([_labelled(table, label) for label, table in final.items()])
-    known = [column for task in (*tasks.GLUE, *tasks.OWN) for column in tasks.task_named(task).scores.values()]
-    columns = [column for column in known if column in set(scores["column"])]
     models = seed_scores(scores).droplevel(["size", "step"]).groupby("attention", sort=False)
     seeds = {model: part.droplevel("attention") for model, part in models}
     shown = next(iter(seeds.values())).columns
@@ -63,10 +60,9 @@ def comparison_of(
     others = [model for model in seeds if model != first and is_stand_in[model] == is_stand_in[first]]
     pairs = corrected(pair for model in others for pair in compared("", model, first, seeds[model], seeds[first]))
     differences = {pair.model: pair for pair in pairs if pair.score == score}
-    rows, order = [], iter(seeds)
-    for line in model_lines(scores, columns, with_paper=False):
-        model = None if line.size is None else next(order)  # a line of a single pre-training seed is not compared
-        pair = differences.get(model)
+    rows = []
+    for line in model_lines(scores, list(scores["column"].unique()), with_paper=False):
+        pair = line.model and differences.get(line.model[1])  # a line of a single pre-training seed is not compared
         low, high = (pair and pair.interval) or (None, None)
         p_value = decimal_of(pair and pair.holm_p, 4)
         last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": p_value}

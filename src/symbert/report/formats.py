@@ -195,25 +195,14 @@ def latex_text(text: str) -> str:
     return " ".join(text.translate(LATEX).split())
 
 
-def to_html(table: Table, words: Words) -> str:
-    """A document with the table, in ASCII, so that a file is read right without its page."""
-    document = TEMPLATES.get_template("table.html").render(words=words, body=body_of(table, words, note=words.note))
-    return document.encode("ascii", "xmlcharrefreplace").decode()
-
-
-def body_of(table: Table, words: Words, note: str = "") -> Markup:
-    """A `figure` with the table, which scrolls where it is wide, its caption, and a note."""
+def body_of(table: Table, words: Words) -> Markup:
+    """A `figure` of the page with the table, which scrolls where it is wide, and its caption."""
     columns, rows = _shown(table, lambda value: escape(_plain(value)), Markup("<strong>{}</strong>"))
-    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words, note=note)
+    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words)
     return Markup(body)  # escaped by the template
 
 
-FORMATS: dict[str, Callable[[Table, Words], str]] = {
-    ".html": to_html,
-    ".csv": to_csv,
-    ".md": to_markdown,
-    ".tex": to_latex,
-}
+FORMATS: dict[str, Callable[[Table, Words], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex}
 
 
 def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Column], list[list[str]]]:

@@ -43,7 +43,6 @@ ARRANGEMENTS = 2**14  # splits: with as many or fewer all are counted, of more s
 SEED = 1  # of splits that are drawn; any would do, but the same table must come out of the same scores
 DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree in so many are equal
 NOISE = 10**-DECIMALS
-MAJORITY = "majority baseline"
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
 FEWEST_EXITS = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
@@ -243,20 +242,17 @@ class Comparison:
 
 
 def comparisons(scores: pd.DataFrame) -> list[Comparison]:
-    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority,
-    where that is known."""
-    every, has_majority = [], scores["majority"].notna().all()
+    """Every operator with `original`, and with the same operator without pre-training, where that was scored."""
+    every = []
     for size, part in scores.groupby("size", sort=False):
-        models = _models(part)
+        levels = ["attention", "step"]
+        models = seed_scores(part).droplevel("size").groupby(level=levels, sort=False)
+        models = {model: seeds.droplevel(levels) for model, seeds in models}
         last = max(step for _, step in models)
         trained = {attention: model for (attention, step), model in models.items() if step == last}
         others = [name for name in trained if name != "original" and "original" in trained]
         pairs = [(name, "original", trained[name], trained["original"]) for name in others]
         pairs += [(name, UNTRAINED, trained[name], models[name, 0]) for name in trained if (name, 0) in models]
-        if has_majority and any(step == 0 for _, step in models):
-            for (attention, step), baseline in _models(part.assign(score=part["majority"])).items():
-                name = attention if step else f"{attention}, {UNTRAINED}"
-                pairs.append((name, MAJORITY, models[attention, step], baseline))
         every += [comparison for pair in pairs for comparison in compared(size, *pair)]
     return corrected(every)
 
@@ -269,18 +265,11 @@ def headlines(pairs: Iterable[Comparison]) -> dict[str, str]:
     return headline
 
 
-def _models(scores: pd.DataFrame) -> dict[tuple[str, int], pd.DataFrame]:
-    """By operator and step: percent, `pretrain_seed finetune_seed` by score."""
-    levels = ["attention", "step"]
-    models = seed_scores(scores).droplevel("size").groupby(level=levels, sort=False)
-    return {model: seeds.droplevel(levels) for model, seeds in models}
-
-
 def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[Comparison]:
     """A comparison per score, over the seeds in which both have it; the first score is tested, and p is not corrected.
 
     Scores that only one of the two has are dropped before fine-tuning seeds are averaged, so that both means are over
-    the same seeds. The majority has no seeds that could be tested with ours: its intervals are those of one sample.
+    the same seeds.
     """
     common = ours.index.intersection(theirs.index)
     unit = PRETRAIN_SEED if common.unique("pretrain_seed").size > 1 else FINETUNE_SEED
@@ -295,7 +284,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
             comparison = replace(comparison, difference=over.mean, std=over.deviation)
         if len(both) >= FEWEST:
             comparison = replace(comparison, interval=welch_interval(values, others))
-            if score == ours.columns[0] and reference != MAJORITY:
+            if score == ours.columns[0]:
                 p_value, smallest = permutation_test(values, others)
                 comparison = replace(comparison, p=p_value, smallest_p=smallest)
         yield comparison

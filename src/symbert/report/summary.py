@@ -58,9 +58,10 @@ def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
             first = [name for name, step in medians.items() if step == min(known)]
             rest = [f"{name} {f'{step:,}' if step else 'never'}" for name, step in medians.items() if name not in first]
             leave = "leaves" if len(first) == 1 else "leave"
-            at = f"first, at step {min(known):,} ({', '.join(rest)})" if rest else f"at the same step, {min(known):,}"
-            medians_of = "by medians over seeds, " if max(map(len, models.values())) > 1 else ""
-            yield f"In {names.family(size)}, {medians_of}{' and '.join(first)} {leave} the plateau {at}. "
+            of_seeds = "; medians over seeds" if max(map(len, models.values())) > 1 else ""
+            at = f"first, at step {min(known):,} ({', '.join(rest)}{of_seeds})"
+            at = at if rest else f"at the same step, {min(known):,}"
+            yield f"In {names.family(size)} {' and '.join(first)} {leave} the plateau {at}. "
 
 
 def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], str]:
@@ -118,10 +119,12 @@ def _compared(data: Collection) -> str:
     columns = ["host", "size", "attention", "pretrain_seed"]
     rows = pd.concat([table.assign(host=table.get("host", ENCODER))[columns] for table in tables])
     hosts = {host: names.sizes(sizes) for host, sizes in rows.groupby("host", sort=False)["size"]}
-    models = ", ".join(names.family(size, host) for host, sizes in hosts.items() for size in sizes)
+    models = (
+        names.family(size) if host == ENCODER else f"{host} {size}" for host, sizes in hosts.items() for size in sizes
+    )
     finetuned = max((scores["finetune_seed"].nunique() for scores in data.scores.values()), default=0)
     seeds = f"{rows['pretrain_seed'].nunique()} of pre-training{f', {finetuned} of fine-tuning' if finetuned else ''}"
-    return f"Compared: {', '.join(names.attentions(rows['attention']))}; models: {models}; seeds: {seeds}."
+    return f"Compared: {', '.join(names.attentions(rows['attention']))}; models: {', '.join(models)}; seeds: {seeds}."
 
 
 def _trained_on(data: Collection) -> str:
@@ -136,7 +139,7 @@ def _trained_on(data: Collection) -> str:
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")
     tasks = {task: SUITES[suite].title for suite, scores in data.scores.items() for task in scores["task"]}
     if suites := dict.fromkeys(title for task, title in tasks.items() if task not in OWN):
-        parts.append(f"scores on {', '.join(suites)}: {_of_source(settings['glue.source'], 'tasks')}")
+        parts.append(f"scores on {', '.join(suites)} ({_of_source(settings['glue.source'], 'tasks')})")
     if own := [task for task in tasks if task in OWN]:
         parts.append(f"the user's own tasks: {', '.join(own)}")
     return f"{'; '.join(parts)}."
