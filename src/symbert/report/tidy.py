@@ -58,12 +58,10 @@ class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 def write_csv(file: Path, rows: Iterable[Record]) -> list[Path]:
     """Write rows with the names of their columns; nothing without rows. Numbers are in full precision, yes and no as
     JSON has them, and a cell is empty where nothing is known."""
-    table = pd.DataFrame(list(rows), dtype=object)
-    if table.empty:
-        return []
-    table = table.map(lambda value: str(value).lower() if isinstance(value, bool) else value)
-    write_text(file, table.to_csv(index=False, lineterminator="\n"))
-    return [file]
+    cells = [{key: str(cell).lower() if isinstance(cell, bool) else cell for key, cell in row.items()} for row in rows]
+    if cells:
+        write_text(file, pd.DataFrame(cells, dtype=object).to_csv(index=False, lineterminator="\n"))
+    return [file] * bool(cells)
 
 
 def tables_of(data: Any) -> dict[str, Iterable[Record]]:
