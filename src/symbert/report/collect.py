@@ -31,7 +31,7 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import Comparison, comparisons, final_scores, of_whole_seeds
+from symbert.report.statistics import Comparison, comparisons, final_scores
 from symbert.sizes import SIZES
 
 Record = dict[str, Any]
@@ -112,7 +112,7 @@ class Collection:
     parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.parameters` counts them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
-    curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints: NaN of partial seeds
+    curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
     robustness: pd.DataFrame | None = None  # the compared models on noise and out-of-domain sets
     runs: pd.DataFrame = field(default_factory=lambda: runs_of([]))  # validation losses of the encoder's runs
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
@@ -177,7 +177,7 @@ def collect(record: Record) -> Collection:
         return read_inputs(facts, record["configuration"], inputs, parameters=parameters)
     final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
     tables: Record = {"scores": {"glue": final} if len(final) else {}}
-    tables["curves"] = {"glue": of_whole_seeds(curve)} if len(curve) else {}
+    tables["curves"] = {"glue": curve} if len(curve) else {}
     tables |= {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
     return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
 
@@ -228,7 +228,7 @@ def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) 
         if files := given.get("scores", {}).get(suite):
             scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
         if files := given.get("curve", {}).get(suite):
-            curves[suite] = of_whole_seeds(read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve))
+            curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve)
     return {"scores": scores, "curves": curves}
 
 

@@ -77,13 +77,6 @@ def task_scores(scores: pd.DataFrame) -> pd.Series:
     return 100 * tasks.groupby(SEEDS, sort=False).mean().where(_is_complete(counted))
 
 
-def of_whole_seeds(scores: pd.DataFrame) -> pd.DataFrame:
-    """The same with NaN in place of scores of seeds that lack a column which counts and which some seed has."""
-    complete = _is_complete(scores[scores["column"].isin(COUNTED)])
-    is_partial = pd.MultiIndex.from_frame(scores[SEEDS]).isin(complete[~complete].index)
-    return scores.assign(score=scores["score"].mask(is_partial))
-
-
 def _is_complete(counted: pd.DataFrame) -> pd.Series:
     """Whether a seed has every column that counts and that some seed has: a mean of others is no mean of these."""
     return counted.groupby(SEEDS, sort=False)["score"].count() == counted["column"].nunique()

@@ -17,7 +17,6 @@ from symbert.report.statistics import (
     exits_of,
     loss_contrasts,
     median_exit,
-    p_in_words,
     spread,
 )
 
@@ -92,28 +91,26 @@ def losses_table(data: Collection) -> Table | None:
 
 
 def grid_exits_table(data: Collection) -> Table | None:
-    """Median exit from the plateau over pre-training seeds, with its range; never: later than the last step. The exit
-    is the first evaluation after the initial plateau, whose last one is where, over the logarithm of the step, the loss
-    stands highest above a straight line from an earlier evaluation to the last, by more than 2 % of it.
+    """Median exit from the plateau over pre-training seeds, the earliest and the latest; a dash: later than the last
+    step. The exit is the first evaluation after the initial plateau, whose last one is where, over the logarithm of the
+    step, the loss stands highest above a straight line from an earlier evaluation to the last, by more than 2 % of it.
     """
-    rows, shown = [], []
-    for grid, of_points in data.grids:
-        for point, losses in zip(grid.points, of_points, strict=True):
-            exits, place = exits_of(losses), place_of(grid, point)
-            rows.append({"grid": grid.name, **_axes(data, point), **_numbers(exits)})
-            model = {"grid": grid.name, "at": place, "attention": point["attention"]}
-            shown.append(model | {"runs": len(exits.steps), "exit": exits.in_words})
-    return table_of(rows, readable=frame_of(shown)) if rows else None
+    rows = [
+        {"grid": grid.name, **_axes(data, point), **_numbers(exits_of(losses))}
+        for grid, of_points in data.grids
+        for point, losses in zip(grid.points, of_points, strict=True)
+    ]
+    return table_of(rows) if rows else None
 
 
 def contrasts_table(data: Collection) -> Table | None:
     """The exits of two values of an axis compared, at every point of the other axes; of three seeds or more. Ratio of
-    the medians, the first by the second, with bootstrap intervals over seeds. p: log-rank test, with Holm’s correction
-    over the contrasts of a grid. Verdict: shorter or longer where p and the 95 % interval agree, within 25 % where the
-    90 % interval, which is not corrected, lies between 0.80 and 1.25, else undecided, as is every comparison of fewer
-    than five seeds.
+    the medians, the first by the second, with bootstrap intervals over seeds (narrow: 90 %). p: log-rank test, with
+    Holm’s correction over the contrasts of a grid. Verdict: shorter or longer where p and the 95 % interval agree,
+    within 25 % where the 90 % interval, which is not corrected, lies between 0.80 and 1.25, else undecided, as is every
+    comparison of fewer than five seeds.
     """
-    rows, shown = [], []
+    rows = []
     for grid, of_points in data.grids:
         cells = [(point, exits_of(losses)) for point, losses in zip(grid.points, of_points, strict=True)]
         compared = [
@@ -126,46 +123,28 @@ def contrasts_table(data: Collection) -> Table | None:
         ]
         results = compare_exits((first, second) for *_, first, second in compared)
         for (contrast, place, first, second), result in zip(compared, results, strict=True):
-            verdict = {"expected": contrast.expected, "verdict": result.verdict}
             medians = (float(median_exit(exits.steps, exits.left)) for exits in (first, second))
             row = dict(zip(("first_median_exit", "second_median_exit"), medians, strict=True))
-            rows.append({"contrast": contrast.name, **_axes(data, place), **row, **vars(result), **verdict})
-            sides = (" ".join(in_words(*value) for value in side.items()) for side in (contrast.first, contrast.second))
-            at = [in_words(axis, value) for axis, value in place.items() if len(grid.axes[axis]) > 1]
-            shown.append(
-                {
-                    "grid": grid.name,
-                    "contrast": " / ".join(sides),
-                    "at": ", ".join(at) or None,
-                    "exit": first.in_words,
-                    "of the second": second.in_words,
-                    "ratio of medians, 95 %": f"{_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}]",
-                    "90 %": f"[{_ratio(result.narrow_low)}, {_ratio(result.narrow_high)}]",
-                    "Holm p": p_in_words(result.holm_p_value),
-                    **verdict,
-                }
-            )
-    return table_of(rows, readable=frame_of(shown)) if rows else None
+            row |= {**vars(result), "expected": contrast.expected, "verdict": result.verdict}
+            row |= {key: decimal_of(row[key], 4) for key in ("p_value", "holm_p_value")}
+            rows.append({"contrast": contrast.name, **_axes(data, place), **row})
+    return table_of(rows) if rows else None
 
 
 def place_of(grid: Grid, point: Row) -> str:
-    """Where a point lies beside its operator, in words, by the axes that have several values."""
+    """Where a point lies beside its operator, in words, by the axes that have several values; a text, a host and a size
+    need no name of their axis."""
     axes = [axis for axis, values in grid.axes.items() if len(values) > 1 and axis != "attention"]
-    return ", ".join(in_words(axis, point[axis]) for axis in axes or [next(iter(grid.axes))])
-
-
-def in_words(axis: str, value: Any) -> str:
-    """A value of an axis; a text, a host, a size and an operator need no name of their axis."""
-    return f"{axis.replace('_', ' ')} {value}" if axis in SWEPT and axis != "text" else str(value)
+    return ", ".join(
+        f"{axis.replace('_', ' ')} {point[axis]}" if axis in SWEPT and axis != "text" else str(point[axis])
+        for axis in axes or [next(iter(grid.axes))]
+    )
 
 
 def _axes(data: Collection, point: Row) -> Row:
     """The values of a point by every axis that a grid has; None where this one has it not."""
-    return {axis: point.get(axis) for axis in dict.fromkeys(axis for grid, _ in data.grids for axis in grid.axes)}
-
-
-def _ratio(ratio: float) -> str:
-    return "–" if math.isnan(ratio) else "∞" if math.isinf(ratio) else f"{ratio:.2f}"
+    axes = dict.fromkeys(axis for grid, _ in data.grids for axis in grid.axes)
+    return {axis: str(point[axis]) if axis in point else None for axis in axes}  # a rate has more than two decimals
 
 
 def hosts_table(data: Collection) -> Table | None:
