@@ -1,6 +1,6 @@
 """Scores: Table 3 and those of other suites, every seed, kinds of SQuAD's questions, and minimal pairs of BLiMP."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -49,7 +49,8 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     if final["majority"].notna().any():  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
-        lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
+        percent = seed_scores(baseline).reindex(columns=[*means_of(final), *columns])
+        lines.append(Line(_row("majority baseline", percent, means_of(final)) | {"finetune_seeds": None}))
     marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
     return table_of([line.row for line in lines], names=stand_in_names(final), marked=marked)
 
@@ -59,20 +60,28 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
 
     There is but one line of a model where none has several pre-training seeds.
     """
-    several = final["pretrain_seed"].nunique() > 1
+    several, means = final["pretrain_seed"].nunique() > 1, means_of(final)
+    percent = seed_scores(final).reindex(columns=[*means, *columns])
+    of_models = dict(list(percent.groupby(level=MODEL)))
+    of_runs = dict(list(percent.groupby(level=[*MODEL, "pretrain_seed"])))
     for (size, attention, step), scores in final.groupby(MODEL, sort=False):
         model = names.model_name(size, attention, step)
-        row = _row(model, scores, columns)
+        row = _row(model, of_models[size, attention, step], means)
         if several:
+            runs = {seed: of_runs[size, attention, step, seed] for seed in scores["pretrain_seed"].unique()}
             seeds = [
-                Line(_row(f"{model}, seed {seed}", part, columns), None, _collapsed(part))
-                for seed, part in scores.groupby("pretrain_seed", sort=False)
+                Line(
+                    _row(f"{model}, seed {seed}", run, means),
+                    None,
+                    _collapsed(scores[scores["pretrain_seed"] == seed]),
+                )
+                for seed, run in runs.items()
             ]
             yield from seeds if step else ()
             spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
             row |= {key: values and values.mean for key, values in spreads.items()}
             row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-            mean = spreads[means_of(scores)[0]]
+            mean = spreads[means[0]]
             row["std"] = mean and mean.deviation
         yield Line(row, (size, attention), _collapsed(scores))
         if step and with_paper and (size, attention) in published.SCORES:
@@ -83,19 +92,19 @@ def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
     return frozenset(scores.loc[scores["constant_prediction"].eq(True), "column"])
 
 
-def _row(name: str, scores: pd.DataFrame, columns: list[str]) -> Row:
-    """The cells of one pre-trained model; only seeds with all columns that count do so for its means of columns."""
-    means = means_of(scores)
-    seeds = seed_scores(scores).reindex(columns=[*means, *columns])
+def _row(name: str, seeds: pd.DataFrame, means: Sequence[str]) -> Row:
+    """The cells of one pre-trained model, from its `means` of columns and its columns by seed; only seeds with all
+    columns that count do so for the means."""
+    columns = [column for column in seeds if column not in means]
     complete = seeds.dropna(subset=[column for column in columns if column in COUNTED])
-    score, *others = (_spread(complete[name]) for name in means)
-    spreads = {column: _spread(seeds[column]) for column in columns}
+    spreads = {name: _spread(complete[name] if name in means else seeds[name]) for name in seeds}
+    cells = {name: values and values.mean for name, values in spreads.items()}
+    score = spreads[means[0]]
     return {
         "model": name,
-        means[0]: score and score.mean,
+        means[0]: cells[means[0]],
         "std": score and score.deviation,
-        **{column: values and values.mean for column, values in spreads.items()},
-        **{name: values and values.mean for name, values in zip(means[1:], others, strict=True)},
+        **{column: cells[column] for column in (*columns, *means[1:])},
         "finetune_seeds": len(complete),
     }
 
