@@ -13,7 +13,6 @@ from symbert.errors import UsageError
 from symbert.report.formats import (
     Words,
     body_of,
-    decimal_of,
     latex_text,
     table_of,
     to_csv,
@@ -38,7 +37,7 @@ def test_text_that_a_spreadsheet_would_compute_is_guarded_in_csv(text):
 
 
 def test_csv_has_every_digit_of_a_number_of_which_readers_see_some():
-    cells = table(parameters=decimal_of(28795194.23456, 3))
+    cells = table_of([ROW | {"parameters": 28795194.23456}], decimals={"parameters": 3})
     assert to_csv(cells).splitlines()[1].split(",")[1] == "28795194.23456"
     assert (
         "| 28,795,194.235 |" in to_markdown(cells, WORDS)
@@ -48,7 +47,7 @@ def test_csv_has_every_digit_of_a_number_of_which_readers_see_some():
 
 
 def test_negative_numbers_are_not_guarded_in_csv_and_have_a_minus_for_readers():
-    cells = table(saved_percent=-5.5, parameters=decimal_of(-1234.5, 1))
+    cells = table_of([ROW | {"saved_percent": -5.5, "parameters": -1234.5}], decimals={"parameters": 1})
     assert to_csv(cells).splitlines()[1].split(",")[1:3] == ["-1234.5", "-5.5"]
     assert "| −1,234.5 | −5.50 |" in to_markdown(cells, WORDS) and "$-$1,234.5 & $-$5.50 &" in to_latex(cells, WORDS)
 

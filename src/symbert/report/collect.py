@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 import pandas as pd
@@ -63,15 +63,17 @@ def kind(*base: type, **keys: Any) -> type:
     return msgspec.defstruct("File", keys.items(), bases=base or None)
 
 
-Numbers, Counted = dict[str, float], dict[str, int]
+Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score
+Shares, Counted = dict[str, Share], dict[str, int]
+Positive, Natural = Annotated[int, msgspec.Meta(ge=1)], Annotated[int, msgspec.Meta(ge=0)]
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
 CELL_FILE = kind(RUN_FILE, step=int, task=str, finetune_seed=int, stand_in=bool, settings_hash=str)
-SCORE = kind(CELL_FILE, metrics=Numbers, majority=Numbers, partial=bool, constant_prediction=bool | None)
+SCORE = kind(CELL_FILE, metrics=Shares, majority=Shares, partial=bool, constant_prediction=bool | None)
 SET = kind(kind=str, name=str, share=float | None, column=str | None, metrics=list[str], rows=int)
-SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool | None, score=float, majority=float)
-ROBUSTNESS = kind(CELL_FILE, clean=Numbers, sets=dict[str, SET])
+SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool | None, score=Share, majority=Share)
+ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
 JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
-JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=int, right=int, ties=int)])
+JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
 KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
 COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT, histograms=dict[str, dict[str, list[int]]])
 TOKENS = kind(part=str, documents=int, tokens=int, words=int, histogram=list[int])
@@ -241,14 +243,13 @@ def check(
     key: Sequence[str],
     wanted: Iterable[tuple] | None = None,
     alike: Mapping[str, Sequence[str]] | None = None,
-    scores: Sequence[str] = (),
     beside: Sequence[Record] = (),
 ) -> None:
     """DataError that lists the first problems of rows and counts the others; nothing without problems.
 
     Each of the `wanted` cells of the key is there once, and no other; None wants any cells. `alike` has facts by which
     rows may not differ that are the same in some columns, nor from rows `beside` them; a fact that is not known is like
-    any value. `scores` are from -1 to 1.
+    any value.
     """
     counts = Counter(tuple(row[name] for name in key) for row in rows)
     wanted = counts.keys() if wanted is None else set(wanted)
@@ -256,12 +257,7 @@ def check(
     for kind, cells in (("missing", wanted - counts.keys()), ("unexpected", counts.keys() - wanted)):
         problems += sorted(f"{kind}: {_named(key, cell)}" for cell in cells)
     problems += other_facts([*beside, *rows], key, alike or {})
-    for row in rows:
-        for column in scores:
-            if not -1 <= row[column] <= 1:
-                problems.append(f"not a score: {_named(key, [row[name] for name in key])} is {row[column]}")
-    problems = list(dict.fromkeys(problems))
-    if problems:
+    if problems := list(dict.fromkeys(problems)):
         more = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
         raise DataError(f"{what}: {'; '.join(problems[:LISTED])}{more}; delete their files and run again")
 
@@ -316,13 +312,8 @@ def read_scores(
     Scores are 0 to 1 (Matthews and correlations from -1); `details` are metrics by name. Other fine-tuning seeds are
     left out. DataError lists scores that are missing, twice, of other settings, rows, precision or dropout.
     Every model of a size needs every task and seed at every step of that size, and all of `runs` are needed.
-    MissingInputError when no record is of these seeds.
     """
-    every = read_records(files, SCORE)
-    records = [record for record in every if record["finetune_seed"] in finetune_seeds]
-    if not records:
-        others = sorted({record["finetune_seed"] for record in every})
-        raise MissingInputError(f"scores: no record is of fine-tuning seeds {finetune_seeds}; choose among {others}")
+    records = [record for record in read_records(files, SCORE) if record["finetune_seed"] in finetune_seeds]
     columns = {task: list(task_named(task).scores.values()) for task in tasks}
     rows = [
         {key: record.get(key) for key in (*CELL, *FLAGS, *CHECKED, "settings_hash")}
@@ -345,7 +336,7 @@ def read_scores(
     ]
     alike = {"settings_hash": (), "precision": (), "attention_dropout": ()}
     alike |= {"data_sha256": ("task", "column"), "majority": ("task", "column")}
-    check("scores", rows, (*CELL, "column"), wanted, alike, ("score", "majority"))
+    check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
             *_rank_of(row)[1:],
@@ -380,7 +371,7 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     wanted = [(*cell, *name) for cell in known for name in sets.get(cell[4], ())]
     alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     cells = clean.drop_duplicates(list(CELL))[[*CELL, *CHECKED]].to_dict("records")
-    check("robustness", rows, (*CELL, "label", "column"), wanted, alike, ("score", "majority"))
+    check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
     check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
     rank = {cell: place for place, cell in enumerate(known)}
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS]
@@ -426,7 +417,7 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
         if list(record["paradigms"]) != list(PARADIGMS) or records[-1]["host"] not in HOSTS:
             raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
         for paradigm, counts in record["paradigms"].items():
-            if not (min(counts.values()) >= 0 and 0 < counts["pairs"] >= counts["right"] + counts["ties"]):
+            if counts["right"] + counts["ties"] > counts["pairs"]:
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
     present = [tuple(record[key] for key in JUDGED) for record in records]
     check("blimp", records, JUDGED, [*wanted, *present], {"settings_hash": (), "data_sha256": ()})
@@ -458,14 +449,13 @@ def read_run(folder: Path) -> Record:
     digest = sha256_of(log)
     if digest != done.get("metrics_sha256", digest):
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
-    lines = log.read_bytes().splitlines()
-    lines = [_decoded(line, Record, f"{log}:{number}") for number, line in enumerate(lines, start=1)]
     measure = "loss" if host == ENCODER else HOSTS[host].measure
+    kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
+    lines = []
+    for number, line in enumerate(log.read_bytes().splitlines(), start=1):
+        split = _decoded(line, Record, f"{log}:{number}").get("split")
+        lines.append(_decoded(line, kinds.get(split, Record), f"{log}:{number}"))
     points = [line for line in lines if line.get("split") == "validation"]
-    for number, line in enumerate(lines, start=1):
-        for key in ("step", "loss", measure) if line.get("split") == "validation" else ():
-            if type(line.get(key)) not in (int, float) or not math.isfinite(line[key]):
-                raise DataError(f"{log}:{number}: '{key}' is {line.get(key)!r}, expected a finite number; {REMEDY}")
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
     initial = next((line for line in lines if line.get("split") == "initial"), {})
@@ -671,12 +661,14 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({' '.join(str(error).split())}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    for column, ordered in (("size", names.sizes), ("attention", names.attentions)):
-        if column in table:
-            table[column] = pd.Categorical(table[column], ordered(table[column]), ordered=True)
+    ranks = {"size": names.sizes, "attention": names.attentions}
+
+    def rank(column: pd.Series) -> pd.Series:
+        order = ranks[column.name](column) if column.name in ranks else None
+        return column.map(order.index) if order else column
+
     keys = [column for column in (*HEAD, "head") if column in table]
-    table = table.sort_values(keys, kind="stable", ignore_index=True)
-    return table.astype({column: object for column in ("size", "attention") if column in table})
+    return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)
 
 
 def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:

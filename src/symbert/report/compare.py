@@ -8,7 +8,7 @@ from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.glue import tasks
 from symbert.report import names
 from symbert.report.collect import read_record
-from symbert.report.formats import Table, Words, decimal_of, heading, table_of, to_markdown, write_table
+from symbert.report.formats import Table, Words, heading, table_of, to_markdown, write_table
 from symbert.report.statistics import compared, corrected, seed_scores
 from symbert.report.tables.scores import model_lines
 from symbert.report.tidy import length_of, parted, read_scores
@@ -64,8 +64,7 @@ def comparison_of(
     for line in model_lines(scores, list(scores["column"].unique()), with_paper=False):
         pair = line.model and differences.get(line.model[1])  # a line of a single pre-training seed is not compared
         low, high = (pair and pair.interval) or (None, None)
-        p_value = decimal_of(pair and pair.holm_p, 4)
-        last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": p_value}
+        last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": pair and pair.holm_p}
         rows.append({**line.row, **last, "common_seeds": pair and pair.n})
     flags = {"partial": "partial", "is_imported": "measured by others"}
     told = [
@@ -74,7 +73,7 @@ def comparison_of(
         for of_part in [[words for flag, words in flags.items() if part[flag].any()]]
     ]
     caption = CAPTION.format(score=heading(score), reference=first, tested=heading(shown[0]))
-    return table_of(rows), Words("compare", caption, "; ".join(told) + ".")
+    return table_of(rows, decimals={"holm_p": 4}), Words("compare", caption, "; ".join(told) + ".")
 
 
 def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:

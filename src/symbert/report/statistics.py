@@ -15,6 +15,8 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -270,29 +272,25 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
         both = pd.DataFrame({"ours": ours.loc[common, score], "theirs": theirs.loc[common, score]}).dropna()
         if unit == PRETRAIN_SEED:
             both = both.groupby(level="pretrain_seed", sort=False).mean()
-        values, others = both["ours"].to_numpy(), both["theirs"].to_numpy()
-        comparison = Comparison(size, model, reference, score, unit, len(both))
+        values, others, facts = both["ours"].to_numpy(), both["theirs"].to_numpy(), {}
         if len(both):
             over = spread((values - others).tolist())
-            comparison = replace(comparison, difference=over.mean, std=over.deviation)
+            facts = {"difference": over.mean, "std": over.deviation}
         if len(both) >= FEWEST:
-            comparison = replace(comparison, interval=welch_interval(values, others))
+            facts["interval"] = welch_interval(values, others)
             if score == ours.columns[0]:
-                p_value, smallest = permutation_test(values, others)
-                comparison = replace(comparison, p=p_value, smallest_p=smallest)
-        yield comparison
+                facts["p"], facts["smallest_p"] = permutation_test(values, others)
+        yield Comparison(size, model, reference, score, unit, len(both), **facts)
 
 
-def corrected(every: Iterable[Comparison]) -> list[Comparison]:
-    """The same with Holm's correction: a family is all tested differences of one size from one reference."""
+def corrected(every: Iterable[Comparison], family: Sequence[str] = ("size", "reference")) -> list[Comparison]:
+    """The same with Holm's correction: a family is all tested differences that are the same in some fields."""
+    of = attrgetter(*family)
     every, families = list(every), defaultdict(list)
-    for at, comparison in enumerate(every):
-        if comparison.p is not None:
-            families[comparison.size, comparison.reference].append(at)
-    for family in families.values():
-        for at, p_value in zip(family, holm([every[at].p for at in family]), strict=True):
-            every[at] = replace(every[at], holm_p=p_value)
-    return every
+    for pair in every:
+        families[of(pair)] += [] if pair.p is None else [pair.p]
+    p_values = {key: iter(holm(of_family)) for key, of_family in families.items()}
+    return [pair if pair.p is None else replace(pair, holm_p=next(p_values[of(pair)])) for pair in every]
 
 
 def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -477,9 +475,9 @@ def exit_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dic
     `named` are the pairs that were named beforehand; None compares each operator with the first of its size.
     """
     contrasts: dict[Contrast, ExitComparison] = {}
-    for pairs in _pairs(losses, named):
-        results = compare_exits((exits_of(ours), exits_of(theirs)) for ours, theirs in pairs.values())
-        contrasts |= zip(pairs, results, strict=True)
+    for _, group in groupby(_pairs(losses, named), key=lambda pair: pair[0][0]):
+        pairs = {pair: (exits_of(ours), exits_of(theirs)) for pair, ours, theirs in group}
+        contrasts |= zip(pairs, compare_exits(pairs.values()), strict=True)
     return contrasts
 
 
@@ -487,26 +485,21 @@ def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> lis
     """The last validation losses (nats) of the pairs of `exit_contrasts`, paired by pre-training seed: runs of a seed
     start from equal shared parameters, and see the same batches and masks."""
     contrasts = []
-    for pairs in _pairs(losses, named):
-        differences = [(ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy() for ours, theirs in pairs.values()]
-        p_values = [sign_flip_test(values) for values in differences]
-        for pair, values, p, holm_p in zip(pairs, differences, p_values, holm(p_values), strict=True):
-            over, facts = spread(values), {"interval": paired_interval(values), "p": p, "holm_p": holm_p}
-            last = Comparison(*pair, "validation_loss", PRETRAIN_SEED, over.count, over.mean, over.deviation, **facts)
-            contrasts.append(last)
-    return contrasts
+    for pair, ours, theirs in _pairs(losses, named):
+        values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
+        over, facts = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
+        unit = ("validation_loss", PRETRAIN_SEED, over.count)
+        contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **facts))
+    return corrected(contrasts, family=["size"])
 
 
 def _pairs(
     losses: Losses, named: Sequence[Sequence[str]] | None
-) -> Iterator[dict[Contrast, tuple[pd.DataFrame, pd.DataFrame]]]:
-    """For each size the losses of operators and their references, where both have the same three seeds or more."""
+) -> Iterator[tuple[Contrast, pd.DataFrame, pd.DataFrame]]:
+    """The losses of operators and their references, size by size, where both have the same three seeds or more."""
     for size in dict.fromkeys(size for size, _ in losses):
         names = attentions(name for of, name in losses if of == size)
-        wanted = [(name, names[0]) for name in names[1:]] if named is None else named
-        pairs = {(size, model, other): (losses[size, model], losses[size, other]) for model, other in wanted}
-        yield {
-            pair: (ours, theirs)
-            for pair, (ours, theirs) in pairs.items()
-            if len(ours) >= FEWEST and ours.index.equals(theirs.index)
-        }
+        for model, other in [(name, names[0]) for name in names[1:]] if named is None else named:
+            ours, theirs = losses[size, model], losses[size, other]
+            if len(ours) >= FEWEST and ours.index.equals(theirs.index):
+                yield (size, model, other), ours, theirs

@@ -8,7 +8,7 @@ from symbert.glue.tasks import OWN, SUITES
 from symbert.hosts import ENCODER
 from symbert.report import names, setting
 from symbert.report.collect import Collection, losses_of
-from symbert.report.formats import heading, two_decimals
+from symbert.report.formats import heading
 from symbert.report.statistics import (
     FEWEST,
     FEWEST_EXITS,
@@ -107,7 +107,7 @@ def _of_scores(data: Collection, suite: str) -> tuple[list[str], str]:
 def _score_in_words(pair: Comparison, score: str, only: str) -> str:
     direction = "higher" if pair.difference > 0 else "lower"
     than = "without pre-training" if pair.reference == names.UNTRAINED else f"of {pair.size}-{pair.reference}"
-    size = f"{two_decimals(abs(pair.difference))} points, corrected p {p_in_words(pair.holm_p)}"
+    size = f"{abs(pair.difference):.2f} points, corrected p {p_in_words(pair.holm_p)}"
     return f"a {direction} {score} of {pair.size}-{pair.model} than {than} ({size}{only})"
 
 

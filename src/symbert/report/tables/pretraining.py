@@ -7,7 +7,7 @@ from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
 from symbert.hosts import HOSTS
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
-from symbert.report.formats import Table, decimal_of, frame_of, table_of
+from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
     FEWEST,
     FEWEST_EXITS,
@@ -22,6 +22,7 @@ from symbert.report.statistics import (
 
 Row = dict[str, Any]
 
+P_VALUES = {"p": 4, "p_value": 4, "holm_p": 4, "holm_p_value": 4}  # decimals
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
 
 
@@ -47,8 +48,8 @@ def exits_table(data: Collection) -> Table | None:
                 "ratio": _finite(result.ratio),
                 "ratio_low": _finite(result.low),
                 "ratio_high": _finite(result.high),
-                "p_value": decimal_of(result.p_value, 4),
-                "holm_p_value": decimal_of(result.holm_p_value, 4),
+                "p_value": result.p_value,
+                "holm_p_value": result.holm_p_value,
                 "verdict": result.verdict,
             }
             for (*model, reference), result in contrasts.items()
@@ -57,7 +58,7 @@ def exits_table(data: Collection) -> Table | None:
         rows += [described | row for row in judged or [dict.fromkeys(JUDGED)]]
     is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
     shown = frame_of(rows).drop(columns=list(JUDGED)).drop_duplicates()
-    return table_of(rows, readable=None if is_tested else shown)
+    return table_of(rows, readable=None if is_tested else shown, decimals=P_VALUES)
 
 
 def _numbers(exits: Exits) -> Row:
@@ -79,15 +80,15 @@ def losses_table(data: Collection) -> Table | None:
         {
             **{key: getattr(result, key) for key in ("size", "model", "reference")},
             "seeds": result.n,
-            "difference": decimal_of(result.difference, 3),
-            "low": decimal_of(result.interval.low, 3),
-            "high": decimal_of(result.interval.high, 3),
-            "p": decimal_of(result.p, 4),
-            "holm_p": decimal_of(result.holm_p, 4),
+            "difference": result.difference,
+            "low": result.interval.low,
+            "high": result.interval.high,
+            "p": result.p,
+            "holm_p": result.holm_p,
         }
         for result in loss_contrasts(losses_of(data.runs), data.facts.contrasts)
     ]
-    return table_of(rows) if rows else None
+    return table_of(rows, decimals=P_VALUES | dict.fromkeys(("difference", "low", "high"), 3)) if rows else None
 
 
 def grid_exits_table(data: Collection) -> Table | None:
@@ -126,9 +127,8 @@ def contrasts_table(data: Collection) -> Table | None:
             medians = (float(median_exit(exits.steps, exits.left)) for exits in (first, second))
             row = dict(zip(("first_median_exit", "second_median_exit"), medians, strict=True))
             row |= {**vars(result), "expected": contrast.expected, "verdict": result.verdict}
-            row |= {key: decimal_of(row[key], 4) for key in ("p_value", "holm_p_value")}
             rows.append({"contrast": contrast.name, **_axes(data, place), **row})
-    return table_of(rows) if rows else None
+    return table_of(rows, decimals=P_VALUES) if rows else None
 
 
 def place_of(grid: Grid, point: Row) -> str:
@@ -161,10 +161,10 @@ def hosts_table(data: Collection) -> Table | None:
         row = {"host": host, "size": size, "attention": attention}
         row |= {name: int(seeds[name].iloc[0]) for name in ("parameters", "steps")}
         row |= {"pretrain_seeds": loss.count} if several else {}
-        row |= {"validation_loss": decimal_of(loss.mean, 3)}
-        row |= {"std": decimal_of(loss.deviation, 3)} if several else {}
+        row |= {"validation_loss": loss.mean}
+        row |= {"std": loss.deviation} if several else {}
         for name in measures:
             values = [of_run[name] for of_run in seeds["measures"] if name in of_run]
-            row[name] = decimal_of(spread(values).mean, 3) if values else None
+            row[name] = spread(values).mean if values else None
         rows.append(row)
-    return table_of(rows)
+    return table_of(rows, decimals=dict.fromkeys(("validation_loss", "std", *measures), 3))

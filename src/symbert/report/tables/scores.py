@@ -7,7 +7,7 @@ import pandas as pd
 
 from symbert.report import names, published, setting
 from symbert.report.collect import JUDGED, Collection
-from symbert.report.formats import Table, frame_of, heading, table_of, two_decimals
+from symbert.report.formats import Table, frame_of, heading, table_of
 from symbert.report.statistics import (
     COUNTED,
     SEEDS,
@@ -15,7 +15,6 @@ from symbert.report.statistics import (
     Spread,
     headlines,
     means_of,
-    p_in_words,
     seed_scores,
     spread,
     stand_in_names,
@@ -188,8 +187,7 @@ def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
     return models.join(phenomena.unstack(sort=False))
 
 
-START = ("size", "model", "reference", "score", "n", "difference")
-P_VALUES = ("p", "holm_p", "smallest_p")
+P_VALUES = {"p": 4, "holm_p": 4, "smallest_p": 4}  # decimals
 
 
 def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
@@ -202,14 +200,18 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
     compared = data.comparisons.get(suite)
     if not compared:
         return None
-    scores, headline, rows, shown = stand_in_names(data.scores[suite]), headlines(compared), [], []
-    for pair in compared:
-        row = {name: getattr(pair, name) for name in START} | {"score": scores.get(pair.score, pair.score)}
-        p_values = {name: getattr(pair, name) for name in P_VALUES}
-        low, high = pair.interval or (None, None)
-        rows.append({**row, "std": pair.std, "welch_low": low, "welch_high": high, **p_values, "unit": pair.unit})
-        if pair.score == headline[pair.size]:
-            welch = pair.interval and f"[{two_decimals(low)}, {two_decimals(high)}]"
-            in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
-            shown.append({**row, "score": heading(row["score"]), "welch": welch, **in_words, "unit": pair.unit})
-    return table_of(rows, readable=frame_of(shown))
+    scores, headline = stand_in_names(data.scores[suite]), headlines(compared)
+    rows = [
+        {
+            **{name: getattr(pair, name) for name in ("size", "model", "reference")},
+            "score": scores.get(pair.score, pair.score),
+            **{name: getattr(pair, name) for name in ("n", "difference", "std")},
+            **dict(zip(("welch_low", "welch_high"), pair.interval or (None, None), strict=True)),
+            **{name: getattr(pair, name) for name in P_VALUES},
+            "unit": pair.unit,
+        }
+        for pair in compared
+    ]
+    table = frame_of(rows)
+    shown = table[[pair.score == headline[pair.size] for pair in compared]].drop(columns="std")
+    return Table(table, readable=shown.assign(score=shown["score"].map(heading)), decimals=P_VALUES)
