@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
@@ -158,9 +160,13 @@ def write_figure(figure: Figure, note: str, files: Iterable[Path]) -> None:
     The same figure gives the same bytes.
     """
     figure.suptitle(note, x=0.01, horizontalalignment="left", fontsize=8, color=GREY, wrap=True, parse_math=False)
+    figure.set_dpi(DPI)
     for path in files:
         picture = BytesIO()  # an error of the disk while matplotlib writes a pdf is an AttributeError
-        figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=METADATA[path.suffix])
+        if path.suffix == ".png":  # a canvas draws once, `savefig` twice
+            FigureCanvasAgg(figure).print_png(picture, metadata=METADATA[".png"])
+        else:
+            FigureCanvasPdf(figure).print_pdf(picture, metadata=METADATA[".pdf"])
         figure.set_layout_engine("none")  # its panels have their places now
         with publish(path) as temporary:
             temporary.write_bytes(picture.getvalue())
