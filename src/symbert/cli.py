@@ -85,7 +85,7 @@ OPTIONS: dict[str, str] = {
     "steps": "steps of pre-training; without it, the last step in the files",
     "score": "score whose differences are shown",
     "reference": "model that the others are compared with; without it, the first one",
-    "compare output": "files to write, too: .csv, .md, .tex or .html",
+    "compare output": "files to write, too: .csv, .md or .tex",
 }
 HELP = """\
 usage: symbert [--log FILE] COMMAND …

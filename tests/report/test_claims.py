@@ -20,7 +20,6 @@ from symbert.report.claims import (
     MissingEvidence,
     deviation,
     final_scores_of,
-    ratio_of,
 )
 from symbert.report.collect import read_scores, read_speeds
 from symbert.report.imported import import_scores
@@ -121,13 +120,11 @@ NEVER = Crossing(200_000, None, math.inf)
 
 @pytest.fixture
 def halved(monkeypatch):
-    """What becomes of the claim, by the crossings of both; then by those without each run that collapsed."""
+    """What becomes of the claim, by the crossings of both."""
 
-    def check(pairwise, original, *others):
-        ratios = {f"run {number}": ratio_of(*pair) for number, pair in enumerate(others, start=1)}
+    def check(pairwise, original):
         monkeypatch.setattr(claims, "crossings_of", lambda *curve: [pairwise, original])
-        monkeypatch.setattr(claims, "ratios_without_collapsed", lambda *curve: ratios)
-        return claims.check_half(SimpleNamespace(curve=None), "base")
+        return claims.check_half(SimpleNamespace(curves={}), "base")
 
     return check
 
@@ -148,18 +145,7 @@ def halved(monkeypatch):
 def test_half_the_steps_holds_or_fails_by_the_whole_bracket_alone(halved, pairwise, original, ratio, holds):
     """An operator that is not at the line at its last checkpoint needs more; one that is at its first, no more."""
     found = halved(pairwise, original)
-    assert found.holds is holds and found.ours.endswith(f"; ratio {ratio}") and found.hangs_on is None
-
-
-SOON, LATE = Crossing(20_000, 30_000, 25_000), Crossing(50_000, 75_000, 60_000)
-
-
-def test_half_the_steps_does_not_hang_on_one_run_that_collapsed(halved):
-    """Without it original crosses between 40,000 and 75,000: 20,000 / 75,000 = 0.27 to 30,000 / 40,000 = 0.75."""
-    other = (SOON, Crossing(40_000, 75_000, 60_000))
-    found = halved(SOON, LATE, other)
-    ours = "25,000 (20,000–30,000); 60,000 (50,000–75,000); ratio 0.27–0.60; 0.27–0.75 without run 1"
-    assert found == Finding(ours, None, "one collapsed run")
+    assert found.holds is holds and found.ours.endswith(f"; ratio {ratio}")
 
 
 @pytest.mark.parametrize(("original", "holds"), [(26_750, True), (27_500, True), (27_750, False), (22_250, False)])
@@ -223,13 +209,7 @@ def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkey
     rows = read(tmp_path / "results/authors/report/tables/claims.csv")
     raw = [row for row in rows if row["raw_files"]]
     assert len(raw) == 12
-    halves = next(row for row in raw if row["claim"].startswith("95 %"))
-    assert [row["here"].partition(" [")[0] for row in raw if row is not halves] == [
-        row["raw_files"] for row in raw if row is not halves
-    ]
-    half = "32,799 (30,000–35,000); 65,515 (50,000–75,000); ratio 0.40–0.70"
-    collapsed = "the collapsed run of original at step 50,000 (pre-training seed 1, fine-tuning seed 1)"
-    assert (halves["raw_files"], halves["here"]) == (half, f"{half}; 0.40–0.88 without {collapsed}")
+    assert [row["here"].partition(" [")[0] for row in raw] == [row["raw_files"] for row in raw]
     judged = [row for row in rows if not row["verdict"].startswith("not tested")]
     assert [row["verdict"] for row in judged] == [
         *("holds", "holds", "holds"),  # counts

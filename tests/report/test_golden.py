@@ -181,7 +181,7 @@ def cells_of(file):
 def test_every_table_and_text_is_the_golden_one_and_stands_in_every_format_and_on_the_page(folder):
     assert main(["report", str(folder)]) == 0
     page = (folder / "report/report.html").read_text(encoding="utf-8")
-    for kind, suffixes in (("tables", {"html", "csv", "md", "tex"}), ("figures", {"png", "pdf"})):
+    for kind, suffixes in (("tables", {"csv", "md", "tex"}), ("figures", {"png", "pdf"})):
         written = list(folder.glob(f"report/{kind}/*"))
         for stem in {file.stem for file in written}:
             assert {file.suffix[1:] for file in written if file.stem == stem} == suffixes
@@ -230,12 +230,11 @@ def panels_of(figure):
 def test_figures_draw_what_the_collection_says(folder):
     data = collect(read_record(folder)[1])
     with house_style():
-        losses, *_, shares = panels_of(loss_figures(data)["tiny"])
+        losses, exits = panels_of(loss_figures(data)["tiny"])
         for name, curve in lines_of(losses).items():
             seeds = losses_of(data.runs)["tiny", name]
             assert curve.tolist() == [[step, seeds[step].mean()] for step in seeds]
-            left = sorted({50 + step for step in LEAVES[name] if step})
-            assert [step for step in lines_of(shares)[name][:, 0] if 50 < step < 1800] == left
+            assert lines_of(exits)[name][:, 0].tolist() == [50 + step for step in LEAVES[name] if step]
         bands = [artist for artist in losses.collections if isinstance(artist, PolyCollection)]
         for band, seeds in zip(bands, losses_of(data.runs).values(), strict=True):
             low, high = ttest_1samp(seeds[900], 0).confidence_interval(0.95)
@@ -321,7 +320,7 @@ def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, ca
     for line, told in (
         (b'{"split": "validation", "step": 60, "loss": 4.\xff}', "JSON is malformed"),
         (b'{"split": "validation", "step": 60, "loss"', "Input data was truncated"),
-        (b'{"split": "validation", "step": 60}', "'loss' is None"),
+        (b'{"split": "validation", "step": 60}', "missing required field `loss`"),
     ):
         log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
         assert main(["report", str(folder)]) == 65

@@ -9,7 +9,6 @@ import csv
 import math
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -50,23 +49,14 @@ STEADY, GROWN = 1.25, 1.5  # exits of base by those of small: at most, at least
 HALF = 0.6  # of the steps of original, which counts as half
 LOSS_TOLERANCE = 0.05  # nats: half of the 0.1 that the paper speaks of
 TIME_SAVED = 5.0  # percent: half of a tenth
-RUN = ["attention", "pretrain_seed", "step", "finetune_seed"]  # a fine-tuning of a checkpoint
-COLLAPSED = (
-    "the collapsed run of {attention} at step {step:,} "
-    "(pre-training seed {pretrain_seed}, fine-tuning seed {finetune_seed})"
-)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What an experiment gives for a claim: in words, and whether it holds.
-
-    `holds` is None where seeds or checkpoints leave it open; `hangs_on` names a single run that would decide it.
-    """
+class Finding(NamedTuple):
+    """What an experiment gives for a claim: in words, and whether it holds; None where seeds or checkpoints leave it
+    open."""
 
     ours: str
     holds: bool | None
-    hangs_on: str | None = None
 
 
 class MissingEvidence(Exception):
@@ -118,14 +108,11 @@ def lead(data: Collection, size: str, attention: str, columns: tuple[str, ...] =
 
 def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
     """The same, with p corrected for the number of operators that are compared with `original`."""
-    levels = ["size", "attention", "step"]
-    models = {model[:2]: seeds.droplevel(levels) for model, seeds in scores.to_frame("score").groupby(level=levels)}
-    models = {name: seeds for (of, name), seeds in models.items() if of == size}
+    of_size = scores[scores.index.get_level_values("size") == size].to_frame("score").droplevel(["size", "step"])
+    models = {name: seeds.droplevel("attention") for name, seeds in of_size.groupby(level="attention")}
     _need(models, ("original", attention), f"no {size}-{{}} in this experiment")
-    original = models.pop("original")
-    pairs = ((name, "original", seeds, original) for name, seeds in models.items())
-    leads = corrected(comparison for pair in pairs for comparison in compared(size, *pair))
-    leads = {comparison.model: comparison for comparison in leads if comparison.n}
+    pairs = ((name, "original", seeds, models["original"]) for name, seeds in models.items() if name != "original")
+    leads = {pair.model: pair for pair in corrected(each for pair in pairs for each in compared(size, *pair)) if pair.n}
     _need(leads, [attention], f"{size}-{{}} and {size}-original have no seed in common")
     return leads[attention]
 
@@ -262,36 +249,6 @@ def ratio_of(first: Crossing, second: Crossing) -> Interval:
     return Interval(low, (first.after or math.inf) / second.before if second.before else math.inf)
 
 
-def ratios_without_collapsed(curve: pd.DataFrame, size: str) -> dict[str, Interval]:
-    """The ratio of pairwise and original without each run that predicts one class throughout in a task that counts.
-
-    Without it there is one seed less of its checkpoint or, if it is the only one, a checkpoint less.
-    """
-    constant = curve[curve["constant_prediction"].eq(True) & curve["column"].isin(COLUMNS)]
-    ratios = {}
-    for run in constant[RUN].drop_duplicates().to_dict("records"):
-        others = curve[(curve[RUN] != pd.Series(run)).any(axis=1)]
-        try:
-            ratio = ratio_of(*crossings_of(others, size))
-        except MissingEvidence:
-            ratio = Interval(0, math.inf)
-        ratios[COLLAPSED.format(**run)] = ratio
-    return ratios
-
-
-def in_steps(first: Crossing, second: Crossing) -> str:
-    """Two crossings and their ratio: '32,799 (30,000–35,000); 65,515 (50,000–75,000); ratio 0.40–0.70'."""
-    return f"{_bracket(first)}; {_bracket(second)}; ratio {_span(ratio_of(first, second))}"
-
-
-def _bracket(crossing: Crossing) -> str:
-    if crossing.after is None:
-        return f"> {crossing.before:,}"
-    if crossing.before is None:
-        return f"≤ {crossing.after:,}"
-    return f"{crossing.step:,.0f} ({crossing.before:,}–{crossing.after:,})"
-
-
 def _span(ratio: Interval) -> str:
     if math.isinf(ratio.high):
         return f"> {ratio.low:.2f}" if ratio.low else "any"
@@ -299,19 +256,12 @@ def _span(ratio: Interval) -> str:
 
 
 def check_half(data: Collection, size: str) -> Finding:
-    """Steps to 95 % of the highest final score, by the whole of the bounds that checkpoints give their ratio. They must
-    decide the same without any one run that predicts one class throughout, or the claim hangs on that run."""
-
-    def is_half(ratio: Interval) -> bool | None:
-        return True if ratio.high <= HALF else False if ratio.low >= HALF else None
-
-    curve = None if data.curve is None else data.curve[data.curve["size"] == size]
-    crossings = crossings_of(curve, size)
-    ratio, others = ratio_of(*crossings), ratios_without_collapsed(curve, size)
-    changed = [f"; {_span(other)} without {run}" for run, other in others.items() if other != ratio]
-    ours, holds = f"{in_steps(*crossings)}{''.join(changed)}", is_half(ratio)
-    hangs = holds is not None and any(is_half(other) is not holds for other in others.values())
-    return Finding(ours, None, "one collapsed run") if hangs else Finding(ours, holds)
+    """Steps to 95 % of the highest final score, by the whole of the bounds that checkpoints give their ratio."""
+    curve = data.curves["glue"][data.curves["glue"]["size"] == size] if "glue" in data.curves else None
+    first, second = crossings_of(curve, size)
+    ratio = ratio_of(first, second)
+    holds = True if ratio.high <= HALF else False if ratio.low >= HALF else None
+    return Finding(f"{first.in_words}; {second.in_words}; ratio {_span(ratio)}", holds)
 
 
 def losses_in(data: Collection, size: str, attention: str) -> pd.DataFrame:
@@ -395,9 +345,8 @@ def claims_table(data: Collection) -> Table:
     """Claims of arXiv 2406.06366 (by section) and of the abstract of arXiv 2412.00359: what the papers print, what the
     raw files of the first one’s authors give, and what this experiment gives. Differences of scores are in points, in
     brackets Welch’s 95 % interval, p with Holm’s correction; losses in nats; steps to 95 % with the checkpoints around
-    them, and what these leave open of their ratio, also without each run that predicts one class throughout, where that
-    changes it. Undecided: no difference is significant, there are too few seeds, the checkpoints leave both open, or a
-    single collapsed run would decide. Only counts of parameters are judged on models of another size, on other data, or
+    them, and what these leave open of their ratio. Undecided: no difference is significant, there are too few seeds, or
+    the checkpoints leave both open. Only counts of parameters are judged on models of another size, on other data, or
     with other settings than the paper’s.
     """
     rows, judged = [], set()
@@ -427,5 +376,4 @@ def _judged(size: str, check: Check, obstacle: Obstacle, data: Collection) -> tu
         return None, f"{NOT_TESTED}: {missing}"
     if reason := obstacle(data):
         return finding.ours, f"{NOT_TESTED}: {reason}"
-    hangs = f": it hangs on {finding.hangs_on}" if finding.hangs_on else ""
-    return finding.ours, f"{VERDICTS[finding.holds]}{hangs}"
+    return finding.ours, VERDICTS[finding.holds]

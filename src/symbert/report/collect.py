@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 import pandas as pd
@@ -37,7 +37,7 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import Comparison, comparisons, final_scores, of_whole_seeds
+from symbert.report.statistics import Comparison, comparisons, final_scores
 from symbert.sizes import SIZES
 
 Record = dict[str, Any]
@@ -69,15 +69,17 @@ def kind(*base: type, **keys: Any) -> type:
     return msgspec.defstruct("File", keys.items(), bases=base or None)
 
 
-Numbers, Counted = dict[str, float], dict[str, int]
+Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score
+Shares, Counted = dict[str, Share], dict[str, int]
+Positive, Natural = Annotated[int, msgspec.Meta(ge=1)], Annotated[int, msgspec.Meta(ge=0)]
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
 CELL_FILE = kind(RUN_FILE, step=int, task=str, finetune_seed=int, stand_in=bool, settings_hash=str)
-SCORE = kind(CELL_FILE, metrics=Numbers, majority=Numbers, partial=bool, constant_prediction=bool | None)
+SCORE = kind(CELL_FILE, metrics=Shares, majority=Shares, partial=bool, constant_prediction=bool | None)
 SET = kind(kind=str, name=str, share=float | None, column=str | None, metrics=list[str], rows=int)
-SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool | None, score=float, majority=float)
-ROBUSTNESS = kind(CELL_FILE, clean=Numbers, sets=dict[str, SET])
+SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool | None, score=Share, majority=Share)
+ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
 JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
-JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=int, right=int, ties=int)])
+JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
 KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
 COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT, histograms=dict[str, dict[str, list[int]]])
 TOKENS = kind(part=str, documents=int, tokens=int, words=int, histogram=list[int])
@@ -110,26 +112,6 @@ def _decoded(content: bytes, shape: Any, place: str) -> Any:
 
 
 @dataclass(frozen=True)
-class SuiteScores:
-    """The scores of a suite, rows of SCORE_COLUMNS; None where there are none."""
-
-    suite: str
-    tasks: list[str]
-    scores: pd.DataFrame | None  # at the last step, and at step 0
-    curve: pd.DataFrame | None  # over checkpoints; NaN for seeds that lack a column which counts
-
-    @property
-    def trained(self) -> pd.DataFrame | None:
-        """The scores of the comparison without models that were not pre-trained."""
-        return None if self.scores is None else self.scores.query("step > 0")
-
-    @cached_property
-    def comparisons(self) -> list[Comparison]:
-        """Differences between the models of the comparison."""
-        return [] if self.scores is None else comparisons(self.scores)
-
-
-@dataclass(frozen=True)
 class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
@@ -137,7 +119,8 @@ class Collection:
     hosts_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.parameters` counts them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
-    suites: dict[str, SuiteScores] = field(default_factory=dict)
+    scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
+    curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
     robustness: pd.DataFrame | None = None  # the compared models on noise and out-of-domain sets
     runs: pd.DataFrame = field(default_factory=lambda: runs_of([]))  # validation losses of the encoder's runs
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
@@ -151,28 +134,21 @@ class Collection:
     hosts: pd.DataFrame | None = None  # the runs of other hosts than the encoder as they ended
     courses: dict[tuple[str, str, str], pd.DataFrame] = field(default_factory=dict)  # and over their training
 
-    @property
-    def scored(self) -> list[SuiteScores]:
-        """The suites that have scores of the comparison, GLUE first."""
-        return [suite for suite in self.suites.values() if suite.scores is not None]
-
-    def scores_of(self, suite: str) -> pd.DataFrame | None:
-        """The scores of the comparison on a suite, at the last step and at step 0."""
-        return self.suites[suite].scores if suite in self.suites else None
-
-    def curve_of(self, suite: str) -> pd.DataFrame | None:
-        """The scores of checkpoints on a suite."""
-        return self.suites[suite].curve if suite in self.suites else None
+    @cached_property
+    def comparisons(self) -> dict[str, list[Comparison]]:
+        """By suite the differences between the models of the comparison."""
+        return {suite: comparisons(scores) for suite, scores in self.scores.items()}
 
     @property
     def trained(self) -> pd.DataFrame | None:
         """The scores on GLUE and the user's own tasks, without models that were not pre-trained."""
-        return self.suites["glue"].trained if "glue" in self.suites else None
+        return self.scores["glue"].query("step > 0") if "glue" in self.scores else None
 
     @property
-    def curve(self) -> pd.DataFrame | None:
-        """The scores of checkpoints on GLUE and the user's own tasks."""
-        return self.curve_of("glue")
+    def tables_of_scores(self) -> dict[str, list[pd.DataFrame]]:
+        """By suite the scores of the comparison, and those over checkpoints."""
+        suites = {**self.scores, **self.curves}
+        return {suite: [table[suite] for table in (self.scores, self.curves) if suite in table] for suite in suites}
 
 
 def read_record(place: Path) -> tuple[Path, Record]:
@@ -208,10 +184,10 @@ def collect(record: Record) -> Collection:
     if "origin" not in inputs:
         return read_inputs(facts, record["configuration"], inputs, parameters=parameters)
     final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
-    curve = of_whole_seeds(curve) if len(curve) else None
-    suite = SuiteScores("glue", sweep["tasks"], final if len(final) else None, curve)
-    runs = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
-    return Collection(facts, parameters=parameters, origin=inputs["origin"], suites={"glue": suite}, **runs)
+    tables: Record = {"scores": {"glue": final} if len(final) else {}}
+    tables["curves"] = {"glue": curve} if len(curve) else {}
+    tables |= {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
+    return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
 
 
 def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any) -> Collection:
@@ -224,10 +200,10 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     wanted = [*product(sweep["hosts"], sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
     trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else ())
     of_others = [run for run in trained if run["host"] != ENCODER]
-    suites = _suites(config, facts.steps, given, wanted)
-    data: Record = {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
+    data: Record = _suites(config, facts.steps, given, wanted)
+    data |= {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
-        data["robustness"] = read_robustness(given["robustness"], suites["glue"].trained)
+        data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if run[3] in judging_seeds(config, run[0])]
         data["blimp"] = read_judgements(given["blimp"], judges)
@@ -240,7 +216,6 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     return Collection(
         facts,
         hosts_trained=tuple(sweep["hosts"]),
-        suites=suites,
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
         grids=grids_of_runs(grids, runs),
@@ -250,21 +225,19 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     )
 
 
-def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) -> dict[str, SuiteScores]:
-    """The scores of each suite that has any, GLUE first."""
-    sweep, suites = config["sweep"], {}
+def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) -> dict[str, dict[str, pd.DataFrame]]:
+    """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
+    sweep, scores, curves = config["sweep"], {}, {}
     seeds = finetuned_pretrain_seeds(config)
     runs = [run for host, *run in wanted if host == ENCODER and run[-1] in seeds]
     of_curve = [run for run in runs if run[0] in sweep["curve"]["sizes"]]
     for suite in SUITES:
-        tasks, scores, curve = tasks_of_suite(suite, sweep["tasks"]), None, None
+        tasks = tasks_of_suite(suite, sweep["tasks"])
         if files := given.get("scores", {}).get(suite):
-            scores = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
         if files := given.get("curve", {}).get(suite):
-            curve = of_whole_seeds(read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve))
-        if scores is not None or curve is not None:
-            suites[suite] = SuiteScores(suite, tasks, scores, curve)
-    return suites
+            curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve)
+    return {"scores": scores, "curves": curves}
 
 
 # Checks of rows.
@@ -276,14 +249,13 @@ def check(
     key: Sequence[str],
     wanted: Iterable[tuple] | None = None,
     alike: Mapping[str, Sequence[str]] | None = None,
-    scores: Sequence[str] = (),
     beside: Sequence[Record] = (),
 ) -> None:
     """DataError that lists the first problems of rows and counts the others; nothing without problems.
 
     Each of the `wanted` cells of the key is there once, and no other; None wants any cells. `alike` has facts by which
     rows may not differ that are the same in some columns, nor from rows `beside` them; a fact that is not known is like
-    any value. `scores` are from -1 to 1.
+    any value.
     """
     counts = Counter(tuple(row[name] for name in key) for row in rows)
     wanted = counts.keys() if wanted is None else set(wanted)
@@ -291,12 +263,7 @@ def check(
     for kind, cells in (("missing", wanted - counts.keys()), ("unexpected", counts.keys() - wanted)):
         problems += sorted(f"{kind}: {_named(key, cell)}" for cell in cells)
     problems += other_facts([*beside, *rows], key, alike or {})
-    for row in rows:
-        for column in scores:
-            if not -1 <= row[column] <= 1:
-                problems.append(f"not a score: {_named(key, [row[name] for name in key])} is {row[column]}")
-    problems = list(dict.fromkeys(problems))
-    if problems:
+    if problems := list(dict.fromkeys(problems)):
         more = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
         raise DataError(f"{what}: {'; '.join(problems[:LISTED])}{more}; delete their files and run again")
 
@@ -351,13 +318,8 @@ def read_scores(
     Scores are 0 to 1 (Matthews and correlations from -1); `details` are metrics by name. Other fine-tuning seeds are
     left out. DataError lists scores that are missing, twice, of other settings, rows, precision or dropout.
     Every model of a size needs every task and seed at every step of that size, and all of `runs` are needed.
-    MissingInputError when no record is of these seeds.
     """
-    every = read_records(files, SCORE)
-    records = [record for record in every if record["finetune_seed"] in finetune_seeds]
-    if not records:
-        others = sorted({record["finetune_seed"] for record in every})
-        raise MissingInputError(f"scores: no record is of fine-tuning seeds {finetune_seeds}; choose among {others}")
+    records = [record for record in read_records(files, SCORE) if record["finetune_seed"] in finetune_seeds]
     columns = {task: list(task_named(task).scores.values()) for task in tasks}
     rows = [
         {key: record.get(key) for key in (*CELL, *FLAGS, *CHECKED, "settings_hash")}
@@ -380,7 +342,7 @@ def read_scores(
     ]
     alike = {"settings_hash": (), "precision": (), "attention_dropout": ()}
     alike |= {"data_sha256": ("task", "column"), "majority": ("task", "column")}
-    check("scores", rows, (*CELL, "column"), wanted, alike, ("score", "majority"))
+    check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
             *_rank_of(row)[1:],
@@ -391,12 +353,6 @@ def read_scores(
         )
     )
     return pd.DataFrame(rows, columns=SCORE_COLUMNS).astype({"score": float, "majority": float})
-
-
-def majority_of(scores: pd.DataFrame) -> dict[str, float]:
-    """The majority baseline of each score column that has one."""
-    known = scores.dropna(subset=["majority"]).drop_duplicates("column")
-    return dict(zip(known["column"], known["majority"], strict=True))
 
 
 def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
@@ -421,7 +377,7 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     wanted = [(*cell, *name) for cell in known for name in sets.get(cell[4], ())]
     alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     cells = clean.drop_duplicates(list(CELL))[[*CELL, *CHECKED]].to_dict("records")
-    check("robustness", rows, (*CELL, "label", "column"), wanted, alike, ("score", "majority"))
+    check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
     check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
     rank = {cell: place for place, cell in enumerate(known)}
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS]
@@ -467,7 +423,7 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
         if list(record["paradigms"]) != list(PARADIGMS) or records[-1]["host"] not in HOSTS:
             raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
         for paradigm, counts in record["paradigms"].items():
-            if not (min(counts.values()) >= 0 and 0 < counts["pairs"] >= counts["right"] + counts["ties"]):
+            if counts["right"] + counts["ties"] > counts["pairs"]:
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
     present = [tuple(record[key] for key in JUDGED) for record in records]
     check("blimp", records, JUDGED, [*wanted, *present], {"settings_hash": (), "data_sha256": ()})
@@ -499,14 +455,13 @@ def read_run(folder: Path) -> Record:
     digest = sha256_of(log)
     if digest != done.get("metrics_sha256", digest):
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
-    lines = log.read_bytes().splitlines()
-    lines = [_decoded(line, Record, f"{log}:{number}") for number, line in enumerate(lines, start=1)]
     measure = "loss" if host == ENCODER else HOSTS[host].measure
+    kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
+    lines = []
+    for number, line in enumerate(log.read_bytes().splitlines(), start=1):
+        split = _decoded(line, Record, f"{log}:{number}").get("split")
+        lines.append(_decoded(line, kinds.get(split, Record), f"{log}:{number}"))
     points = [line for line in lines if line.get("split") == "validation"]
-    for number, line in enumerate(lines, start=1):
-        for key in ("step", "loss", measure) if line.get("split") == "validation" else ():
-            if type(line.get(key)) not in (int, float) or not math.isfinite(line[key]):
-                raise DataError(f"{log}:{number}: '{key}' is {line.get(key)!r}, expected a finite number; {REMEDY}")
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
     initial = next((line for line in lines if line.get("split") == "initial"), {})
@@ -566,9 +521,6 @@ def hosts_of(runs: list[Record]) -> pd.DataFrame:
     rows = []
     for run in runs:
         measures, done = [HOSTS[run["host"]].measure, *HOSTS[run["host"]].further_measures], run["done"]
-        for key in ("validation_loss", "parameters", *(f"validation_{name}" for name in measures)):
-            if type(done.get(key)) not in (int, float):
-                raise DataError(f"{run['folder']}/done.json: '{key}' is {done.get(key)}, expected a number; {REMEDY}")
         rows.append(
             {key: run[key] for key in ("host", *RUN, "steps")}
             | {"validation_loss": done["validation_loss"], "parameters": done["parameters"]}
@@ -674,20 +626,22 @@ def read_parts(files: list[Path]) -> list[Record]:
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
     """
-    parts = [read(file, kind(counts=COUNTS, record=TOKENS)) for file in files]
-    for part, file in zip(parts, files, strict=True):
-        counts, record = part["counts"], part["record"]
-        for what, kept, bad in (("documents", counts, counts["bad"]), ("characters", counts["characters"], 0)):
-            if kept["read"] != kept["kept"] + bad + sum(kept["dropped"].values()):
-                raise DataError(f"{file}: {what} read are not kept + dropped + bad; {REMEDY}")
-        if record["documents"] != counts["kept"]:
-            raise DataError(
-                f"{file}: {record['documents']} documents have tokens, but {counts['kept']} were kept; {REMEDY}"
-            )
-    counts = Counter(part["counts"]["part"] for part in parts)
-    if twice := [name for name, count in counts.items() if count > 1]:
-        raise DataError(f"parts: duplicate: {', '.join(twice)}; delete one file of each")
-    return sorted(parts, key=lambda part: re.sub(r"\d+", lambda digits: digits[0].zfill(9), part["counts"]["part"]))
+    parts = {}
+    for file in files:
+        part = read(file, kind(counts=COUNTS, record=TOKENS))
+        counts, characters = part["counts"], part["counts"]["characters"]
+        for what, count, expected in (
+            ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
+            ("characters read", characters["read"], characters["kept"] + sum(characters["dropped"].values())),
+            ("documents with tokens", part["record"]["documents"], counts["kept"]),
+        ):
+            if count != expected:
+                raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
+        if parts.setdefault(counts["part"], part) is not part:
+            raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
+    return [
+        parts[name] for name in sorted(parts, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(9), name))
+    ]
 
 
 def read_manifest(file: Path, parts: list[Record]) -> Record:
@@ -695,15 +649,13 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
     manifest = read(file, MANIFEST)
     packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
     left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
-    if packed + left_over != manifest["tokens"]:
-        raise DataError(
-            f"{file}: {packed} tokens in rows and {left_over} left over are not its {manifest['tokens']}; {REMEDY}"
-        )
+    documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
     kept = sum(part["counts"]["kept"] for part in parts), sum(part["record"]["tokens"] for part in parts)
-    counts = sum(manifest["documents"].values()), manifest["tokens"]
-    for what, count, most in zip(("documents", "tokens"), counts, kept, strict=True) if parts else ():
-        if count > most:
-            raise DataError(f"{file}: {count} {what} packed, but {most} kept in all parts; {REMEDY}")
+    if packed + left_over != tokens or (parts and (documents > kept[0] or tokens > kept[1])):
+        raise DataError(
+            f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left, do not fit "
+            f"the {kept[0]} documents and {kept[1]} tokens kept; {REMEDY}"
+        )
     return manifest
 
 
@@ -715,12 +667,14 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({' '.join(str(error).split())}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    for column, ordered in (("size", names.sizes), ("attention", names.attentions)):
-        if column in table:
-            table[column] = pd.Categorical(table[column], ordered(table[column]), ordered=True)
+    ranks = {"size": names.sizes, "attention": names.attentions}
+
+    def rank(column: pd.Series) -> pd.Series:
+        order = ranks[column.name](column) if column.name in ranks else None
+        return column.map(order.index) if order else column
+
     keys = [column for column in (*HEAD, "head") if column in table]
-    table = table.sort_values(keys, kind="stable", ignore_index=True)
-    return table.astype({column: object for column in ("size", "attention") if column in table})
+    return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)
 
 
 def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:

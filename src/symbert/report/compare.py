@@ -8,7 +8,7 @@ from symbert.errors import DataError, MissingInputError, UsageError
 from symbert.glue import tasks
 from symbert.report import names
 from symbert.report.collect import read_record
-from symbert.report.formats import Table, Words, decimal_of, heading, table_of, to_markdown, write_table
+from symbert.report.formats import Table, Words, heading, table_of, to_markdown, write_table
 from symbert.report.statistics import compared, corrected, seed_scores
 from symbert.report.tables.scores import model_lines
 from symbert.report.tidy import length_of, parted, read_scores
@@ -30,8 +30,7 @@ def compare(
     `import-scores` reads them.
 
     The last columns are differences from the first model, or from the `reference`, in the GLUE score or another column
-    (`score`), over the seeds in which both have it. The suffix of each `output` decides its format: .csv, .md, .tex or
-    .html.
+    (`score`), over the seeds in which both have it. The suffix of each `output` decides its format: .csv, .md or .tex.
     """
     places = [path.resolve() for path in results]
     if twice := [path for path, place in zip(results, places, strict=True) if places.count(place) > 1]:
@@ -50,8 +49,6 @@ def comparison_of(
     """Table 3 of final scores by their source, a row per model, with differences in one score from the reference, or
     the first model. UsageError for a reference or a score that there is not, with those that there are."""
     scores = pd.concat([_labelled(table, label) for label, table in final.items()])
-    known = [column for task in (*tasks.GLUE, *tasks.OWN) for column in tasks.task_named(task).scores.values()]
-    columns = [column for column in known if column in set(scores["column"])]
     models = seed_scores(scores).droplevel(["size", "step"]).groupby("attention", sort=False)
     seeds = {model: part.droplevel("attention") for model, part in models}
     shown = next(iter(seeds.values())).columns
@@ -63,13 +60,11 @@ def comparison_of(
     others = [model for model in seeds if model != first and is_stand_in[model] == is_stand_in[first]]
     pairs = corrected(pair for model in others for pair in compared("", model, first, seeds[model], seeds[first]))
     differences = {pair.model: pair for pair in pairs if pair.score == score}
-    rows, order = [], iter(seeds)
-    for line in model_lines(scores, columns, with_paper=False):
-        model = None if line.size is None else next(order)  # a line of a single pre-training seed is not compared
-        pair = differences.get(model)
+    rows = []
+    for line in model_lines(scores, list(scores["column"].unique()), with_paper=False):
+        pair = line.model and differences.get(line.model[1])  # a line of a single pre-training seed is not compared
         low, high = (pair and pair.interval) or (None, None)
-        p_value = decimal_of(pair and pair.holm_p, 4)
-        last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": p_value}
+        last = {"difference": pair and pair.difference, "low": low, "high": high, "holm_p": pair and pair.holm_p}
         rows.append({**line.row, **last, "common_seeds": pair and pair.n})
     flags = {"partial": "partial", "is_imported": "measured by others"}
     told = [
@@ -78,7 +73,7 @@ def comparison_of(
         for of_part in [[words for flag, words in flags.items() if part[flag].any()]]
     ]
     caption = CAPTION.format(score=heading(score), reference=first, tested=heading(shown[0]))
-    return table_of(rows), Words("compare", caption, "; ".join(told) + ".")
+    return table_of(rows, decimals={"holm_p": 4}), Words("compare", caption, "; ".join(told) + ".")
 
 
 def _labelled(scores: pd.DataFrame, label: str) -> pd.DataFrame:

@@ -1,30 +1,46 @@
 """The figures: Figure 2 with the exits from the plateau, Figure 3, and those of sweeps, hosts, robustness, minimal
 pairs, heads and corpus. A function returns None where an experiment has no data for its figure."""
 
-import math
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from symbert.corpus.counts import EDGES
 from symbert.hosts import HOSTS
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
-from symbert.report.statistics import FEWEST, exits_of
-from symbert.report.style import PANEL, ROW, Entry, Look
+from symbert.report.statistics import exits_of
+from symbert.report.style import PANEL, ROW, Look
 from symbert.report.tables.pretraining import place_of
 from symbert.report.tables.robustness import baseline_scores, noise_levels, noise_scores
 from symbert.report.tables.scores import accuracies
 
-MARKERS = 9  # along a curve
-LOSSES, SURVIVAL = 2.3, 0.9  # inches: a panel of losses, one of shares of runs on the plateau
+LOSSES = 2.3  # inches: a panel of losses
 HOLLOW = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.9, "markersize": 4.5}
-PRINTED_ENTRY = Entry({"color": style.GREY, "marker": "o", **HOLLOW}, "hollow: the authors' runs")
+Panels = Mapping[tuple[str, str], Mapping[str, pd.DataFrame]]  # curves by title and unit, and by operator
+
+
+def curves_figure(panels: Panels, height: float = PANEL, line: tuple[float, str] | None = None, **axis: Any) -> Figure:
+    """A figure of panels: a curve per operator, the mean of rows (seeds) over columns (steps), and a level `line` with
+    its name; `axis` as of `style.prepare`."""
+    looks = style.looks_of(name for curves in panels.values() for name in curves)
+    figure, places = style.figure_of([height] * len(panels), columns=min(2, len(panels)))
+    for panel, ((title, unit), curves) in zip(places, panels.items(), strict=True):
+        for name, seeds in curves.items():
+            style.draw_seeds(panel, seeds, looks[name], name)
+        if line:
+            panel.axhline(line[0], zorder=1.5, label=line[1], **style.MAJORITY_LINE)
+        panel.set_title(title)
+        style.prepare(panel, unit, **axis)
+    style.add_legend(figure)
+    return figure
 
 
 def loss_figures(data: Collection) -> dict[str, Figure]:
@@ -36,43 +52,25 @@ def loss_figures(data: Collection) -> dict[str, Figure]:
 
 
 def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
-    """The figure of the runs of one size.
-
-    The authors' losses are hollow markers where they may stand beside these. From three pre-training seeds there is a
-    panel with the share of runs that are still on the plateau.
-    """
+    """The figure of the runs of one size; the authors' losses are hollow markers where they may stand beside these."""
     losses = {attention: seeds for (_, attention), seeds in losses_of(runs).items()}
-    looks, counts = style.looks_of(losses), [*map(len, losses.values())]
-    is_comparable = setting.other_training(data) is None
-    printed = {name: published.LOSSES[size, name] for name in losses if (size, name) in published.LOSSES}
-    printed = printed if is_comparable else {}
-    entries = [
-        Entry(looks[name].line(), f"{style.name_of(name)}: {exits_of(seeds).in_words}; {seeds.iloc[:, -1].mean():.3f}")
-        for name, seeds in losses.items()
-    ]
-    entries += [*style.band_entries(counts), *[PRINTED_ENTRY] * bool(printed)]
-    heights = [LOSSES, ROW * (len(losses) + 0.5), *[SURVIVAL] * (max(counts) >= FEWEST)]
-    title = "exit; final loss" if max(counts) == 1 else "median exit; final loss"
-    figure, (curves, exits, *shares) = style.figure_of(heights, entries, title, across=1)
-    style.prepare(curves, "validation loss (nats per token)")
-    for position, (name, seeds) in enumerate(losses.items()):
-        marks = [] if name in printed else (position / len(losses) / MARKERS, 1 / MARKERS)
-        style.draw_seeds(curves, seeds.columns, seeds.to_numpy(), looks[name], markevery=marks)
-    for name, values in printed.items():
-        line = looks[name].line(markeredgecolor=looks[name].color) | HOLLOW
-        curves.plot(published.LOSS_STEPS, values, zorder=3, **line)
+    looks, is_comparable = style.looks_of(losses), setting.other_training(data) is None
+    figure, (curves, exits) = style.figure_of([LOSSES, ROW * (len(losses) + 3)])
+    for name, seeds in losses.items():
+        printed = published.LOSSES.get((size, name)) if is_comparable else None
+        label = f"{name}: {exits_of(seeds).in_words}; {seeds.iloc[:, -1].mean():.3f}"
+        style.draw_seeds(curves, seeds, looks[name], label, markevery=[] if printed else (0.0, 0.1))
+        if printed:
+            line = looks[name].line(markeredgecolor=looks[name].color) | HOLLOW
+            curves.plot(published.LOSS_STEPS, printed, zorder=3, **line, label="hollow: the authors' runs")
+    style.prepare(curves, "validation loss (nats per token)", "", logarithmic=True)
     _draw_exits(exits, curves, losses, looks)
-    for panel in shares:
-        for name, seeds in losses.items():
-            style.draw_survival(panel, exits_of(seeds), seeds.columns[0], seeds.columns[-1], looks[name])
-        panel.set_ylabel("on the plateau")
-    steps = [step for seeds in losses.values() for step in seeds.columns]
-    for panel in (curves, exits, *shares):
-        style.set_log_steps(panel, min(steps), max(steps))
-        panel.set_xlabel("")
-        panel.tick_params(labelbottom=False)
-    panel.set_xlabel("pre-training step")
-    panel.tick_params(labelbottom=True)
+    exits.set_xlim(curves.get_xlim())
+    style.prepare(exits, "exit", logarithmic=True)
+    exits.set_yticks([])
+    curves.tick_params(labelbottom=False)
+    several = max(map(len, losses.values())) > 1
+    style.add_legend(figure, f"{'median ' * several}exit; final loss", across=1)
     return figure
 
 
@@ -84,10 +82,8 @@ def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], look
     bottom = curves.get_ylim()[0]
     for row, (name, seeds) in enumerate(losses.items()):
         exits, look = exits_of(seeds), looks[name]
-        left = sorted(exits.steps[exits.left])
-        if len(seeds) > 1 and left:
-            ticks = {"linewidth": 0.8, "marker": "|", "markersize": 5, "color": look.color}
-            panel.plot(left, [row] * len(left), zorder=2.5, **ticks)
+        for marker, steps in (("|", exits.steps[exits.left]), ("+", exits.steps[~exits.left])):
+            panel.plot(steps, [row] * len(steps), marker, color=look.color, markersize=5, zorder=2.5)
         if exits.median is not None:
             loss = float(np.interp(exits.median, seeds.columns, seeds.to_numpy().mean(axis=0)))
             line = {"color": look.color, "linewidth": 0.8, "linestyle": ":", "zorder": 1.5}
@@ -96,43 +92,15 @@ def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], look
             panel.plot([exits.median], [row], zorder=4, **look.line(**style.MARK))
     curves.set_ylim(bottom=bottom)
     panel.set_ylim(len(losses) - 0.3, -0.7)
-    panel.set_yticks([])
-    panel.set_ylabel("exit")
 
 
 def grids_figure(data: Collection) -> Figure | None:
-    """Above, the validation loss at each point of the sweep, mean and 95 % confidence over seeds; below, the share of
-    runs still on the plateau.
-    """
-    places: dict[str, dict[str, pd.DataFrame]] = {}  # losses by place and operator
+    """Validation loss at each point of the sweep."""
+    panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
     for grid, of_points in data.grids:
         for point, losses in zip(grid.points, of_points, strict=True):
-            places.setdefault(f"{grid.name}\n{place_of(grid, point)}", {})[point["attention"]] = losses
-    if not places:
-        return None
-    looks = style.looks_of(attention for models in places.values() for attention in models)
-    columns = min(2, len(places))
-    rows = math.ceil(len(places) / columns)
-    heights = [height for height in [LOSSES, SURVIVAL] * rows for _ in range(columns)]
-    figure, panels = style.figure_of(heights, style.entries_of(looks), columns=columns)
-    spare = set(panels)
-    for at, (place, models) in enumerate(places.items()):
-        row, column = divmod(at, columns)
-        losses_panel, shares = (panels[(2 * row + part) * columns + column] for part in (0, 1))
-        spare -= {losses_panel, shares}
-        style.prepare(losses_panel, "loss (nats)")
-        losses_panel.set(title=place, xlabel="")
-        style.prepare(shares, "on the plateau")
-        shares.axhline(0.5, color=style.GREY, linewidth=0.4)
-        for attention, losses in models.items():
-            first, *_, last = losses.columns
-            style.draw_seeds(losses_panel, losses.columns, losses.to_numpy(), looks[attention], marker="")
-            style.draw_survival(shares, exits_of(losses), first, last, looks[attention])
-            style.set_log_steps(losses_panel, first, last)
-            style.set_log_steps(shares, first, last)
-    for panel in spare:
-        panel.remove()
-    return figure
+            panels[f"{grid.name}\n{place_of(grid, point)}", "loss (nats)"][point["attention"]] = losses
+    return curves_figure(panels, LOSSES, logarithmic=True) if panels else None
 
 
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
@@ -140,74 +108,40 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
     The legend says where each curve first reaches it, straight between the checkpoints in brackets, and its final
     score.
     """
-    scores = data.curve_of(suite)
+    scores = data.curves.get(suite)
     if scores is None:
         return None
     sizes, looks = names.sizes(scores["size"]), style.looks_of(scores["attention"])
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()[:1].tolist()
     mean_name = statistics.means_of(scores)[0]
     kind = "stand-in task score" if mean_name in statistics.stand_in_names(scores) else heading(mean_name)
-    entries = len(looks) + len(baseline) + 3  # of a legend at most, with its title
-    figure, panels = style.figure_of([PANEL + ROW * entries] * len(sizes), columns=min(2, len(sizes)))
+    height = PANEL + ROW * (len(looks) + len(baseline) + 3)
+    figure, panels = style.figure_of([height] * len(sizes), columns=min(2, len(sizes)))
     for size, panel in zip(sizes, panels, strict=True):
-        style.prepare(panel, f"{kind} (%)")
-        legend, of_size = [], scores[scores["size"] == size]
-        if curves := statistics.curves_of(of_size):
-            means, line = statistics.mean_curves(of_size)
-            panel.axhline(line, zorder=1.5, **style.LIMIT_LINE)
-            for attention, mean in means.items():
-                reached = _draw_curve(panel, curves[attention], mean, line, looks[attention])
-                words = f"{style.name_of(attention)}: {reached}; {mean.iloc[-1]:.2f}"
-                legend.append(Entry(looks[attention].line(), words))
-            legend += style.band_entries([*map(len, curves.values())])
-            legend.append(Entry(style.LIMIT_LINE, f"95 % of the highest final score: {line:.2f}"))
+        of_size = scores[scores["size"] == size]
+        curves, (means, line) = statistics.curves_of(of_size), statistics.mean_curves(of_size)
+        for name, mean in means.items():
+            crossing = statistics.first_crossing(list(mean.index), list(mean), line)
+            reached = crossing.in_words if crossing else "not reached"
+            style.draw_seeds(panel, curves[name].dropna(axis=1), looks[name], f"{name}: {reached}; {mean.iloc[-1]:.2f}")
+            if crossing:
+                height = mean.iloc[0] if crossing.before is None else line
+                panel.plot([crossing.step], [height], zorder=4, **looks[name].line(**style.MARK))
+        if means:
+            panel.axhline(line, zorder=1.5, label=f"95 % of the highest final score: {line:.2f}", **style.LIMIT_LINE)
         for score in baseline:
-            panel.axhline(score, zorder=1.5, **style.MAJORITY_LINE)
-            legend.append(Entry(style.MAJORITY_LINE, f"majority baseline: {score:.2f}"))
-        style.draw_legend(panel, legend, f"{names.family(size)}: 95 % reached at; final score")
+            panel.axhline(score, zorder=1.5, label=f"majority baseline: {score:.2f}", **style.MAJORITY_LINE)
+        style.prepare(panel, f"{kind} (%)")
+        style.add_legend_above(panel, f"{names.family(size)}: 95 % reached at; final score")
     return figure
-
-
-def _draw_curve(panel: Axes, seeds: pd.DataFrame, mean: pd.Series, line: float, look: Look) -> str:
-    """Draw a curve, with a large marker where it, straight between checkpoints, first meets the line.
-
-    Returns this place and the checkpoints around it: '32.8k (30k–35k)'.
-    """
-    style.draw_seeds(panel, list(mean.index), seeds.to_numpy(), look)
-    crossing = statistics.first_crossing(list(mean.index), list(mean), line)
-    if crossing is None:
-        return "not reached"
-    height = mean.iloc[0] if crossing.before is None else line
-    panel.plot([crossing.step], [height], zorder=4, **look.line(**style.MARK))
-    if crossing.before is None:
-        return f"≤ {style.short(crossing.after)}"
-    return f"{style.short(crossing.step)} ({style.short(crossing.before)}–{style.short(crossing.after)})"
 
 
 def hosts_figure(data: Collection) -> Figure | None:
     """What each host but the encoder measures on held-out data over training steps, a curve per operator."""
-    if not data.courses:
-        return None
-    figure, panels, looks = _figure_of_hosts(data.courses)
-    for (host, _), panel in panels.items():
-        style.prepare(panel, HOSTS[host].measure.replace("_", " "))
+    panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
     for (host, size, name), seeds in data.courses.items():
-        style.draw_seeds(panels[host, size], seeds.columns, seeds.to_numpy(), looks[name])
-        style.set_log_steps(panels[host, size], seeds.columns[0], seeds.columns[-1])
-    return figure
-
-
-def _figure_of_hosts(
-    curves: dict[tuple[str, str, str], pd.DataFrame], *entries: Entry
-) -> tuple[Figure, dict[tuple[str, str], Axes], dict[str, Look]]:
-    """A figure with a panel per host and size, and the looks of operators, for curves by host, size and operator."""
-    models = list(dict.fromkeys((host, size) for host, size, _ in curves))
-    looks, bands = style.looks_of(name for *_, name in curves), style.band_entries([*map(len, curves.values())])
-    legend = [*style.entries_of(looks), *bands, *entries]
-    figure, panels = style.figure_of([PANEL] * len(models), legend, columns=min(2, len(models)))
-    for (host, size), panel in zip(models, panels, strict=True):
-        panel.set_title(names.family(size, host))
-    return figure, dict(zip(models, panels, strict=True)), looks
+        panels[names.family(size, host), HOSTS[host].measure.replace("_", " ")][name] = seeds
+    return curves_figure(panels, logarithmic=True) if panels else None
 
 
 CHANCE = 50  # percent
@@ -217,47 +151,32 @@ def blimp_figure(data: Collection) -> Figure | None:
     """Share of minimal pairs in which each operator finds the acceptable sentence likelier, over pre-training steps."""
     if data.blimp is None:
         return None
-    means = accuracies(data.blimp)["accuracy"].groupby(level=["host", "size", "attention"], sort=False)
-    curves = {  # of the seeds that judged at every step: others did at the last one only
-        model: seeds.droplevel(["host", "size", "attention"]).unstack("step").sort_index(axis=1).dropna()
-        for model, seeds in means
-    }
-    figure, panels, looks = _figure_of_hosts(curves, Entry(style.MAJORITY_LINE, "chance"))
-    for (*model, name), curve in curves.items():
+    panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
+    model = ["host", "size", "attention"]
+    for (host, size, name), means in accuracies(data.blimp)["accuracy"].groupby(level=model, sort=False):
+        curve = (
+            means.droplevel(model).unstack("step").sort_index(axis=1).dropna()
+        )  # others judged at the last step only
         if len(curve):
-            style.draw_seeds(panels[tuple(model)], list(curve.columns), curve.to_numpy(), looks[name])
-    for panel in panels.values():
-        panel.axhline(CHANCE, zorder=1.5, **style.MAJORITY_LINE)
-        style.prepare(panel, "accuracy (%)")
-    return figure
+            panels[names.family(size, host), "accuracy (%)"][name] = curve
+    return curves_figure(panels, line=(CHANCE, "chance")) if panels else None
 
 
 def robustness_figure(data: Collection) -> Figure | None:
-    """Mean score over the share of changed letters, mean and range of the seeds of each operator, by kind of noise. The
-    table has the numbers, and those of out-of-domain sets.
+    """Mean score over the share of changed letters, by kind of noise. The table has the numbers, and
+    those of out-of-domain sets.
     """
     levels = {} if data.robustness is None else noise_levels(data.robustness)
     if not levels:
         return None
-    clean, looks = data.trained, style.looks_of(data.trained["attention"])
-    shown = [(size, kind) for size in names.sizes(clean["size"]) for kind in levels]
-    has_range = len(clean[["pretrain_seed", "finetune_seed"]].drop_duplicates()) > 1
-    entries = [*style.entries_of(looks), *[Entry(style.BAND_LINE, "range of seeds")] * has_range]
-    entries += [Entry(style.MAJORITY_LINE, "majority baseline")]
-    figure, places = style.figure_of([PANEL] * len(shown), entries, columns=min(2, len(shown)))
+    unit = "mean stand-in score (%)" if data.trained["stand_in"].any() else "mean score (%)"
+    panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
     noise, baseline = noise_scores(data.robustness), noise_scores(baseline_scores(data.robustness))["clean"].iloc[0]
-    for (size, kind), panel in zip(shown, places, strict=True):
-        shares = {"clean": 0, **{level_name(kind, share): share for share in levels[kind]}}
-        for attention, seeds in noise.xs(size)[list(shares)].groupby(level="attention", sort=False):
-            percent, values = [100 * share for share in shares.values()], seeds.to_numpy()
-            bounds = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
-            style.draw_band(panel, percent, *bounds, looks[attention])
-        panel.axhline(baseline, zorder=1.5, **style.MAJORITY_LINE)
-        panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        panel.set_xlabel("letters changed (%)")
-        panel.set_ylabel("mean stand-in score (%)" if clean["stand_in"].any() else "mean score (%)")
-        panel.set_title(f"{names.family(size)}, {kind} noise")
-    return figure
+    for kind, shares in levels.items():
+        percents = {"clean": 0, **{level_name(kind, share): 100 * share for share in shares}}
+        for (size, name), seeds in noise[list(percents)].groupby(level=["size", "attention"], sort=False):
+            panels[f"{names.family(size)}, {kind} noise", unit][name] = seeds.rename(columns=percents)
+    return curves_figure(panels, line=(baseline, "majority baseline"), horizontal="letters changed (%)")
 
 
 HEADS = {
@@ -266,85 +185,44 @@ HEADS = {
     "attention_entropy": "attention entropy (nats)",
     "own_share": "share of the own token",
 }
-HEADS_PANEL = 2.0  # inches
 
 
 def anatomy_figure(data: Collection) -> Figure | None:
     """Symmetry, width, entropy and own share of attention over pre-training steps, means over all heads of each
     operator.
     """
-    heads = data.anatomy
-    if heads is None:
+    if data.anatomy is None:
         return None
-    looks, seeds = style.looks_of(heads["attention"]), heads["pretrain_seed"].nunique()
-    shown = [(size, measure) for size in dict.fromkeys(heads["size"]) for measure in HEADS]
-    entries = style.entries_of(looks) + style.band_entries([seeds])
-    figure, places = style.figure_of([HEADS_PANEL] * len(shown), entries, columns=2)
-    for (size, measure), panel in zip(shown, places, strict=True):
-        of_size = heads[heads["size"] == size]
-        means = of_size.groupby(["attention", "pretrain_seed", "step"], sort=False)[measure].mean()
-        for name, look in looks.items():
-            if name in means and means[name].notna().all():
-                values = means[name].unstack("step")
-                style.draw_seeds(panel, list(values.columns), values.to_numpy(), look)
-        style.prepare(panel, HEADS[measure])
-        panel.set_title(names.family(size))
-    return figure
-
-
-BINS = 1.5  # inches: a panel of documents by bins
-COLORS = {"read": "#B8B8B8", "kept": "#0072B2"}
-TICKS = 7  # at most, on an axis
-SHORT = EngFormatter(sep="")  # 950, 1.5k, 20k, 137M, 70G
-MARGIN = 1.25  # factor between the outermost bin or mark and the edge of a panel
+    panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = {}
+    means = data.anatomy.groupby(["size", "attention", "pretrain_seed", "step"], sort=False)[list(HEADS)].mean()
+    for size, of_size in means.groupby(level="size", sort=False):
+        for measure, unit in HEADS.items():
+            models = of_size.droplevel("size")[measure].groupby(level="attention", sort=False)
+            curves = {name: seeds.droplevel("attention").unstack("step") for name, seeds in models}
+            panels[names.family(size), unit] = {
+                name: seeds for name, seeds in curves.items() if seeds.notna().all(axis=None)
+            }
+    return curves_figure(panels, height=2.0)
 
 
 def corpus_figure(data: Collection) -> Figure | None:
-    """Documents read and kept, by harmful perplexity, length in characters, and tokens."""
+    """Documents by harmful perplexity, length in characters, and tokens ([CLS] and [SEP] included): read, and in blue
+    kept. Documents beyond an axis stand in its outermost bin.
+    """
     if not data.parts:
         return None
-    histograms = [part["counts"]["histograms"] for part in data.parts]
-    perplexity, characters = (
-        {side: np.sum([of_part[quantity][side] for of_part in histograms], axis=0) for side in COLORS}
-        for quantity in ("harmful_perplexity", "characters")
-    )
-    tokens = {"kept": np.sum([part["record"]["histogram"] for part in data.parts], axis=0)}
-    without = characters["read"].sum() - perplexity["read"].sum()
-    missing = f" ({SHORT(without)} documents have none)" if without else ""
-    bounds = [data.facts.settings.get(f"corpus.filter.{end}_harmful_perplexity") for end in ("min", "max")]
-    window = [bound for bound in bounds if bound is not None]
-    figure, panels = style.figure_of([BINS + ROW * lines for lines in (2 + bool(window), 2, 1)])
-    _fill(panels[0], f"harmful perplexity{missing}", "harmful_perplexity", perplexity, window)
-    _fill(panels[1], "characters per document", "characters", characters)
-    _fill(panels[2], "tokens per document, [CLS] and [SEP] included", "tokens", tokens)
+    quantities = {"harmful_perplexity": ("read", "kept"), "characters": ("read", "kept"), "tokens": ("kept",)}
+    figure, panels = style.figure_of([1.5 + 2 * ROW] * len(quantities))
+    for panel, (quantity, sides) in zip(panels, quantities.items(), strict=True):
+        for side in sides:
+            bins = np.sum([_histogram(part, quantity, side) for part in data.parts], axis=0)
+            color = style.GREY if side == "read" else "#0072B2"
+            panel.stairs(bins, [0.5, *EDGES[quantity], 2 * EDGES[quantity][-1]], fill=True, color=color, label=side)
+        style.prepare(panel, "documents", f"{quantity.replace('_', ' ')} of a document", logarithmic=True)
+        panel.yaxis.set_major_locator(MaxNLocator(3))
+        style.add_legend_above(panel)
     return figure
 
 
-def _fill(panel: Axes, label: str, quantity: str, sides: dict[str, np.ndarray], window: Iterable[float] = ()) -> None:
-    """Draw documents by bins, those kept over those read; `window` is the range of documents kept, exclusive.
-
-    Documents beyond all edges are drawn as one bin at each end.
-    """
-    edges = np.array(EDGES[quantity])
-    bounds = np.concatenate([[edges[0] ** 2 / edges[1]], edges, [edges[-1] ** 2 / edges[-2]]])
-    marks, entries = list(window), []
-    for side, bins in sides.items():
-        panel.stairs(bins, bounds, fill=True, color=COLORS[side])
-        filled = np.flatnonzero(bins)
-        marks += [bounds[filled[0]], bounds[filled[-1] + 1]] if len(filled) else []
-        line = {"color": COLORS[side], "linewidth": 5.5, "solid_capstyle": "butt"}
-        entries.append(Entry(line, f"{side}: {bins.sum():,} documents"))
-    for edge in window:
-        panel.axvline(edge, **style.LIMIT_LINE)
-    entries += [Entry(style.LIMIT_LINE, "kept only between {:,g} and {:,g}".format(*window))] if window else []
-    panel.set_xscale("log")
-    panel.set_xlim((min(marks) / MARGIN, max(marks) * MARGIN) if marks else (1 / MARGIN, 10 * MARGIN))
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel(label)
-    panel.set_ylabel("documents")
-    panel.xaxis.set_major_locator(FixedLocator(style.round_numbers(*panel.get_xlim(), TICKS)))
-    panel.xaxis.set_minor_locator(NullLocator())
-    panel.yaxis.set_major_locator(MaxNLocator(3))
-    for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_formatter(SHORT)
-    style.draw_legend(panel, entries)
+def _histogram(part: dict[str, Any], quantity: str, side: str) -> list[int]:
+    return part["record"]["histogram"] if quantity == "tokens" else part["counts"]["histograms"][quantity][side]

@@ -1,7 +1,7 @@
 """A table and its file formats: csv for programs, Markdown and HTML for readers, LaTeX (booktabs) for papers."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,28 +56,15 @@ LATEX_TABLE = r"""\begin{table*}
 
 
 @dataclass(frozen=True)
-class Rounded:
-    """A number, and how many of its decimals readers see."""
-
-    value: float
-    decimals: int
-
-    def __str__(self) -> str:
-        return f"{self.value:,.{self.decimals}f}".replace("-", "−")
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-
-@dataclass(frozen=True)
 class Table:
-    """The cells of a table: text, bool (yes or no), int, float (readers see two decimals, as in the paper), `Rounded`
-    or None (does not apply). Csv has numbers in full precision, and no emphasis."""
+    """The cells of a table: text, bool (yes or no), int, float (readers see two decimals, as in the paper, unless
+    `decimals` has others for a column) or None (does not apply). Csv has numbers in full precision, and no emphasis."""
 
     frame: pd.DataFrame
     best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     readable: pd.DataFrame | None = None  # rows that the other formats show in place of those of `frame`
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
+    decimals: dict[str, int] = field(default_factory=dict)
 
 
 class Words(NamedTuple):
@@ -116,26 +103,6 @@ def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(rows[0]), dtype=object)
 
 
-def best_of(rows: list[dict[str, Any]], groups: list[str | None], columns: Iterable[str]) -> frozenset[tuple[int, str]]:
-    """The cells with the highest value of their column among rows of a group that differ; None: of no group."""
-    if not any(groups):
-        return frozenset()
-    values = pd.DataFrame(rows, columns=list(columns)).astype(float)
-    grouped = values.groupby(pd.Series(groups, dtype=object))
-    best = values.eq(grouped.transform("max")) & grouped.transform("nunique").gt(1)
-    return frozenset((at, column) for column in values for at in values.index[best[column]])
-
-
-def decimal_of(value: float | None, decimals: int) -> Rounded | None:
-    """A cell for a number of which readers see other than two decimals; None stays None."""
-    return None if pd.isna(value) else Rounded(value, decimals)
-
-
-def two_decimals(value: float) -> str:
-    """A number as cells and sentences have it; without the sign of a zero."""
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
-
-
 def heading(column: str) -> str:
     """A column's name for readers: 'saved_percent' as 'saved (%)', 'glue_score' as 'GLUE score'."""
     for name, shown in HEADINGS.items():
@@ -159,7 +126,7 @@ def to_csv(table: Table, words: Words | None = None) -> str:
         if isinstance(value, str | bool):
             text = _plain(value)
             return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-        return "" if pd.isna(value) else str(getattr(value, "value", value))
+        return "" if pd.isna(value) else str(value)
 
     frame = table.frame.map(cell)
     return frame.to_csv(index=False, header=[cell(str(name)) for name in frame], lineterminator="\n")
@@ -168,8 +135,8 @@ def to_csv(table: Table, words: Words | None = None) -> str:
 def to_markdown(table: Table, words: Words) -> str:
     """A GitHub table between its caption and the note; the best values are bold."""
 
-    def escaped(value: Any) -> str:
-        return _plain(value).translate(MARKDOWN)
+    def escaped(text: str) -> str:
+        return text.translate(MARKDOWN)
 
     columns, body = _shown(table, escaped, "**{}**")
     rules = ["---:" if column.kind == "number" else "---" for column in columns]
@@ -189,7 +156,7 @@ def to_latex(table: Table, words: Words) -> str:
         is_stacked = column.kind == "number" and len(words) > 1
         return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
 
-    columns, body = _shown(table, lambda value: latex_text(_plain(value)), r"\textbf{{{}}}")
+    columns, body = _shown(table, latex_text, r"\textbf{{{}}}")
     return LATEX_TABLE % {
         "caption": latex_text(words.caption),
         "label": words.label,
@@ -205,34 +172,24 @@ def latex_text(text: str) -> str:
     return " ".join(text.translate(LATEX).split())
 
 
-def to_html(table: Table, words: Words) -> str:
-    """A document with the table, in ASCII, so that a file is read right without its page."""
-    document = TEMPLATES.get_template("table.html").render(words=words, body=body_of(table, words, note=words.note))
-    return document.encode("ascii", "xmlcharrefreplace").decode()
-
-
-def body_of(table: Table, words: Words, note: str = "") -> Markup:
-    """A `figure` with the table, which scrolls where it is wide, its caption, and a note."""
-    columns, rows = _shown(table, lambda value: escape(_plain(value)), Markup("<strong>{}</strong>"))
-    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words, note=note)
+def body_of(table: Table, words: Words) -> Markup:
+    """A `figure` of the page with the table, which scrolls where it is wide, and its caption."""
+    columns, rows = _shown(table, escape, Markup("<strong>{}</strong>"))
+    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words)
     return Markup(body)  # escaped by the template
 
 
-FORMATS: dict[str, Callable[[Table, Words], str]] = {
-    ".html": to_html,
-    ".csv": to_csv,
-    ".md": to_markdown,
-    ".tex": to_latex,
-}
+FORMATS: dict[str, Callable[[Table, Words], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex}
 
 
-def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Column], list[list[str]]]:
+def _shown(table: Table, escaped: Callable[[str], str], bold: str) -> tuple[list[Column], list[list[str]]]:
     """The columns and rows that readers see, with daggers, and the best cells in `bold`; no column of dashes alone."""
     frame = table.frame if table.readable is None else table.readable
     frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
 
     def text(position: int, column: str, value: Any) -> str:
-        marked = cell(value) + (cell(DAGGER) if (position, column) in table.marked else "")
+        text = _plain(value, table.decimals.get(column, 2))
+        marked = escaped(text + DAGGER * ((position, column) in table.marked))
         return bold.format(marked) if (position, column) in table.best else marked
 
     rows = [
@@ -243,17 +200,19 @@ def _shown(table: Table, cell: Callable[[Any], str], bold: str) -> tuple[list[Co
 
 
 def _kind(values: pd.Series) -> str | None:
-    if all(isinstance(value, int | float | Rounded) and not isinstance(value, bool) for value in values.dropna()):
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.dropna()):
         return "number"
     return "text" if max(len(_plain(value)) for value in values) > LONG else None
 
 
-def _plain(value: Any) -> str:
-    """A cell as text of one line."""
+def _plain(value: Any, decimals: int = 2) -> str:
+    """A cell as text of one line; a zero has no sign."""
     if pd.isna(value):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}".replace("-", "−")
-    return two_decimals(value) if isinstance(value, float) else " ".join(str(value).split())
+    if isinstance(value, float):
+        return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
+    return " ".join(str(value).split())

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from symbert.configuration import FOLDER, ReportFacts
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.files import publish, read_json_or_empty, sha256_of, write_json
+from symbert.files import read_json_or_empty, sha256_of, write_json
 from symbert.glue.tasks import GLUE, OWN, PUBLISHED
 from symbert.paths import key
 from symbert.report import names
@@ -31,7 +31,7 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     files = {"scores": path} | ({"losses": losses} if losses else {})
     for file in files.values():
         if not file.is_file():
-            raise MissingInputError(f"{file}: no file; give a csv file, which is read twice")
+            raise MissingInputError(f"{file}: no file; give a csv file, into which scripts in tools/ convert folders")
     scores = read_scores(path)
     for column, task in zip(scores["column"], scores["task"], strict=True):
         if task not in GLUE and task not in OWN:
@@ -53,9 +53,9 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     contents = {kind: file.read_bytes() for kind, file in files.items()}  # which may lie in that folder
     origin = {"name": name, "files": {file.name: sha256_of(file) for file in files.values()}}
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     for kind, content in contents.items():
-        with publish(folder / f"{kind}.csv") as temporary:
-            temporary.write_bytes(content)
+        (folder / f"{kind}.csv").write_bytes(content)
     inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
     inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
     inputs["origin"] = origin | {"steps": length, "steps_from": source}
@@ -71,11 +71,5 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     record = {"experiment": name, "key": key(inputs, facts), "configuration": {"sweep": sweep, "tasks": {}}}
     record |= {"report": facts, "inputs": inputs, "checkpoints": [], "settings": {}}
     write_json(folder / "experiment.json", record)
-    for (size, attention), part in scores.groupby(["size", "attention"], sort=False):
-        fine_tunings = len(part[["pretrain_seed", "step", "finetune_seed"]].drop_duplicates())
-        columns = part["column"].nunique()
-        missing = fine_tunings * columns - len(part)
-        of = f"{fine_tunings} runs in {columns} columns{f', {missing} missing' if missing else ''}"
-        print(f"{names.model_name(size, attention)}: {len(part)} scores of {of}")
     report(folder)
     print(f"{folder}/report/report.html: written")

@@ -19,15 +19,12 @@ from symbert.report.collect import Collection, collect, counted, read_record
 from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Made
 from symbert.report.formats import TEMPLATES, Table, Words, body_of, write_table
 from symbert.report.statistics import STAND_IN
-from symbert.report.style import house_style, write_figure
+from symbert.report.style import DPI, house_style, write_figure
 from symbert.report.tidy import tables_of, write_csv
 
-FORMATS = {"tables": ("html", "csv", "md", "tex"), "figures": ("png", "pdf"), "texts": ("txt",)}  # by kind
-MEDIA = {
-    ".csv": "text/csv;charset=utf-8",
-    ".md": "text/markdown;charset=utf-8",
-    ".tex": "application/x-tex;charset=utf-8",
-}
+FORMATS = {"tables": ("csv", "md", "tex"), "figures": ("png", "pdf"), "texts": ("txt",)}  # by kind
+MEDIA = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex"}
+MEDIA = {suffix: f"{kind};charset=utf-8" for suffix, kind in MEDIA.items()}
 MEDIA |= {".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml"}
 FOLDED = ("Operators", "GLUE", "Corpus", "Provenance")  # chapters that a reader opens
 PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
@@ -108,8 +105,7 @@ def write_exhibit(made: Made, words: Words, folder: Path, chapter: str, heading:
     size = DRAWING
     if isinstance(made, Figure):
         write_figure(made, words.note, files)
-        header = files[0].read_bytes()[16:24]  # IHDR
-        size = [round(PIXEL * int.from_bytes(header[at : at + 4])) for at in (0, 4)]
+        size = [round(PIXEL * DPI * inches) for inches in made.get_size_inches()]
     picture = Markup(
         '<figure>\n<img src="{}" alt="{}" width="{}" height="{}">\n<figcaption>{}</figcaption>\n</figure>\n'
     )

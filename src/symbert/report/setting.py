@@ -13,7 +13,7 @@ from symbert.hosts import HOSTS
 from symbert.report import published
 from symbert.report.collect import DOMAIN, Collection
 from symbert.report.statistics import COUNTED, SEEDS
-from symbert.sources import SOURCES, is_stand_in
+from symbert.sources import is_stand_in
 
 ALL = "tasks"
 IMPORTED = "imported"  # the scale of scores that others measured
@@ -21,12 +21,17 @@ CHOSEN = (
     "Text and settings of this scale were chosen to show an effect of the start; on other text none is shown "
     "(docs/findings/start-and-symmetry.md)."
 )
+ONE_SEED = (
+    "Scores are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
+    "pre-training of the same operators may give other differences."
+)
 GLOSSARY = {
     "operator": "how the score of two tokens in attention is computed; original is that of BERT",
     "host": "the model that an operator stands in: encoder, decoder, or encoder–decoder",
     "run": "one pre-training of a size with an operator in a host, from a pre-training seed",
     "plateau, exit": "the loss first stays near that of guessing by frequency; the exit is the evaluation after it",
     "stand-in": "made-up text or a made-up task in place of the published one, to try the chain",
+    "band": "95 % confidence of the mean over seeds, of two seeds their range",
     "†": "a model that predicts one class throughout",
     "std": "the sample standard deviation over seeds",
     "p, Holm": "a permutation test over all splits of the seeds; Holm’s correction for the number of tests",
@@ -62,7 +67,8 @@ def other_finetuning(data: Collection) -> str | None:
 
 def other_scores(data: Collection) -> str | None:
     """Why scores may not be judged beside the paper's; None where they may."""
-    tables = [table[table["column"].isin(published.COLUMNS)] for table in _scores(data, "glue")]
+    tables = data.tables_of_scores.get("glue", [])
+    tables = [table[table["column"].isin(published.COLUMNS)] for table in tables]
     if any(table["stand_in"].any() for table in tables):
         return "the tasks are stand-ins"
     if any(table["partial"].any() for table in tables):
@@ -77,7 +83,8 @@ def has_stand_in_corpus(facts: ReportFacts) -> bool:
 
 def sentences_of(data: Collection) -> list[str]:
     """What the top of the page says of the whole experiment."""
-    return [sentence for _, sentence in _facts(data) if sentence]
+    facts = "; ".join(_facts(data))
+    return [f"{facts[:1].upper()}{facts[1:]}.", *_limits(data)] if facts else [*_limits(data)]
 
 
 def has_stand_ins_alone(data: Collection) -> bool:
@@ -87,100 +94,80 @@ def has_stand_ins_alone(data: Collection) -> bool:
 
 def note_of(data: Collection) -> str:
     """The line of every file: the experiment, and what a reader of that file alone must know of its numbers."""
-    if data.facts is None:
-        return ""
-    return f"{data.facts.title}: {'; '.join(short for short, _ in _facts(data) if short)}."
+    return "" if data.facts is None else f"{data.facts.title}: {'; '.join(_facts(data))}."
 
 
-def _facts(data: Collection) -> Iterator[tuple[str, str]]:
-    """Facts of an experiment, each in few words for the note and in a sentence for the page, or in one of them."""
-    facts, titles = data.facts, [SUITES[suite].title for suite in data.suites]
-    suites = ", ".join([*titles, *["BLiMP"] * (data.blimp is not None)])
+def _facts(data: Collection) -> Iterator[str]:
+    """What stands in for the paper's data, and the number of seeds, in few words each."""
+    facts = data.facts
     if facts.scale == IMPORTED:
-        yield "measured by others", "Others trained and scored these models; how, the imported files do not say."
+        yield "measured by others"
     texts = ", ".join(dict.fromkeys(text for grid, _ in data.grids for text in grid.axes.get("text", [])))
     if texts:
-        yield f"small texts: {texts}", f"Models read small texts: {texts}."
-    is_read = not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
-    if is_read and has_stand_in_corpus(facts) and any(HOSTS[host].reads_corpus for host in data.hosts_trained):
-        yield "stand-in corpus", f"The corpus is {SOURCES[facts.settings['corpus.source']].corpus}."
-        if facts.scale == "demo":
-            yield "", CHOSEN
+        yield f"small texts: {texts}"
+    if reads_corpus(data) and has_stand_in_corpus(facts):
+        yield "stand-in corpus"
     if facts.stand_in_text:
-        sentence = "The parallel text is a stand-in, numbers in English and German words."
-        yield "stand-in parallel text", sentence
+        yield "stand-in parallel text"
     if tasks := _tasks_where("stand_in", data):
-        if tasks == ALL:
-            yield (
-                f"stand-in tasks, not {suites}",
-                f"The tasks are stand-ins made from documentation text, not {suites}.",
-            )
-        else:
-            yield f"stand-ins: {tasks}", f"Stand-ins made from documentation text: {tasks}."
+        suites = [SUITES[suite].title for suite in data.tables_of_scores] + ["BLiMP"] * (data.blimp is not None)
+        yield f"stand-in tasks, not {', '.join(suites)}" if tasks == ALL else f"stand-ins: {tasks}"
     if tasks := _tasks_where("partial", data):
-        of = "all tasks" if tasks == ALL else tasks
-        yield f"partial: {of}", f"Other rows than published were read or scored of {of}."
-    for suite in data.suites:
+        yield f"partial: {'all tasks' if tasks == ALL else tasks}"
+    for suite, tables in data.tables_of_scores.items():
         whole = [column for column in SUITES[suite].columns if column in COUNTED]
-        present = {column for table in _scores(data, suite) for column in table["column"]}
-        counted, title = [column for column in whole if column in present], SUITES[suite].title
+        counted = {column for table in tables for column in table["column"]}.intersection(whole)
         if counted and len(counted) < len(whole):
-            sentence = f"The {title} score is the mean of {', '.join(counted)}, not of the whole benchmark."
-            yield f"{title} score of {len(counted)} of {len(whole)} columns", sentence
-    yield from (("", sentence) for sentence in _flaws(data))
-    yield from _seeds(data)
-    if facts.scale != IMPORTED and other_settings(facts):
-        computed = f"scale {facts.scale}, recipe {facts.settings['recipe']}"
-        yield "", f"This is not the paper’s experiment ({computed}): its numbers are not comparable with the paper’s."
+            yield f"{SUITES[suite].title} score of {len(counted)} of {len(whole)} columns"
+    scored, trained = _seeds(data)
+    if trained > scored > 0:
+        yield f"{trained} pre-training seeds, scores of {'one' if scored == 1 else scored}"
+    elif number := max(trained, scored):
+        yield "one pre-training seed" if number == 1 else f"{number} pre-training seeds"
 
 
-def _flaws(data: Collection) -> Iterator[str]:
-    """Sentences about models that predict one class throughout, and about models that were fine-tuned again."""
-    tables = [table for suite in data.suites for table in _scores(data, suite)]
+def _limits(data: Collection) -> Iterator[str]:
+    """Sentences about models that predict one class throughout or were fine-tuned again, and about comparisons."""
+    facts, tables = data.facts, [table for tables in data.tables_of_scores.values() for table in tables]
+    if reads_corpus(data) and has_stand_in_corpus(facts) and facts.scale == "demo":
+        yield CHOSEN
     if tables:
         rows = pd.concat(tables)[[*SEEDS, "task", "constant_prediction"]]
-        rows = rows.iloc[rows["constant_prediction"].ne(True).argsort(kind="stable")]  # of two columns, that which does
-        runs = rows.drop_duplicates([*SEEDS, "task"]).sort_index(kind="stable")
-        constant, unknown = runs["constant_prediction"].eq(True).sum(), runs["constant_prediction"].isna()
-        if constant:
-            yield f"† One class is predicted throughout in {constant:,} of {(~unknown).sum():,} fine-tunings."
-        if unknown.any():
-            known = ", ".join(dict.fromkeys(runs.loc[~unknown, "task"])) or "no task"
-            yield f"Whether a model predicts one class throughout is known of {known}."
+        is_constant = (
+            rows["constant_prediction"].map({True: 1.0, False: 0.0}).groupby([rows[key] for key in (*SEEDS, "task")])
+        )
+        runs = is_constant.max()  # of two columns one is enough
+        if runs.any() or runs.isna().any():
+            unknown = f"; of {runs.isna().sum():,} it is not known" if runs.isna().any() else ""
+            yield f"† One class is predicted throughout in {runs.sum():,.0f} of {runs.count():,} fine-tunings{unknown}."
     if data.robustness is not None and data.robustness["differs"].any():
         again = data.robustness.drop_duplicates([*SEEDS, "task"])["differs"]
         yield (
             f"For noise and out-of-domain sets {again.sum()} of {len(again)} models were fine-tuned again, and score "
             "otherwise than in Table 3."
         )
+    if _seeds(data)[0] == 1:
+        yield ONE_SEED
+    if facts.scale != IMPORTED and other_settings(facts):
+        yield "This is not the paper’s experiment: its numbers are not comparable with the paper’s."
 
 
-def _seeds(data: Collection) -> Iterator[tuple[str, str]]:
-    """The number of pre-training seeds, and the limit of a single one."""
-    scored = max((suite.scores["pretrain_seed"].nunique() for suite in data.scored), default=0)
-    trained = max(table["pretrain_seed"].nunique() for table in (data.runs, *[data.hosts] * (data.hosts is not None)))
-    trained = max([trained, *(len(grid.seeds) for grid, _ in data.grids)])
-    if trained > scored > 0:
-        yield f"{trained} pre-training seeds, scores of {'one' if scored == 1 else scored}", ""
-    elif number := max(trained, scored):
-        yield "one pre-training seed" if number == 1 else f"{number} pre-training seeds", ""
-    if scored == 1:
-        yield (
-            "",
-            "Scores are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
-            "pre-training of the same operators may give other differences.",
-        )
+def reads_corpus(data: Collection) -> bool:
+    """Whether a model reads the corpus; those of a sweep may read small texts alone."""
+    reads = not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
+    return reads and any(HOSTS[host].reads_corpus for host in data.hosts_trained)
 
 
-def _scores(data: Collection, suite: str) -> list[pd.DataFrame]:
-    """The tables of scores of a suite."""
-    of_suite = data.suites.get(suite)
-    return [table for table in (of_suite and (of_suite.scores, of_suite.curve)) or () if table is not None]
+def _seeds(data: Collection) -> tuple[int, int]:
+    """The number of pre-training seeds that have scores, and that were trained."""
+    scored = max((scores["pretrain_seed"].nunique() for scores in data.scores.values()), default=0)
+    trained = [table["pretrain_seed"].nunique() for table in (data.runs, data.hosts) if table is not None]
+    return scored, max([*trained, *(len(grid.seeds) for grid, _ in data.grids)])
 
 
 def _tasks_where(flag: str, data: Collection) -> str:
     """The tasks that have a flag in some row, minimal pairs and partial out-of-domain sets with them; or ALL."""
-    tables = [(table, "task") for suite in data.suites for table in _scores(data, suite)]
+    tables = [(table, "task") for tables in data.tables_of_scores.values() for table in tables]
     if data.blimp is not None:
         tables.append((data.blimp.assign(task="BLiMP"), "task"))
     if data.robustness is not None and flag == "partial":

@@ -15,6 +15,8 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +45,6 @@ ARRANGEMENTS = 2**14  # splits: with as many or fewer all are counted, of more s
 SEED = 1  # of splits that are drawn; any would do, but the same table must come out of the same scores
 DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree in so many are equal
 NOISE = 10**-DECIMALS
-MAJORITY = "majority baseline"
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
 FEWEST_EXITS = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
@@ -76,13 +77,6 @@ def task_scores(scores: pd.DataFrame) -> pd.Series:
     counted = scores[scores["column"].isin(COUNTED)]
     tasks = counted.groupby([*SEEDS, "task"], sort=False)["score"].mean()
     return 100 * tasks.groupby(SEEDS, sort=False).mean().where(_is_complete(counted))
-
-
-def of_whole_seeds(scores: pd.DataFrame) -> pd.DataFrame:
-    """The same with NaN in place of scores of seeds that lack a column which counts and which some seed has."""
-    complete = _is_complete(scores[scores["column"].isin(COUNTED)])
-    is_partial = pd.MultiIndex.from_frame(scores[SEEDS]).isin(complete[~complete].index)
-    return scores.assign(score=scores["score"].mask(is_partial))
 
 
 def _is_complete(counted: pd.DataFrame) -> pd.Series:
@@ -243,20 +237,17 @@ class Comparison:
 
 
 def comparisons(scores: pd.DataFrame) -> list[Comparison]:
-    """Every operator with `original`; with models that were not pre-trained, also with these and with the majority,
-    where that is known."""
-    every, has_majority = [], scores["majority"].notna().all()
+    """Every operator with `original`, and with the same operator without pre-training, where that was scored."""
+    every = []
     for size, part in scores.groupby("size", sort=False):
-        models = _models(part)
+        levels = ["attention", "step"]
+        models = seed_scores(part).droplevel("size").groupby(level=levels, sort=False)
+        models = {model: seeds.droplevel(levels) for model, seeds in models}
         last = max(step for _, step in models)
         trained = {attention: model for (attention, step), model in models.items() if step == last}
         others = [name for name in trained if name != "original" and "original" in trained]
         pairs = [(name, "original", trained[name], trained["original"]) for name in others]
         pairs += [(name, UNTRAINED, trained[name], models[name, 0]) for name in trained if (name, 0) in models]
-        if has_majority and any(step == 0 for _, step in models):
-            for (attention, step), baseline in _models(part.assign(score=part["majority"])).items():
-                name = attention if step else f"{attention}, {UNTRAINED}"
-                pairs.append((name, MAJORITY, models[attention, step], baseline))
         every += [comparison for pair in pairs for comparison in compared(size, *pair)]
     return corrected(every)
 
@@ -269,18 +260,11 @@ def headlines(pairs: Iterable[Comparison]) -> dict[str, str]:
     return headline
 
 
-def _models(scores: pd.DataFrame) -> dict[tuple[str, int], pd.DataFrame]:
-    """By operator and step: percent, `pretrain_seed finetune_seed` by score."""
-    levels = ["attention", "step"]
-    models = seed_scores(scores).droplevel("size").groupby(level=levels, sort=False)
-    return {model: seeds.droplevel(levels) for model, seeds in models}
-
-
 def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[Comparison]:
     """A comparison per score, over the seeds in which both have it; the first score is tested, and p is not corrected.
 
     Scores that only one of the two has are dropped before fine-tuning seeds are averaged, so that both means are over
-    the same seeds. The majority has no seeds that could be tested with ours: its intervals are those of one sample.
+    the same seeds.
     """
     common = ours.index.intersection(theirs.index)
     unit = PRETRAIN_SEED if common.unique("pretrain_seed").size > 1 else FINETUNE_SEED
@@ -288,29 +272,25 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
         both = pd.DataFrame({"ours": ours.loc[common, score], "theirs": theirs.loc[common, score]}).dropna()
         if unit == PRETRAIN_SEED:
             both = both.groupby(level="pretrain_seed", sort=False).mean()
-        values, others = both["ours"].to_numpy(), both["theirs"].to_numpy()
-        comparison = Comparison(size, model, reference, score, unit, len(both))
+        values, others, facts = both["ours"].to_numpy(), both["theirs"].to_numpy(), {}
         if len(both):
             over = spread((values - others).tolist())
-            comparison = replace(comparison, difference=over.mean, std=over.deviation)
+            facts = {"difference": over.mean, "std": over.deviation}
         if len(both) >= FEWEST:
-            comparison = replace(comparison, interval=welch_interval(values, others))
-            if score == ours.columns[0] and reference != MAJORITY:
-                p_value, smallest = permutation_test(values, others)
-                comparison = replace(comparison, p=p_value, smallest_p=smallest)
-        yield comparison
+            facts["interval"] = welch_interval(values, others)
+            if score == ours.columns[0]:
+                facts["p"], facts["smallest_p"] = permutation_test(values, others)
+        yield Comparison(size, model, reference, score, unit, len(both), **facts)
 
 
-def corrected(every: Iterable[Comparison]) -> list[Comparison]:
-    """The same with Holm's correction: a family is all tested differences of one size from one reference."""
+def corrected(every: Iterable[Comparison], family: Sequence[str] = ("size", "reference")) -> list[Comparison]:
+    """The same with Holm's correction: a family is all tested differences that are the same in some fields."""
+    of = attrgetter(*family)
     every, families = list(every), defaultdict(list)
-    for at, comparison in enumerate(every):
-        if comparison.p is not None:
-            families[comparison.size, comparison.reference].append(at)
-    for family in families.values():
-        for at, p_value in zip(family, holm([every[at].p for at in family]), strict=True):
-            every[at] = replace(every[at], holm_p=p_value)
-    return every
+    for pair in every:
+        families[of(pair)] += [] if pair.p is None else [pair.p]
+    p_values = {key: iter(holm(of_family)) for key, of_family in families.items()}
+    return [pair if pair.p is None else replace(pair, holm_p=next(p_values[of(pair)])) for pair in every]
 
 
 def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -335,6 +315,15 @@ class Crossing:
     before: int | None  # last step below the line; None when the first checkpoint is on or above it
     after: int | None  # first step on or above the line; None when no checkpoint is
     step: float  # where the straight line between the two meets it
+
+    @property
+    def in_words(self) -> str:
+        """'32,799 (30,000–35,000)'."""
+        if self.after is None:
+            return f"> {self.before:,}"
+        if self.before is None:
+            return f"≤ {self.after:,}"
+        return f"{self.step:,.0f} ({self.before:,}–{self.after:,})"
 
 
 def first_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -> Crossing | None:
@@ -380,13 +369,6 @@ class Exits:
     left: NDArray[np.bool_]  # whether a run leaves the plateau
 
     @property
-    def censored(self) -> Any:
-        """As scipy takes them: `scipy.stats.CensoredData`."""
-        from scipy.stats import CensoredData  # slow to load, and one seed per operator needs it not
-
-        return CensoredData(uncensored=self.steps[self.left], right=self.steps[~self.left])
-
-    @property
     def median(self) -> int | None:
         """The first step at which at most half of the runs are on the plateau; None where more than half stay."""
         median = float(median_exit(self.steps, self.left))
@@ -411,14 +393,6 @@ def exits_of(losses: pd.DataFrame) -> Exits:
     exits = [plateau_exit(losses.columns.tolist(), seed) for seed in losses.to_numpy().tolist()]
     steps = [losses.columns[-1] if step is None else step for step in exits]
     return Exits(np.array(steps, float), np.array([step is not None for step in exits]))
-
-
-def survival_curve(exits: Exits) -> tuple[Values, Values]:
-    """Steps, and the share of runs that is still on the plateau after each (Kaplan and Meier 1958)."""
-    from scipy.stats import ecdf
-
-    survival = ecdf(exits.censored).sf
-    return survival.quantiles, survival.probabilities
 
 
 def median_exit(steps: Values, left: NDArray[np.bool_]) -> Values:
@@ -468,7 +442,7 @@ def compare_exits(pairs: Iterable[tuple[Exits, Exits]], seed: int = 0) -> list[E
 
 
 def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
-    from scipy.stats import logrank
+    from scipy.stats import CensoredData, logrank  # slow to load, and most reports compare nothing
 
     def ratio_of(drawn: Any) -> Any:
         return median_exit(first.steps[drawn], first.left[drawn]) / median_exit(second.steps[drawn], second.left[drawn])
@@ -483,7 +457,10 @@ def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
         shares = [LEVEL / 2, 1 - LEVEL / 2, LEVEL, 1 - LEVEL]
         bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
     with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
-        p_value = float(logrank(first.censored, second.censored).pvalue)
+        censored = (
+            CensoredData(uncensored=each.steps[each.left], right=each.steps[~each.left]) for each in (first, second)
+        )
+        p_value = float(logrank(*censored).pvalue)
     p_value = p_value if np.isfinite(p_value) else 1.0
     return ExitComparison(count, ratio, *bounds, p_value, p_value)
 
@@ -498,9 +475,9 @@ def exit_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dic
     `named` are the pairs that were named beforehand; None compares each operator with the first of its size.
     """
     contrasts: dict[Contrast, ExitComparison] = {}
-    for pairs in _pairs(losses, named):
-        results = compare_exits((exits_of(ours), exits_of(theirs)) for ours, theirs in pairs.values())
-        contrasts |= zip(pairs, results, strict=True)
+    for _, group in groupby(_pairs(losses, named), key=lambda pair: pair[0][0]):
+        pairs = {pair: (exits_of(ours), exits_of(theirs)) for pair, ours, theirs in group}
+        contrasts |= zip(pairs, compare_exits(pairs.values()), strict=True)
     return contrasts
 
 
@@ -508,26 +485,21 @@ def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> lis
     """The last validation losses (nats) of the pairs of `exit_contrasts`, paired by pre-training seed: runs of a seed
     start from equal shared parameters, and see the same batches and masks."""
     contrasts = []
-    for pairs in _pairs(losses, named):
-        differences = [(ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy() for ours, theirs in pairs.values()]
-        p_values = [sign_flip_test(values) for values in differences]
-        for pair, values, p, holm_p in zip(pairs, differences, p_values, holm(p_values), strict=True):
-            over, facts = spread(values), {"interval": paired_interval(values), "p": p, "holm_p": holm_p}
-            last = Comparison(*pair, "validation_loss", PRETRAIN_SEED, over.count, over.mean, over.deviation, **facts)
-            contrasts.append(last)
-    return contrasts
+    for pair, ours, theirs in _pairs(losses, named):
+        values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
+        over, facts = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
+        unit = ("validation_loss", PRETRAIN_SEED, over.count)
+        contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **facts))
+    return corrected(contrasts, family=["size"])
 
 
 def _pairs(
     losses: Losses, named: Sequence[Sequence[str]] | None
-) -> Iterator[dict[Contrast, tuple[pd.DataFrame, pd.DataFrame]]]:
-    """For each size the losses of operators and their references, where both have the same three seeds or more."""
+) -> Iterator[tuple[Contrast, pd.DataFrame, pd.DataFrame]]:
+    """The losses of operators and their references, size by size, where both have the same three seeds or more."""
     for size in dict.fromkeys(size for size, _ in losses):
         names = attentions(name for of, name in losses if of == size)
-        wanted = [(name, names[0]) for name in names[1:]] if named is None else named
-        pairs = {(size, model, other): (losses[size, model], losses[size, other]) for model, other in wanted}
-        yield {
-            pair: (ours, theirs)
-            for pair, (ours, theirs) in pairs.items()
-            if len(ours) >= FEWEST and ours.index.equals(theirs.index)
-        }
+        for model, other in [(name, names[0]) for name in names[1:]] if named is None else named:
+            ours, theirs = losses[size, model], losses[size, other]
+            if len(ours) >= FEWEST and ours.index.equals(theirs.index):
+                yield (size, model, other), ours, theirs

@@ -13,11 +13,10 @@ from typing import Annotated, Any
 import msgspec
 import pandas as pd
 
-from symbert.declared import mistake_in, suggestion
+from symbert.declared import mistake_in
 from symbert.errors import DataError, UsageError
-from symbert.files import publish, reading
+from symbert.files import reading, write_text
 from symbert.glue import tasks
-from symbert.hosts import HOSTS
 from symbert.report import names, published
 
 Record = dict[str, Any]
@@ -25,6 +24,7 @@ Record = dict[str, Any]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=2**53)]
+Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score: percentages are divided by 100
 
 
 class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -37,9 +37,9 @@ class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     task: str  # a score column: of MNLI there are two
     finetune_seed: Number
     metric: str = ""  # one of those whose mean is the score of the task; none: the value is the score
-    value: float  # from -1 to 1
+    value: Share
     rows: Count | None = None  # that were scored; none: not known
-    majority: float | None = None  # the baseline that predicts the most frequent class, where it is known
+    majority: Share | None = None  # the baseline that predicts the most frequent class, where it is known
     partial: bool = False  # whether other rows were scored than the suite has
     stand_in: bool = False  # whether the task stands in for that of its name
     constant_prediction: bool | None = None  # whether one class is predicted throughout; none: not known
@@ -48,45 +48,33 @@ class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class Loss(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The columns of a csv of validation losses."""
 
-    host: str = "encoder"
     size: Name
     attention: Name
     pretrain_seed: Number = 1
     step: Count
-    loss: float  # nats per target
-
-
-LOSS_COLUMNS = [field for field in Loss.__struct_fields__ if field != "host"]
+    loss: Annotated[float, msgspec.Meta(ge=0, lt=1e300)]  # nats per target
 
 
 def write_csv(file: Path, rows: Iterable[Record]) -> list[Path]:
-    """Write rows with the names of their columns; nothing without rows. Numbers are in full precision."""
-    rows = list(rows)
-    if not rows:
-        return []
-    with publish(file) as temporary, open(temporary, "w", encoding="utf-8", newline="") as lines:
-        writer = csv.DictWriter(lines, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
-    return [file]
-
-
-def _cell(value: Any) -> Any:
-    """Yes and no as JSON has them, and an empty cell for what is not known."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+    """Write rows with the names of their columns; nothing without rows. Numbers are in full precision, yes and no as
+    JSON has them, and a cell is empty where nothing is known."""
+    cells = [{key: str(cell).lower() if isinstance(cell, bool) else cell for key, cell in row.items()} for row in rows]
+    if cells:
+        write_text(file, pd.DataFrame(cells, dtype=object).to_csv(index=False, lineterminator="\n"))
+    return [file] * bool(cells)
 
 
 def tables_of(data: Any) -> dict[str, Iterable[Record]]:
     """The rows of the tidy tables of a collection by the names of their files."""
     scores: list[Record] = []
-    for suite in data.suites.values():
-        final, curve = ([] if table is None else rows_of_scores(table) for table in (suite.scores, suite.curve))
+    for suite in data.tables_of_scores:
+        final, curve = (
+            rows_of_scores(tables[suite]) if suite in tables else () for tables in (data.scores, data.curves)
+        )
         # Scores of the comparison have no step, and those over checkpoints have one, be it the last.
         scores += [row | {"step": None} if row["step"] == data.facts.steps else row for row in final]
         scores += curve
-    losses = data.runs[["size", "attention", "pretrain_seed", "step", "loss"]].to_dict("records")
+    losses = data.runs[list(Loss.__struct_fields__)].to_dict("records")
     sets = [] if data.robustness is None else data.robustness.drop(columns="metrics").to_dict("records")
     return {
         "scores": scores,
@@ -131,21 +119,14 @@ def read_scores(file: Path) -> pd.DataFrame:
     columns = {column: task for task in known for column in task.scores.values()}
     cells: dict[tuple, dict[str, tuple[str, Score]]] = {}
     for place, row in read_rows(file, Score):
-        if not -1 <= row.value <= 1:
-            raise DataError(f"{place}: value is {row.value}, expected -1 to 1; divide percentages by 100")
-        if row.majority is not None and not -1 <= row.majority <= 1:
-            raise DataError(f"{place}: majority is {row.majority}, expected -1 to 1; divide percentages by 100")
         if row.task not in columns:
             raise DataError(f"{place}: unknown task '{row.task}'; choose from {', '.join(columns)}")
-        step = math.nan if row.step is None else row.step
-        cell = (row.size, row.attention, row.pretrain_seed, step, row.finetune_seed, row.task)
-        metrics = cells.setdefault(tuple(map(str, cell)), {})
+        cell = (row.size, row.attention, row.pretrain_seed, row.step, row.finetune_seed, row.task)
+        metrics = cells.setdefault(cell, {})
         if row.metric in metrics:
             first, _ = metrics[row.metric]
             raise DataError(f"{place}: a second score of the cell in {first.rpartition(':')[2]}; keep one of them")
         metrics[row.metric] = (place, row)
-    if not cells:
-        raise DataError(f"{file}: no score in it; give a row for each")
     rows = [_score_of(columns[column], metrics) for (*_, column), metrics in cells.items()]
     places = {task.name: place for place, task in enumerate(known)}
     rows.sort(
@@ -207,37 +188,21 @@ def read_losses(file: Path) -> pd.DataFrame:
     second loss of one step."""
     rows: dict[tuple, Record] = {}
     for place, row in read_rows(file, Loss):
-        cell = (row.host, row.size, row.attention, row.pretrain_seed, row.step)
-        if row.host not in HOSTS:
-            raise DataError(f"{place}: host is '{row.host}'{suggestion(row.host, HOSTS)}, expected {', '.join(HOSTS)}")
-        if not 0 <= row.loss < math.inf:
-            raise DataError(f"{place}: loss is {row.loss}, expected a number from 0 on")
+        cell = (*names.model_rank(row.size, row.attention), row.pretrain_seed, row.step)
         if cell in rows:
             raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
         rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}
-    encoders = [row for row in rows.values() if row.pop("host") == "encoder"]
-    encoders.sort(key=lambda row: (*names.model_rank(row["size"], row["attention"]), row["pretrain_seed"], row["step"]))
-    return pd.DataFrame(encoders, columns=[*LOSS_COLUMNS, "logit_std", "attention_entropy"])
+    return pd.DataFrame([rows[cell] for cell in sorted(rows)])
 
 
 def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
     """The place of each row of a csv file, as 'scores.csv:line 7', and its cells as `kind` declares them."""
-    fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
-    if file.is_dir():
-        raise DataError(f"{file}: a folder; give a csv file, into which scripts in tools/ convert folders")
     try:
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
-            table = csv.DictReader(lines, strict=True)
+            table, place = csv.DictReader(lines, strict=True), None
             columns = table.fieldnames or []
-            if any(column.startswith("glue_score") for column in columns):
-                raise DataError(
-                    f"{file}: a column for each task, as tables of a report have; give a row for each score"
-                )
-            for column in (*columns, *(name for name, is_required in fields.items() if is_required)):
-                if column not in fields:
-                    raise DataError(f"{file}: unknown column '{column}'{suggestion(column, fields)}")
-                if columns.count(column) != 1:
-                    raise DataError(f"{file}: {columns.count(column) or 'no'} columns '{column}', expected one")
+            if len(set(columns)) < len(columns):
+                raise DataError(f"{file}: a column is there twice in {', '.join(columns)}; keep one of them")
             for row in table:
                 place = f"{file}:line {table.line_num}"
                 if None in row or None in row.values():
@@ -247,6 +212,8 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
                     yield place, msgspec.convert(cells, kind, strict=False)
                 except msgspec.ValidationError:
                     raise DataError(f"{place}: {mistake_in(cells, kind, strict=False)}") from None
+            if place is None:
+                raise DataError(f"{file}: no row in it; give one for each number")
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
 

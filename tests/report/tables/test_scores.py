@@ -65,20 +65,3 @@ def test_missing_scores_are_refused_and_of_imported_ones_dashes_with_what_is_mis
     assert (original["finetune_seeds"], pairwise["finetune_seeds"]) == ("2", "0")
     assert (pairwise["cola (stand-in)"], pairwise["glue_score (stand-in)"], pairwise["std"]) == ("", "", "")
     assert pairwise["sst2 (stand-in)"] == f"{100 * (0.6 + 0.07 + 0.003 * 14 / 3):.2f}"
-
-
-def test_the_highest_mean_is_bold_where_a_test_shows_its_own_difference(record, tabulate):
-    """A worse third operator made the best one bold, whose own difference no test shows; columns are not tested."""
-
-    def bold(**points):
-        cells = itertools.product(points, TASKS, range(1, 6))
-        records = [
-            record("tiny", name, 1800, task, seed, 0.5 + (points[name] + seed / 10) / 100) for name, task, seed in cells
-        ]
-        _, markdown = tabulate(records)
-        return [line.split(" | ")[0].strip("| ") for line in markdown.splitlines() if "**" in line]
-
-    assert bold(original=10, symmetric=0, pairwise=10.01) == []
-    assert bold(original=10, symmetric=0, pairwise=20) == ["tiny-pairwise"]
-    assert bold(original=10, symmetric=0, pairwise=9) == ["tiny-original"]
-    assert bold(original=10, symmetric=0, pairwise=9.99) == []

@@ -6,8 +6,6 @@ import time
 from importlib import metadata
 from typing import Any
 
-import pandas as pd
-
 import symbert
 from symbert.configuration import PAPERS_CORPUS, PAPERS_FILTERS
 from symbert.corpus.filters import REASONS
@@ -18,17 +16,6 @@ from symbert.report.formats import Table, frame_of, heading, table_of
 
 Row = dict[str, Any]
 
-PARTS_SHOWN = 4  # more parts than these are listed in the csv file only
-NAMES = {
-    "read": "documents read",
-    "bad": "bad lines",
-    "kept": "documents kept",
-    "without_url": "documents read without URL",
-    "left_over_tokens": "tokens left over",
-    "words": "words kept",
-    "tokens": "tokens kept",
-    "fertility": "tokens per word",
-}
 PACKED = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows", "validation_rows")
 BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file only
 
@@ -56,8 +43,14 @@ def corpus_table(data: Collection) -> Table | None:
     )
     total |= dict(zip(PACKED, packed, strict=True))
     paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
-    everything = [*rows, total, paper]
-    return table_of(everything, readable=_on_its_side(everything, reasons))
+    documents = ("bad", *reasons, "kept", "without_url")
+    shown = [
+        {"": heading(key), "total": total[key], "of_read_percent": None, "the paper": paper[key]}
+        | ({"of_read_percent": 100 * total[key] / total["read"]} if key in documents and total["read"] else {})
+        for key in total
+        if key != "part" and not key.startswith(BY_REASON)
+    ]
+    return table_of([*rows, total, paper], readable=frame_of(shown))
 
 
 def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
@@ -82,20 +75,6 @@ def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
 def _fertility(tokens: int, documents: int, words: int) -> float | None:
     """Tokens per word; each document has a [CLS] and a [SEP], which belong to no word."""
     return (tokens - 2 * documents) / words if words else None
-
-
-def _on_its_side(rows: list[Row], reasons: list[str]) -> pd.DataFrame:
-    """A row per quantity; columns for few parts, the total, its share of what was read, and the paper."""
-    *parts, total, paper = rows
-    shown = [*(parts if len(parts) <= PARTS_SHOWN else []), total]
-    documents = (*reasons, "bad", "kept", "without_url")
-    lines = []
-    for key in (key for key in total if key != "part" and not key.startswith(BY_REASON)):
-        name = f"dropped: {heading(key)}" if key in reasons else NAMES.get(key) or heading(key)
-        whole = total["characters_read"] if key == "characters_kept" else total["read"] if key in documents else 0
-        share = {"of_read_percent": 100 * total[key] / whole if whole else None}  # None: not part of what was read
-        lines.append({"": name} | {row["part"]: row[key] for row in shown} | share | {"the paper": paper[key]})
-    return frame_of(lines)
 
 
 UNKNOWN = "–"

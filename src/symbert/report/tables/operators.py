@@ -8,7 +8,7 @@ import pandas as pd
 from symbert.operators import OPERATORS
 from symbert.report import names, published
 from symbert.report.collect import HEAD, MEASURES, SPEEDS, Collection, losses_of
-from symbert.report.formats import Table, decimal_of, table_of
+from symbert.report.formats import Table, table_of
 from symbert.report.statistics import spread
 
 
@@ -102,14 +102,14 @@ def training_table(data: Collection) -> Table | None:
                 "size": size,
                 "attention": attention,
                 **({"pretrain_seeds": loss.count} if several else {}),
-                "validation_loss": decimal_of(loss.mean, 3),
-                **({"std": decimal_of(loss.deviation, 3)} if several else {}),
-                **{name: decimal_of(mean, 3) for name, mean in starts.loc[size, attention].items()},
+                "validation_loss": loss.mean,
+                **({"std": loss.deviation} if several else {}),
+                **starts.loc[size, attention].to_dict(),
                 **{name: speed.get(name) for name in SPEEDS},
-                "tokens_per_second": decimal_of(speed.get("tokens_per_second"), 0),
             }
         )
-    return table_of(rows)
+    decimals = dict.fromkeys(("validation_loss", "std", "logit_std", "attention_entropy"), 3)
+    return table_of(rows, decimals=decimals | {"tokens_per_second": 0})
 
 
 def _mean(values: pd.Series) -> float | None:
@@ -128,10 +128,9 @@ def anatomy_table(data: Collection) -> Table | None:
     if heads is None:
         return None
     layer = [column for column in HEAD if column != "pretrain_seed"]
-    means = heads.groupby(layer, sort=False)[MEASURES].mean()
-    means = means.astype(object).map(lambda value: decimal_of(value, 3)).reset_index()
+    means = heads.groupby(layer, sort=False)[MEASURES].mean().reset_index().astype(object)
     last = means[means["step"] == means.groupby("size")["step"].transform("max")]
-    return Table(means, readable=last.drop(columns="step"))
+    return Table(means, readable=last.drop(columns="step"), decimals=dict.fromkeys(MEASURES, 3))
 
 
 RELATIONS = ("cycle", "partner", "chain")
@@ -146,7 +145,8 @@ def probes_table(data: Collection) -> Table | None:
     """
     if data.probes is None:
         return None
-    return table_of([_probe_row(name, probed) for name, probed in data.probes.groupby("attention", sort=False)])
+    rows = [_probe_row(name, probed) for name, probed in data.probes.groupby("attention", sort=False)]
+    return table_of(rows, decimals={"steps": 0})
 
 
 def _probe_row(name: str, probed: pd.DataFrame) -> dict[str, Any]:
@@ -157,4 +157,4 @@ def _probe_row(name: str, probed: pd.DataFrame) -> dict[str, Any]:
         if probe.relation not in RELATIONS and not pd.isna(probe.steps):
             cells[column] += f" in {probe.steps:.0f}"
     probed = probed[probed["relation"].isin(RELATIONS)]
-    return {"attention": name, **cells, "steps": decimal_of(probed["steps"].median(), 0)}
+    return {"attention": name, **cells, "steps": probed["steps"].median()}

@@ -7,7 +7,7 @@ from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
 from symbert.hosts import HOSTS
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
-from symbert.report.formats import Table, decimal_of, frame_of, table_of
+from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
     FEWEST,
     FEWEST_EXITS,
@@ -17,12 +17,12 @@ from symbert.report.statistics import (
     exits_of,
     loss_contrasts,
     median_exit,
-    p_in_words,
     spread,
 )
 
 Row = dict[str, Any]
 
+P_VALUES = {"p": 4, "p_value": 4, "holm_p": 4, "holm_p_value": 4}  # decimals
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
 
 
@@ -48,8 +48,8 @@ def exits_table(data: Collection) -> Table | None:
                 "ratio": _finite(result.ratio),
                 "ratio_low": _finite(result.low),
                 "ratio_high": _finite(result.high),
-                "p_value": decimal_of(result.p_value, 4),
-                "holm_p_value": decimal_of(result.holm_p_value, 4),
+                "p_value": result.p_value,
+                "holm_p_value": result.holm_p_value,
                 "verdict": result.verdict,
             }
             for (*model, reference), result in contrasts.items()
@@ -58,7 +58,7 @@ def exits_table(data: Collection) -> Table | None:
         rows += [described | row for row in judged or [dict.fromkeys(JUDGED)]]
     is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
     shown = frame_of(rows).drop(columns=list(JUDGED)).drop_duplicates()
-    return table_of(rows, readable=None if is_tested else shown)
+    return table_of(rows, readable=None if is_tested else shown, decimals=P_VALUES)
 
 
 def _numbers(exits: Exits) -> Row:
@@ -80,40 +80,38 @@ def losses_table(data: Collection) -> Table | None:
         {
             **{key: getattr(result, key) for key in ("size", "model", "reference")},
             "seeds": result.n,
-            "difference": decimal_of(result.difference, 3),
-            "low": decimal_of(result.interval.low, 3),
-            "high": decimal_of(result.interval.high, 3),
-            "p": decimal_of(result.p, 4),
-            "holm_p": decimal_of(result.holm_p, 4),
+            "difference": result.difference,
+            "low": result.interval.low,
+            "high": result.interval.high,
+            "p": result.p,
+            "holm_p": result.holm_p,
         }
         for result in loss_contrasts(losses_of(data.runs), data.facts.contrasts)
+    ]
+    return table_of(rows, decimals=P_VALUES | dict.fromkeys(("difference", "low", "high"), 3)) if rows else None
+
+
+def grid_exits_table(data: Collection) -> Table | None:
+    """Median exit from the plateau over pre-training seeds, the earliest and the latest; a dash: later than the last
+    step. The exit is the first evaluation after the initial plateau, whose last one is where, over the logarithm of the
+    step, the loss stands highest above a straight line from an earlier evaluation to the last, by more than 2 % of it.
+    """
+    rows = [
+        {"grid": grid.name, **_axes(data, point), **_numbers(exits_of(losses))}
+        for grid, of_points in data.grids
+        for point, losses in zip(grid.points, of_points, strict=True)
     ]
     return table_of(rows) if rows else None
 
 
-def grid_exits_table(data: Collection) -> Table | None:
-    """Median exit from the plateau over pre-training seeds, with its range; never: later than the last step. The exit
-    is the first evaluation after the initial plateau, whose last one is where, over the logarithm of the step, the loss
-    stands highest above a straight line from an earlier evaluation to the last, by more than 2 % of it.
-    """
-    rows, shown = [], []
-    for grid, of_points in data.grids:
-        for point, losses in zip(grid.points, of_points, strict=True):
-            exits, place = exits_of(losses), place_of(grid, point)
-            rows.append({"grid": grid.name, **_axes(data, point), **_numbers(exits)})
-            model = {"grid": grid.name, "at": place, "attention": point["attention"]}
-            shown.append(model | {"runs": len(exits.steps), "exit": exits.in_words})
-    return table_of(rows, readable=frame_of(shown)) if rows else None
-
-
 def contrasts_table(data: Collection) -> Table | None:
     """The exits of two values of an axis compared, at every point of the other axes; of three seeds or more. Ratio of
-    the medians, the first by the second, with bootstrap intervals over seeds. p: log-rank test, with Holm’s correction
-    over the contrasts of a grid. Verdict: shorter or longer where p and the 95 % interval agree, within 25 % where the
-    90 % interval, which is not corrected, lies between 0.80 and 1.25, else undecided, as is every comparison of fewer
-    than five seeds.
+    the medians, the first by the second, with bootstrap intervals over seeds (narrow: 90 %). p: log-rank test, with
+    Holm’s correction over the contrasts of a grid. Verdict: shorter or longer where p and the 95 % interval agree,
+    within 25 % where the 90 % interval, which is not corrected, lies between 0.80 and 1.25, else undecided, as is every
+    comparison of fewer than five seeds.
     """
-    rows, shown = [], []
+    rows = []
     for grid, of_points in data.grids:
         cells = [(point, exits_of(losses)) for point, losses in zip(grid.points, of_points, strict=True)]
         compared = [
@@ -126,46 +124,27 @@ def contrasts_table(data: Collection) -> Table | None:
         ]
         results = compare_exits((first, second) for *_, first, second in compared)
         for (contrast, place, first, second), result in zip(compared, results, strict=True):
-            verdict = {"expected": contrast.expected, "verdict": result.verdict}
             medians = (float(median_exit(exits.steps, exits.left)) for exits in (first, second))
             row = dict(zip(("first_median_exit", "second_median_exit"), medians, strict=True))
-            rows.append({"contrast": contrast.name, **_axes(data, place), **row, **vars(result), **verdict})
-            sides = (" ".join(in_words(*value) for value in side.items()) for side in (contrast.first, contrast.second))
-            at = [in_words(axis, value) for axis, value in place.items() if len(grid.axes[axis]) > 1]
-            shown.append(
-                {
-                    "grid": grid.name,
-                    "contrast": " / ".join(sides),
-                    "at": ", ".join(at) or None,
-                    "exit": first.in_words,
-                    "of the second": second.in_words,
-                    "ratio of medians, 95 %": f"{_ratio(result.ratio)} [{_ratio(result.low)}, {_ratio(result.high)}]",
-                    "90 %": f"[{_ratio(result.narrow_low)}, {_ratio(result.narrow_high)}]",
-                    "Holm p": p_in_words(result.holm_p_value),
-                    **verdict,
-                }
-            )
-    return table_of(rows, readable=frame_of(shown)) if rows else None
+            row |= {**vars(result), "expected": contrast.expected, "verdict": result.verdict}
+            rows.append({"contrast": contrast.name, **_axes(data, place), **row})
+    return table_of(rows, decimals=P_VALUES) if rows else None
 
 
 def place_of(grid: Grid, point: Row) -> str:
-    """Where a point lies beside its operator, in words, by the axes that have several values."""
+    """Where a point lies beside its operator, in words, by the axes that have several values; a text, a host and a size
+    need no name of their axis."""
     axes = [axis for axis, values in grid.axes.items() if len(values) > 1 and axis != "attention"]
-    return ", ".join(in_words(axis, point[axis]) for axis in axes or [next(iter(grid.axes))])
-
-
-def in_words(axis: str, value: Any) -> str:
-    """A value of an axis; a text, a host, a size and an operator need no name of their axis."""
-    return f"{axis.replace('_', ' ')} {value}" if axis in SWEPT and axis != "text" else str(value)
+    return ", ".join(
+        f"{axis.replace('_', ' ')} {point[axis]}" if axis in SWEPT and axis != "text" else str(point[axis])
+        for axis in axes or [next(iter(grid.axes))]
+    )
 
 
 def _axes(data: Collection, point: Row) -> Row:
     """The values of a point by every axis that a grid has; None where this one has it not."""
-    return {axis: point.get(axis) for axis in dict.fromkeys(axis for grid, _ in data.grids for axis in grid.axes)}
-
-
-def _ratio(ratio: float) -> str:
-    return "–" if math.isnan(ratio) else "∞" if math.isinf(ratio) else f"{ratio:.2f}"
+    axes = dict.fromkeys(axis for grid, _ in data.grids for axis in grid.axes)
+    return {axis: str(point[axis]) if axis in point else None for axis in axes}  # a rate has more than two decimals
 
 
 def hosts_table(data: Collection) -> Table | None:
@@ -182,10 +161,10 @@ def hosts_table(data: Collection) -> Table | None:
         row = {"host": host, "size": size, "attention": attention}
         row |= {name: int(seeds[name].iloc[0]) for name in ("parameters", "steps")}
         row |= {"pretrain_seeds": loss.count} if several else {}
-        row |= {"validation_loss": decimal_of(loss.mean, 3)}
-        row |= {"std": decimal_of(loss.deviation, 3)} if several else {}
+        row |= {"validation_loss": loss.mean}
+        row |= {"std": loss.deviation} if several else {}
         for name in measures:
             values = [of_run[name] for of_run in seeds["measures"] if name in of_run]
-            row[name] = decimal_of(spread(values).mean, 3) if values else None
+            row[name] = spread(values).mean if values else None
         rows.append(row)
-    return table_of(rows)
+    return table_of(rows, decimals=dict.fromkeys(("validation_loss", "std", *measures), 3))

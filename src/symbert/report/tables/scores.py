@@ -1,24 +1,20 @@
 """Scores: Table 3 and those of other suites, every seed, kinds of SQuAD's questions, and minimal pairs of BLiMP."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from symbert.glue.tasks import task_named
 from symbert.report import names, published, setting
-from symbert.report.collect import JUDGED, Collection, majority_of
-from symbert.report.formats import Table, best_of, frame_of, heading, table_of, two_decimals
+from symbert.report.collect import JUDGED, Collection
+from symbert.report.formats import Table, frame_of, heading, table_of
 from symbert.report.statistics import (
     COUNTED,
     SEEDS,
     STAND_IN,
-    Comparison,
     Spread,
     headlines,
     means_of,
-    p_in_words,
     seed_scores,
     spread,
     stand_in_names,
@@ -30,71 +26,63 @@ MODEL = ["size", "attention", "step"]
 ANSWERS = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")  # of SQuAD 2.0, by kind of question
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A row of Table 3, and facts about it beside its cells."""
 
     row: Row
-    size: str | None = None  # the best value is that among rows of a size; None: not compared
+    model: tuple[str, str] | None = None  # size and operator; None: a single seed, or not of a model here
     collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
-    attention: str = ""
 
 
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
     With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
     it that predicts one class throughout. A dash: not measured; a mean of columns is of the seeds that have them all.
-    Bold: the highest mean of a size, where the test shows its difference from original, or from all others if it is
-    original’s; columns are not tested.
     """
-    final = data.scores_of(suite)
-    if final is None:
+    if suite not in data.scores:
         return None
-    columns = [column for task in data.suites[suite].tasks for column in task_named(task).scores.values()]
+    final = data.scores[suite]
+    columns = list(final["column"].unique())
     with_paper = suite == "glue" and setting.other_finetuning(data) is None and not final["stand_in"].any()
-    lines, majority = [*model_lines(final, columns, with_paper)], majority_of(final)
-    if majority:  # as if the majority were a seed's; of imported scores it is not known
+    lines = [*model_lines(final, columns, with_paper)]
+    if final["majority"].notna().any():  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
-        lines.append(Line(_row("majority baseline", baseline, columns) | {"finetune_seeds": None}))
-    rows, score = [line.row for line in lines], means_of(final)[0]
-    pairs = [pair for pair in data.suites[suite].comparisons if (pair.reference, pair.score) == ("original", score)]
-    highest = best_of(rows, [line.size for line in lines], [score])
-    return table_of(
-        rows,
-        names=stand_in_names(final),
-        best=frozenset((at, column) for at, column in highest if _is_shown(lines[at], pairs)),
-        marked={(at, column) for at, line in enumerate(lines) for column in line.collapsed},
-    )
-
-
-def _is_shown(line: Line, pairs: list[Comparison]) -> bool:
-    """Whether the test shows that the operator of a line differs from original, or original from every other one."""
-    own = [pair for pair in pairs if pair.size == line.size and line.attention in (pair.model, pair.reference)]
-    return bool(own) and all(pair.is_significant for pair in own)
+        percent = seed_scores(baseline).reindex(columns=[*means_of(final), *columns])
+        lines.append(Line(_row("majority baseline", percent, means_of(final)) | {"finetune_seeds": None}))
+    marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
+    return table_of([line.row for line in lines], names=stand_in_names(final), marked=marked)
 
 
 def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
-    """Lines of each model: of its seeds and their mean, the paper's beneath, and that of no pre-training.
+    """Lines of each model: of its seeds and their mean, the paper's beneath, and the model without pre-training.
 
     There is but one line of a model where none has several pre-training seeds.
     """
-    several = final["pretrain_seed"].nunique() > 1
+    several, means = final["pretrain_seed"].nunique() > 1, means_of(final)
+    percent = seed_scores(final).reindex(columns=[*means, *columns])
+    of_models = dict(list(percent.groupby(level=MODEL)))
+    of_runs = dict(list(percent.groupby(level=[*MODEL, "pretrain_seed"])))
     for (size, attention, step), scores in final.groupby(MODEL, sort=False):
         model = names.model_name(size, attention, step)
-        row = _row(model, scores, columns)
+        row = _row(model, of_models[size, attention, step], means)
         if several:
+            runs = {seed: of_runs[size, attention, step, seed] for seed in scores["pretrain_seed"].unique()}
             seeds = [
-                Line(_row(f"{model}, seed {seed}", part, columns), None, _collapsed(part))
-                for seed, part in scores.groupby("pretrain_seed", sort=False)
+                Line(
+                    _row(f"{model}, seed {seed}", run, means),
+                    None,
+                    _collapsed(scores[scores["pretrain_seed"] == seed]),
+                )
+                for seed, run in runs.items()
             ]
             yield from seeds if step else ()
             spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
             row |= {key: values and values.mean for key, values in spreads.items()}
             row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-            mean = spreads[means_of(scores)[0]]
+            mean = spreads[means[0]]
             row["std"] = mean and mean.deviation
-        yield Line(row, size if step else None, _collapsed(scores), attention)
+        yield Line(row, (size, attention), _collapsed(scores))
         if step and with_paper and (size, attention) in published.SCORES:
             yield Line(_paper_row(size, attention, columns))
 
@@ -103,19 +91,19 @@ def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
     return frozenset(scores.loc[scores["constant_prediction"].eq(True), "column"])
 
 
-def _row(name: str, scores: pd.DataFrame, columns: list[str]) -> Row:
-    """The cells of one pre-trained model; only seeds with all columns that count do so for its means of columns."""
-    means = means_of(scores)
-    seeds = seed_scores(scores).reindex(columns=[*means, *columns])
+def _row(name: str, seeds: pd.DataFrame, means: Sequence[str]) -> Row:
+    """The cells of one pre-trained model, from its `means` of columns and its columns by seed; only seeds with all
+    columns that count do so for the means."""
+    columns = [column for column in seeds if column not in means]
     complete = seeds.dropna(subset=[column for column in columns if column in COUNTED])
-    score, *others = (_spread(complete[name]) for name in means)
-    spreads = {column: _spread(seeds[column]) for column in columns}
+    spreads = {name: _spread(complete[name] if name in means else seeds[name]) for name in seeds}
+    cells = {name: values and values.mean for name, values in spreads.items()}
+    score = spreads[means[0]]
     return {
         "model": name,
-        means[0]: score and score.mean,
+        means[0]: cells[means[0]],
         "std": score and score.deviation,
-        **{column: values and values.mean for column, values in spreads.items()},
-        **{name: values and values.mean for name, values in zip(means[1:], others, strict=True)},
+        **{column: cells[column] for column in (*columns, *means[1:])},
         "finetune_seeds": len(complete),
     }
 
@@ -153,43 +141,20 @@ def published_table(data: Collection) -> Table:
 
 
 def scores_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Scores in percent of every fine-tuning seed, then their mean and sample standard deviation; in the column of
-    pre-training seeds those over the means of these. Collapsed: tasks of which a seed predicts one class throughout.
-    """
-    final = data.scores_of(suite)
-    if final is None:
+    """Scores in percent of every fine-tuning seed. Collapsed: tasks of which a seed predicts one class throughout."""
+    if suite not in data.scores:
         return None
-    several = final["pretrain_seed"].nunique() > 1
-    constant = final[final["constant_prediction"].eq(True)]  # one class is predicted throughout
+    final = data.scores[suite]
+    constant = final[final["constant_prediction"].eq(True)]
     collapsed = constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
     seeds = seed_scores(final).rename(columns=stand_in_names(final))
     if suite == "squad2":
         answers = pd.DataFrame(list(final["details"]), index=pd.MultiIndex.from_frame(final[SEEDS]))
         seeds = seeds.join(100 * answers.reindex(columns=list(ANSWERS)))
-    seeds = seeds.assign(collapsed=collapsed) if len(collapsed) else seeds
-    models = seeds.groupby(level=MODEL, sort=False)
-    return table_of([row for model, part in models for row in _seed_rows(names.model_name(*model), part, several)])
-
-
-def _seed_rows(name: str, scores: pd.DataFrame, several: bool) -> Iterator[Row]:
-    """Rows of a model's seeds by pre-training seed; over several of these, mean and deviation of their means too."""
-    parts = scores.groupby(level="pretrain_seed", sort=False)
-    for pretrain_seed, part in parts:
-        model = {"model": name} | ({"pretrain_seed": pretrain_seed} if several else {})
-        for seed, row in zip(part.index.get_level_values("finetune_seed"), part.to_dict("records"), strict=True):
-            yield model | {"finetune_seed": seed} | row
-        yield from _summary(model, "finetune_seed", part)
-    if several:
-        yield from _summary({"model": name}, "pretrain_seed", parts.mean(numeric_only=True))
-
-
-def _summary(model: Row, axis: str, scores: pd.DataFrame) -> Iterator[Row]:
-    """Rows of the mean and of the sample standard deviation along an axis; none where it has one value."""
-    if len(scores) < 2:
-        return
-    spreads = {column: _spread(values) for column, values in scores.select_dtypes("number").items()}
-    yield model | {axis: "mean"} | {column: values and values.mean for column, values in spreads.items()}
-    yield model | {axis: "std"} | {column: values and values.deviation for column, values in spreads.items()}
+    seeds = seeds.assign(collapsed=collapsed).reset_index()
+    seeds.insert(0, "model", list(map(names.model_name, *(seeds[level] for level in MODEL))))
+    hidden = [*MODEL, *["pretrain_seed"] * (final["pretrain_seed"].nunique() == 1)]
+    return Table(seeds.drop(columns=hidden).astype(object).where(seeds.notna(), None))
 
 
 def blimp_table(data: Collection) -> Table | None:
@@ -222,8 +187,7 @@ def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
     return models.join(phenomena.unstack(sort=False))
 
 
-START = ("size", "model", "reference", "score", "n", "difference")
-P_VALUES = ("p", "holm_p", "smallest_p")
+P_VALUES = {"p": 4, "holm_p": 4, "smallest_p": 4}  # decimals
 
 
 def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
@@ -233,18 +197,21 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
     differences of one size from one reference; smallest p: the least that so many units can give. Fewer than three
     units have neither. The csv has the intervals of all columns, which describe and are not tested.
     """
-    final = data.scores_of(suite)
-    compared = [] if final is None else data.suites[suite].comparisons
+    compared = data.comparisons.get(suite)
     if not compared:
         return None
-    scores, headline, rows, shown = stand_in_names(final), headlines(compared), [], []
-    for pair in compared:
-        row = {name: getattr(pair, name) for name in START} | {"score": scores.get(pair.score, pair.score)}
-        p_values = {name: getattr(pair, name) for name in P_VALUES}
-        low, high = pair.interval or (None, None)
-        rows.append({**row, "std": pair.std, "welch_low": low, "welch_high": high, **p_values, "unit": pair.unit})
-        if pair.score == headline[pair.size]:
-            welch = pair.interval and f"[{two_decimals(low)}, {two_decimals(high)}]"
-            in_words = {name: None if p_value is None else p_in_words(p_value) for name, p_value in p_values.items()}
-            shown.append({**row, "score": heading(row["score"]), "welch": welch, **in_words, "unit": pair.unit})
-    return table_of(rows, readable=frame_of(shown))
+    scores, headline = stand_in_names(data.scores[suite]), headlines(compared)
+    rows = [
+        {
+            **{name: getattr(pair, name) for name in ("size", "model", "reference")},
+            "score": scores.get(pair.score, pair.score),
+            **{name: getattr(pair, name) for name in ("n", "difference", "std")},
+            **dict(zip(("welch_low", "welch_high"), pair.interval or (None, None), strict=True)),
+            **{name: getattr(pair, name) for name in P_VALUES},
+            "unit": pair.unit,
+        }
+        for pair in compared
+    ]
+    table = frame_of(rows)
+    shown = table[[pair.score == headline[pair.size] for pair in compared]].drop(columns="std")
+    return Table(table, readable=shown.assign(score=shown["score"].map(heading)), decimals=P_VALUES)
