@@ -21,8 +21,8 @@ MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transforme
 PROCESSES = ([LIGHT, DOWNLOAD], [REPORT], [TRAINING, PROBING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
-STEP = "from symbert.pretrain.compute import adamw; weights = __import__('torch').ones(2, requires_grad=True); "
-STEP += "weights.sum().backward(); adamw([{'params': [weights]}], 1e-8).step()"
+STEP = "from symbert.pretrain.compute import AdamW; weights = __import__('torch').ones(2, requires_grad=True); "
+STEP += "weights.sum().backward(); AdamW([{'params': [weights]}], fused=True).step()"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},

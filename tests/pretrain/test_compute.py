@@ -216,9 +216,3 @@ def test_adamw_is_pytorchs_to_the_bit_and_goes_on_from_its_state():
         return optimizer
 
     assert all(map(torch.equal, trained(pytorchs), trained(ours)))
-
-
-def test_an_optimizer_that_is_not_there_is_named_with_the_key():
-    for path, said in (("nowhere:f", "No module named 'nowhere'"), ("json:f", "has no attribute 'f'")):
-        with pytest.raises(ConfigError, match=f"'pretrain.optimizer' is {path}: .*{said}.*; write adamw, or correct"):
-            build_optimizer(torch.nn.Linear(3, 2), SETTINGS, path)

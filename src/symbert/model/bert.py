@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from symbert.draws import mix
 from symbert.errors import ConfigError
 from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
-from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
+from symbert.model.configuration import Configuration, refuse_decoder
 from symbert.model.from_transformers import (
     ALL_ATTENTION_FUNCTIONS,
     BertConfig,
@@ -62,7 +62,6 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             "its arguments"
         ) from error
     site.is_causal = config.is_decoder and not is_across
-    site.has_rotary_positions = has_rotary_positions(config) and not is_across  # two sequences share no positions
     refusal = ""
     if config.is_decoder and not keeps_tokens_apart(site):
         refusal = (
@@ -71,9 +70,8 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         )
     elif is_across and "context" in inspect.signature(site.query_key_value).parameters:
         refusal = "has a query_key_value with a context, which is given none; compute each sequence by itself"
-    elif (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
-        lacks = "knows no second sequence" if is_across else "may not turn queries and keys by their places"
-        refusal = f"has a forward of its own, which {lacks}; write what it does into query_key_value"
+    elif is_across and type(site).forward not in PLAIN_ACROSS:
+        refusal = "has a forward of its own, which knows no second sequence; write what it does into query_key_value"
     if refusal:
         raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
     return site
@@ -124,14 +122,12 @@ def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, m
 
 
 class Embeddings(nn.Module):
-    """Normalised sum of the embeddings of a token's piece, its text, and its position unless positions are rotary."""
+    """Normalised sum of the embeddings of a token's piece, its text, and its position."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
-        self.has_places = not has_rotary_positions(config)
-        if self.has_places:
-            self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -141,9 +137,7 @@ class Embeddings(nn.Module):
         """`batch token hidden`; without `types` there is one text, without `places` each row begins at the first."""
         types = torch.zeros_like(ids) if types is None else types
         places = self.places[:, : ids.shape[1]] if places is None else places
-        summed = self.word_embeddings(ids) + self.token_type_embeddings(types)
-        if self.has_places:
-            summed = summed + self.position_embeddings(places)
+        summed = self.word_embeddings(ids) + self.token_type_embeddings(types) + self.position_embeddings(places)
         return self.dropout(self.LayerNorm(summed))
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from symbert.errors import ConfigError
 from symbert.operators import operator_of
-from symbert.sizes import ROTARY
 from symbert.sources import SOURCES, is_stand_in
 
 KINDS = {  # the hub's task and the Auto class, by the end of the class in config.json, ours or Hugging Face's
@@ -57,7 +56,7 @@ def model_card(config: dict[str, Any]) -> str:
 
 def _loading(config: dict[str, Any], auto: str) -> str:
     is_stock, is_pair = config["model_type"] != "symbert", auto == "AutoModelForSeq2SeqLM"
-    if not is_stock and (is_pair or auto == "AutoModelForCausalLM" or config.get("position_embedding_type") == ROTARY):
+    if not is_stock and (is_pair or auto == "AutoModelForCausalLM"):
         return OURS
     knowing = "" if is_stock else "import symbert.model.hf  # makes the model type known, without remote code\n"
     classes = [auto] if is_pair else [auto, "AutoTokenizer"]

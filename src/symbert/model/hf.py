@@ -23,7 +23,7 @@ from symbert.model import bert
 from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
 from symbert.model.bert import HostModel, attention_of
 from symbert.model.card import model_card
-from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
+from symbert.model.configuration import Configuration, refuse_decoder
 from symbert.model.loading import load_model, write_weights
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
@@ -45,7 +45,6 @@ def fold(model: HostModel) -> PreTrainedModel:
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
     """
-    _refuse_rotary(model.config)
     _refuse_non_finite(model, model.config._name_or_path or "the model")
     sites = {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
     own = tuple(f"{name}." for name in sites)
@@ -61,14 +60,6 @@ def fold(model: HostModel) -> PreTrainedModel:
     folded.load_state_dict(state)
     _refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
-
-
-def _refuse_rotary(config: BertConfig | Configuration) -> None:
-    if has_rotary_positions(config):
-        raise ConfigError(
-            "config: 'position_embedding_type' is rotary, which Hugging Face's BERT does not know; load the checkpoint "
-            "with symbert.model.loading.load_model, or train a size with learned positions"
-        )
 
 
 def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
@@ -199,7 +190,6 @@ def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
 
     def build(self: PreTrainedModel, config: SymBertConfig, **options: bool) -> None:
         refuse_decoder(config)
-        _refuse_rotary(config)
         stock.__init__(self, config, **options)
         for layer in self.base_model.encoder.layer:
             layer.attention.self = attention_of(config)

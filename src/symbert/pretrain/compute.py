@@ -1,12 +1,11 @@
 """How pre-training and fine-tuning compute: the device, the precision, the recipe, the optimizer."""
 
-import importlib
 import inspect
 import os
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -209,36 +208,18 @@ class AdamW(torch.optim.AdamW):
     load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
 
 
-def adamw(
-    groups: list[dict[str, Any]], adam_epsilon: float, adam_beta1: float = 0.9, adam_beta2: float = 0.999
-) -> AdamW:
-    """AdamW (Loshchilov and Hutter, ICLR 2019). Fine-tuning has no settings for the betas: PyTorch's values hold."""
-    return AdamW(groups, lr=0.0, betas=(adam_beta1, adam_beta2), eps=adam_epsilon, fused=True)
+def build_optimizer(model: nn.Module, settings: Any) -> AdamW:
+    """AdamW (Loshchilov and Hutter, ICLR 2019) without weight decay for parameters with at most one dimension.
 
-
-# A function takes groups of parameters and, by name, its own keys of the stage's settings.
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adamw": adamw}
-
-
-def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
-    """The optimizer of OPTIMIZERS, or the user's own by its path `module:function`; ConfigError when there is none.
-
-    No weight decay for parameters with at most one dimension.
+    Fine-tuning has no settings for the betas: PyTorch's values hold.
     """
-    module, _, function = name.partition(":")
-    try:
-        build = OPTIMIZERS[name] if name in OPTIMIZERS else getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"config: 'pretrain.optimizer' is {name}: {error}; write {', '.join(OPTIMIZERS)}, or correct the path"
-        ) from None
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    keys = [key for key in inspect.signature(build).parameters if hasattr(settings, key)]
-    return build(groups, **{key: getattr(settings, key) for key in keys})
+    betas = getattr(settings, "adam_beta1", 0.9), getattr(settings, "adam_beta2", 0.999)
+    return AdamW(groups, lr=0.0, betas=betas, eps=settings.adam_epsilon, fused=True)
 
 
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:

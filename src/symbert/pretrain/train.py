@@ -114,7 +114,7 @@ class Trainer:
         self.attention_dropout = compute.attention_dropout(self.recipe, settings.dropout, self.device)
         self.model = self.task.starting_model(self.attention_dropout)
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.recipe.compiled)
-        self.optimizer = compute.build_optimizer(self.model, settings, settings.optimizer)
+        self.optimizer = compute.build_optimizer(self.model, settings)
         self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
         self.flags: list[float] = []  # sums over all processes, in the last step
