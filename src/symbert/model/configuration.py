@@ -17,7 +17,7 @@ from symbert.sizes import SIZES, VOCABULARY_SIZE
 DEFAULTS = {
     "_name_or_path": "",
     "add_cross_attention": False,
-    "architectures": ["SymBertForMaskedLM"],  # of symbert.model.hf
+    "architectures": ["SymBertForMaskedLM"],  # `symbert.model.bert.MaskedModel`
     "attention": "original",
     "attention_probs_dropout_prob": 0.1,
     "bos_token_id": None,

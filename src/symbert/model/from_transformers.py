@@ -24,19 +24,7 @@ class BertConfig(Protocol):
     _attn_implementation: str
 
 
-def _unless_loaded(fill: Callable[..., object]) -> Callable[..., None]:
-    """A function that fills a weight, unless `from_pretrained` has filled it."""
-
-    def filled(tensor: Tensor, *values: object) -> None:
-        if not getattr(tensor, "_is_hf_initialized", False):
-            with torch.no_grad():
-                fill(tensor, *values)
-
-    return filled
-
-
-normal_, ones_, zeros_ = map(_unless_loaded, (nn.init.normal_, nn.init.ones_, nn.init.zeros_))
-copy_ = _unless_loaded(Tensor.copy_)
+normal_, ones_, zeros_, copy_ = nn.init.normal_, nn.init.ones_, nn.init.zeros_, Tensor.copy_
 
 
 def sdpa_attention_forward(
