@@ -131,7 +131,7 @@ def extracted_of(manifest_read_by, brief, tmp_path):
 def inputs_of(trainer):
     """What the model reads of four held-out sequences."""
     batch = trainer.task.validation_batch(np.arange(4))
-    return {name: tensor for name, tensor in vars(batch).items() if name != "targets"}
+    return {name: tensor for name, tensor in trainer.task.inputs(batch, False).items() if name != "targets"}
 
 
 @torch.no_grad()

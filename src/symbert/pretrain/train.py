@@ -27,7 +27,7 @@ from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, P
 from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
-from symbert.pretrain.tasks import Batch, Loss, verify_manifest, verify_shards
+from symbert.pretrain.tasks import Batch, Loss, count_targets, move, verify_manifest, verify_shards
 from symbert.provenance import PROJECT, commit_of
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
@@ -153,21 +153,21 @@ class Trainer:
     def _accumulate_gradients(self, step: int, batch: Batch) -> Tensor:
         """Add up the gradients of this process's share; returns its part of the batch's mean loss."""
         torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
-        count, total = batch.count, torch.zeros((), device=self.device)
+        count, total = count_targets(batch), torch.zeros((), device=self.device)
         parts = [rows for rows in self.world.batches(self.settings.batch_size, self.micro_batch_size) if rows]
         for rows in parts:
             with exchange(self.loss, is_due=rows is parts[-1]):
-                loss = self._loss_of(batch.part(rows.start, rows.stop)) / count
+                part = {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
+                loss = self._loss_of(part) / count
                 self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
             total += loss.detach()
         return total
 
     def _loss_of(self, batch: Batch) -> Tensor:
         """The summed loss of a batch, in nats."""
-        if self.recipe.compiled:
-            batch = self.task.of_one_shape(batch)
+        inputs = move(self.task.inputs(batch, self.recipe.compiled), self.device)
         with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
-            return self.loss(**vars(batch.to(self.device)))
+            return self.loss(**inputs)
 
     def _fitting(self, work: Callable[[], Any]) -> Any:
         """The result of `work`; where memory runs out, again with half as many sequences at a time.
@@ -221,7 +221,7 @@ class Trainer:
             rows, loss, count = np.arange(share.start, share.stop), 0.0, 0
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
-                loss, count = self._loss_of(batch).item(), batch.count
+                loss, count = self._loss_of(batch).item(), count_targets(batch)
             with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
                 tally = self.task.tally(self.model, rows, self.device)
             sums.append([loss, count, *tally] if len(rows) else [0.0, 0, *tally])
@@ -231,9 +231,10 @@ class Trainer:
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
-        batch = self.task.validation_batch(np.arange(min(DESCRIBED, self.task.validation_count))).to(self.device)
+        rows = np.arange(min(DESCRIBED, self.task.validation_count))
+        batch = move(self.task.validation_batch(rows), self.device)
         model = self.task.starting_model(self.attention_dropout).to(self.device)  # whole in this process
-        return describe_attention(model, *(getattr(batch, name) for name in self.task.layer_inputs))
+        return describe_attention(model, *(batch[name] for name in self.task.layer_inputs))
 
 
 class Session:
