@@ -79,7 +79,6 @@ HOST = """\
         "corpus",
         "Backward decoders predict the token before.",
         measure="perplexity",
-        sites=1,
         parameters=Shape.parameters,
         step_flops=_next_tokens,
         tokens=lambda rows: rows.tokens - 1,

@@ -65,10 +65,11 @@ class MetricsLog:
             self.file.write(line)
         self.hash.update(line)
         try:
-            self.track(split, step, values)
+            if self.track:
+                self.track(split, step, values)
         except Exception as error:  # the training goes on, whatever the tracker does
             print(f"warning: SYMBERT_TRACKER: {error!r} at step {step}; nothing more is sent to it", file=sys.stderr)
-            self.track = _nothing
+            self.track = None
 
     def flush(self) -> int:
         """Make all lines durable; returns the length in bytes. IntegrityError where the file has other lines."""
@@ -87,19 +88,15 @@ class MetricsLog:
         return {name: value for name, value in last.items() if name not in ("split", "step")}
 
 
-def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None]:
+def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None] | None:
     path = os.environ.get("SYMBERT_TRACKER")
     if not path:
-        return _nothing
+        return None
     module, _, function = path.partition(":")
     try:
         return getattr(importlib.import_module(module), function)(folder)
     except Exception as error:
         raise ConfigError(f"SYMBERT_TRACKER is {path}: {error}; write module:function, or unset it") from None
-
-
-def _nothing(split: str, step: int, values: dict[str, Any]) -> None:
-    """Without a tracker."""
 
 
 def _hash_of_beginning(path: Path, length: int) -> "hashlib._Hash":

@@ -23,9 +23,6 @@ from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.files import single_writer
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-DRIVER = Path("/proc/driver/nvidia/gpus")
-LISTED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # GPUs by number
-GIVEN = (*LISTED, "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS")  # the others count GPUs
 # cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
 # (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
@@ -94,16 +91,12 @@ def _free_gpu(number: int, processes: int, visible: int) -> int:
 
 
 def given_gpu(environment: Mapping[str, str]) -> str | None:
-    """The variable or the machine that gives this process a GPU; None without one, or where CUDA_VISIBLE_DEVICES
-    chooses none. A job of Slurm does not ask the machine, which may show GPUs of other jobs."""
-    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    """The variable that gives this process a GPU: CUDA_VISIBLE_DEVICES, as Slurm or the user sets it, which may choose
+    none, or else SYMBERT_GPUS, the number that a rule asked for. None without one."""
+    chosen, number = environment.get("CUDA_VISIBLE_DEVICES"), environment.get("SYMBERT_GPUS", "0")
     if chosen is not None:
         return f"CUDA_VISIBLE_DEVICES is {chosen}" if re.match(r"\s*(\d|GPU-|MIG-)", chosen) else None
-    for name in GIVEN:
-        if (value := environment.get(name)) and (value != "0" or name in LISTED):
-            return f"this job has GPUs ({name}={value})"
-    has_driver = "SLURM_JOB_ID" not in environment and DRIVER.is_dir() and any(DRIVER.iterdir())
-    return f"this machine has GPUs ({DRIVER})" if has_driver else None
+    return f"this job has GPUs (SYMBERT_GPUS={number})" if number != "0" else None
 
 
 @contextmanager

@@ -26,10 +26,9 @@ from symbert.errors import (
     explain,
 )
 from symbert.files import copy_file, extracted_again, hash_of, read_json, sha256_of, verify_sha256, write_json
-from symbert.hosts import HOSTS
-from symbert.operators import operator_named, planned_operator
+from symbert.operators import planned_operator
 from symbert.paths import Run
-from symbert.sizes import BUILT_IN, SIZES, define
+from symbert.sizes import BUILT_IN, define
 
 PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
@@ -226,16 +225,6 @@ def storage_of(parameters: int, settings: PretrainSettings) -> int:
     and checkpoints to resume from, of weights and the optimizer's state, while one more than KEEP is written."""
     kept = math.ceil(settings.steps / settings.save_every)
     return FLOAT32 * parameters * (kept + (KEEP + 1) * (1 + MOMENTS))
-
-
-def parameters_of(run: Run, vocabulary_size: int) -> int:
-    """Parameters of a run's model by formula; as with `original` where its operator states no formula."""
-    shape, host = SIZES[run.size], HOSTS[run.host]
-    counts = [
-        operator_named(name).count(shape.hidden_size, shape.num_attention_heads) for name in (run.attention, "original")
-    ]
-    saved = 0 if counts[0] is None else counts[1] - counts[0]
-    return host.parameters(shape, vocabulary_size) - host.sites * shape.num_hidden_layers * saved
 
 
 def name_of_step(step: int) -> str:
