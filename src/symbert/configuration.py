@@ -54,7 +54,7 @@ Publisher = Literal[tuple(name for name, source in SOURCES.items() if source.is_
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-Recipe = Literal[keys_of("symbert.pretrain.compute", "RECIPES")]
+Recipe = Literal["faithful", "fast"]
 NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[tuple(COLLECTIONS)]

@@ -15,7 +15,6 @@ from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
 from symbert.pretrain import compute
 from symbert.pretrain.compute import (
-    RECIPES,
     attention_dropout,
     attention_kernels,
     build_optimizer,
@@ -98,13 +97,13 @@ def test_the_fast_recipe_has_cudnns_attention_and_dropout_in_sixteenths_on_hoppe
 ):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.version, "hip", hip)
-    fast, preferred = RECIPES["fast"], []
+    fast, preferred = "fast", []
     for dropout, sixteenths in ((0.0, 0.0), (0.1, 0.125), (0.05, 0.0625), (0.5, 0.5)):
         expected = sixteenths if hopper else dropout
         assert attention_dropout(fast, dropout, GPU) == expected
         assert recorded_dropout(fast, dropout, GPU) == {"attention_dropout": expected}
-    assert attention_dropout(fast, 0.1, CPU) == attention_dropout(RECIPES["faithful"], 0.1, GPU) == 0.1
-    assert recorded_dropout(RECIPES["faithful"], 0.1, GPU) == {}
+    assert attention_dropout(fast, 0.1, CPU) == attention_dropout("faithful", 0.1, GPU) == 0.1
+    assert recorded_dropout("faithful", 0.1, GPU) == {}
     prefer = "symbert.pretrain.compute.sdpa_kernel"
     monkeypatch.setattr(prefer, lambda kernels, **_: preferred.append(kernels[0].name) or nullcontext())
     with attention_kernels(fast, GPU):

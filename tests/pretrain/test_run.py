@@ -19,7 +19,7 @@ from symbert.files import read_json, sha256_of, write_json
 from symbert.model import bert
 from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
-from symbert.pretrain.compute import RECIPES, Recipe, Updater
+from symbert.pretrain.compute import Updater
 from symbert.pretrain.train import Trainer
 from symbert.provenance import PROJECT, commit_of
 from symbert.sizes import SIZES
@@ -161,8 +161,8 @@ def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, here):
 
 def test_a_finished_run_tells_the_dropout_that_the_device_decided(tmp_path, manifest, brief, monkeypatch):
     """Its identity had it, and nothing that was published: models of two dropouts could not be told apart."""
-    monkeypatch.setitem(RECIPES, "fast", Recipe(compiled=False, cudnn_attention=True))
-    monkeypatch.setattr("symbert.pretrain.compute.takes_cudnn", lambda recipe, device: recipe.cudnn_attention)
+    monkeypatch.setattr("torch.compile", lambda loss, **options: loss)
+    monkeypatch.setattr("symbert.pretrain.compute.takes_cudnn", lambda recipe, device: recipe == "fast")
     for recipe, told in (("fast", 0.125), ("faithful", None)):
         assert main(options(manifest, brief(recipe=recipe, steps=10), tmp_path / recipe)) == 0
         assert read_json(tmp_path / recipe / "done.json")["settings"].get("attention_dropout") == told

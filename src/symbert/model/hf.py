@@ -32,7 +32,7 @@ STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
     bert.DecoderModel: transformers.BertLMHeadModel,
 }
 OURS = ("attention", "operator")  # keys of our configuration
-NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
+NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version", "_name_or_path")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 

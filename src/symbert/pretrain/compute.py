@@ -7,7 +7,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -149,38 +148,29 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
 # --- recipe -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a model is computed: a named, recorded choice."""
-
-    compiled: bool  # to one graph, for batches of one shape (in fine-tuning on a GPU alone, for rows of all lengths)
-    cudnn_attention: bool  # on Hopper; attention dropout is then rounded to sixteenths
+# How a model is computed: a named, recorded choice. `fast` compiles it to one graph for batches of one shape (in
+# fine-tuning on a GPU alone, for rows of all lengths), and on Hopper rounds attention dropout to sixteenths for cuDNN.
+RECIPES = ("faithful", FAST := "fast")
 
 
-RECIPES: dict[str, Recipe] = {
-    "faithful": Recipe(compiled=False, cudnn_attention=False),
-    "fast": Recipe(compiled=True, cudnn_attention=True),
-}
-
-
-def takes_cudnn(recipe: Recipe, device: torch.device) -> bool:
+def takes_cudnn(recipe: str, device: torch.device) -> bool:
     """Whether the recipe has cuDNN's attention on this device: on Hopper, where it is twice as fast as flash."""
-    if not recipe.cudnn_attention or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
+    if recipe != FAST or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
         return False
     return torch.cuda.get_device_capability(device)[0] == HOPPER
 
 
-def attention_dropout(recipe: Recipe, dropout: float, device: torch.device) -> float:
+def attention_dropout(recipe: str, dropout: float, device: torch.device) -> float:
     """The dropout of attention weights: the paper's, or the nearest that the recipe's kernels take."""
     return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if takes_cudnn(recipe, device) else dropout
 
 
-def recorded_dropout(recipe: Recipe, dropout: float, device: torch.device) -> dict[str, float]:
+def recorded_dropout(recipe: str, dropout: float, device: torch.device) -> dict[str, float]:
     """The attention dropout as a part of a result's identity, where the recipe lets the device decide it."""
-    return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe.cudnn_attention else {}
+    return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe == FAST else {}
 
 
-def attention_kernels(recipe: Recipe, device: torch.device) -> AbstractContextManager:
+def attention_kernels(recipe: str, device: torch.device) -> AbstractContextManager:
     """Context that prefers cuDNN's attention where the recipe takes it."""
     if not takes_cudnn(recipe, device):
         return nullcontext()

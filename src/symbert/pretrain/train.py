@@ -3,8 +3,8 @@ log, checkpoint, stop, publication."""
 
 import math
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def train(
         with records.status_written(), compute.explained(run):
             decided = {
                 "precision": compute.resolve_precision(settings.precision, world.device),
-                **compute.recorded_dropout(compute.RECIPES[settings.recipe], settings.dropout, world.device),
+                **compute.recorded_dropout(settings.recipe, settings.dropout, world.device),
                 "corpus_hash": verify_manifest(manifest),
             }
             if world.leads:
@@ -99,7 +99,7 @@ class Trainer:
         shard_parameters: bool = False,
     ) -> None:
         self.run, self.settings, self.world = run, settings, world or alone()
-        self.device, self.recipe = self.world.device, compute.RECIPES[settings.recipe]
+        self.device, self.is_compiled = self.world.device, settings.recipe == compute.FAST
         self.precision = compute.resolve_precision(settings.precision, self.device)
         if settings.batch_size < self.world.size:
             raise ConfigError(
@@ -111,9 +111,9 @@ class Trainer:
             refuse_sharding(settings.recipe, run.host, self.world.size, settings.batch_size)
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
         self.task = HOSTS[run.host].task_class(run, settings, manifest)
-        self.attention_dropout = compute.attention_dropout(self.recipe, settings.dropout, self.device)
+        self.attention_dropout = compute.attention_dropout(settings.recipe, settings.dropout, self.device)
         self.model = self.task.starting_model(self.attention_dropout)
-        self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.recipe.compiled)
+        self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
         self.optimizer = compute.build_optimizer(self.model, settings)
         self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
@@ -165,9 +165,16 @@ class Trainer:
 
     def _loss_of(self, batch: Batch) -> Tensor:
         """The summed loss of a batch, in nats."""
-        inputs = move(self.task.inputs(batch, self.recipe.compiled), self.device)
-        with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
+        inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
+        with self._arithmetic():
             return self.loss(**inputs)
+
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        """Compute in the precision and with the kernels of this run."""
+        kernels = compute.attention_kernels(self.settings.recipe, self.device)
+        with compute.autocast(self.precision, self.device), kernels:
+            yield
 
     def _fitting(self, work: Callable[[], Any]) -> Any:
         """The result of `work`; where memory runs out, again with half as many sequences at a time.
@@ -222,7 +229,7 @@ class Trainer:
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
                 loss, count = self._loss_of(batch).item(), count_targets(batch)
-            with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
+            with self._arithmetic():
                 tally = self.task.tally(self.model, rows, self.device)
             sums.append([loss, count, *tally] if len(rows) else [0.0, 0, *tally])
         if self.is_sharded:
