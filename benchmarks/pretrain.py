@@ -30,7 +30,7 @@ from symbert.hosts import ENCODER
 from symbert.model.hf import fold
 from symbert.paths import Run
 from symbert.pretrain.compute import RECIPES, pick_device, resolve_precision
-from symbert.pretrain.tasks import IGNORED
+from symbert.pretrain.tasks import move
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
 
@@ -279,11 +279,9 @@ def losses_of(task: Task, attention: str) -> tuple[float, float]:
         stock.load_state_dict(trainer.model.state_dict())
     else:
         stock = fold(trainer.model)
-    batch = trainer.task.training_batch(0).to(trainer.device)
-    labels = torch.full_like(batch.input_ids, IGNORED).flatten()
-    labels[batch.positions] = batch.targets
+    batch = move(trainer.task.training_batch(0), trainer.device)
     with torch.no_grad():
-        outputs = stock.to(trainer.device).eval()(batch.input_ids, labels=labels.view_as(batch.input_ids))
+        outputs = stock.to(trainer.device).eval()(batch["input_ids"], labels=batch["targets"])
     return trainer.step(0).loss, outputs.loss.item()
 
 

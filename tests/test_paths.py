@@ -17,7 +17,6 @@ from symbert.errors import ConfigError, DataError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen, read_yaml
 from symbert.files import write_json
-from symbert.paths import Run
 from test_operators import forget
 
 pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
@@ -64,7 +63,7 @@ shards: {corpus.parts: 2, corpus.pack.sequence_length: 16, corpus.pack.validatio
 pairs: {parallel: {source: a, target: b, validation_source: c, validation_target: d}}
 trainings without a value of their own in the scale demo: {pretrain.steps: 800, pretrain.batch_size: 64}
 trainings: {pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20, pretrain.schedule_steps: null,
-  pretrain.optimizer: "own_optimizer:sgd", pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8,
+  pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8,
   pretrain.adam_beta2: 0.9, pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2,
   pretrain.mask_probability: 0.2, pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
 speeds: {pretrain.micro_batch_size: 2}
@@ -114,7 +113,6 @@ def start(root, folder, monkeypatch):
     for name in "abcd":
         Path(name).write_text(f"{name}\n")
     Path("en").mkdir()
-    Path("own_optimizer.py").write_text("def sgd(parameters, settings):\n    pass\n")
     monkeypatch.syspath_prepend(str(folder))
     forget()
 
@@ -290,16 +288,6 @@ def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(sta
     Path("train.csv").write_text("texts,label\na,no\n")
     with pytest.raises(DataError, match=r"train\.csv: no column 'text'"):
         keys("train.csv")
-
-
-def test_a_size_with_rotary_positions_is_another_model(start):
-    shape = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 64}
-    sweep = {"sizes": ["deep"], "anatomy": False, "attention": ["original"]}
-    folders = {
-        start(sizes={"deep": {**shape, **more}}, sweep=sweep).runs[Run("deep", "original", 1)]
-        for more in ({}, {"position_embedding_type": "rotary"}, {"position_embedding_type": "learned"})
-    }
-    assert len(folders) == 2
 
 
 @pytest.mark.parametrize("kind", ["settings.json", "run.json"])

@@ -23,7 +23,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from transformers import AutoModelForMaskedLM
 
 from command_lines import command_lines
 from corpus.hub_site import served_hub
@@ -36,6 +35,7 @@ from symbert.errors import ConfigError, IntegrityError, SymbertError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import PROJECT, read_config
 from symbert.glue.train import load_classifier
+from symbert.model.loading import load_model
 from symbert.pretrain.tasks import verify_manifest
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, VOCABULARY
 from workflow.checkout import Checkout
@@ -140,7 +140,7 @@ def test_no_code_that_a_checkpoint_brings_or_names_is_run(tmp_path, monkeypatch,
     expected = 0 if "auto_map" in named else 64
     assert cli.main(["export", *words]) == cli.main(["anatomy", str(checkpoint)]) == expected
     with nullcontext() if expected == 0 else pytest.raises(ConfigError):
-        AutoModelForMaskedLM.from_pretrained(checkpoint)
+        load_model(checkpoint)
     assert not (checkpoint / "ran").exists()
 
 

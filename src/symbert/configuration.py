@@ -32,7 +32,7 @@ from symbert.glue.tasks import (
     tasks_of_sweep,
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.sizes import SIZES, RotaryShape
+from symbert.sizes import SIZES
 from symbert.sources import (
     DEMO,
     OWN_TEXT,
@@ -44,7 +44,7 @@ from symbert.sources import (
     own_texts,
     source_of,
 )
-from symbert.syntax import code_of, file_of, keys_of, look_in_this_folder
+from symbert.syntax import keys_of
 
 
 def number(**limits: float) -> Any:
@@ -64,9 +64,7 @@ Publisher = Literal[tuple(name for name in SOURCES if name != OWN_TEXT)]
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-Recipe = Literal[keys_of("symbert.pretrain.compute", "RECIPES")]
-OPTIMIZERS = "|".join(keys_of("symbert.pretrain.compute", "OPTIMIZERS"))
-Optimizer = Annotated[str, Meta(pattern=rf"^({OPTIMIZERS}|\w[\w.]*:\w+)$")]  # or module:function of the user's own
+Recipe = Literal["faithful", "fast"]
 NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[tuple(COLLECTIONS)]
@@ -188,7 +186,6 @@ class PretrainSettings(Settings):
     precision: Precision
     recipe: Recipe
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
-    optimizer: Optimizer = "adamw"
 
 
 class TaskSettings(Settings):
@@ -332,7 +329,6 @@ class OwnSize(Settings):
     num_attention_heads: Count
     intermediate_size: Count
     initializer_range: Positive | None = None
-    position_embedding_type: Literal["learned", "rotary"] = "learned"
 
 
 class OwnTask(Settings):
@@ -463,24 +459,6 @@ def values_of(settings: Settings) -> dict[str, Any]:
     """The settings by key, without those that have their default."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(settings)}
     return {key: value for key, value in msgspec.structs.asdict(settings).items() if value != defaults[key]}
-
-
-def recorded_settings(settings: PretrainSettings) -> dict[str, Any]:
-    """The settings that identify a run, without those that have their default.
-
-    Of an optimizer of the user's own its code, too.
-    """
-    values = values_of(settings)
-    module, _, function = settings.optimizer.partition(":")
-    if function:
-        look_in_this_folder()
-        if file_of(module) is None:
-            raise ConfigError(
-                f"config: 'pretrain.optimizer' is {settings.optimizer}: no module {module}; correct the path, or put "
-                "the module into this folder"
-            )
-        values["optimizer_code"] = code_of(module, function)
-    return values
 
 
 # What a configuration says.
@@ -772,9 +750,6 @@ def _contradictions(config: Config) -> Iterator[str]:
     ):
         for value in (value for value in values if value not in sweep[whole]):
             yield f"'sweep.{key}' has {value!r}, which is not in 'sweep.{whole}'; add it there"
-    for size in sweep["sizes"]:
-        if sweep["anatomy"] and isinstance(SIZES[size], RotaryShape):
-            yield f"'sweep.anatomy' is true, which knows no rotary positions, as {size} has; leave one of them out"
     if pretrain["processes"] % pretrain["nodes"]:
         yield (
             f"'pretrain.processes' is {pretrain['processes']}, which 'pretrain.nodes' ({pretrain['nodes']}) does not "

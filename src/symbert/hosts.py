@@ -62,7 +62,6 @@ class Host:
     data: Literal["corpus", "pairs"]  # packed for it: rows of the corpus, or of the parallel text
     sentence: str  # its task and its measures, for captions
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
-    sites: int  # operators in a layer of a size
     parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Encoder, int, Rows, float], float]  # of sequences, by its layers' weights
     tokens: Callable[[Rows], float]  # that the layers read of a sequence
@@ -118,7 +117,6 @@ HOSTS: dict[str, Host] = {
         "corpus",
         "Encoders predict masked tokens of the corpus.",
         measure=None,
-        sites=1,
         parameters=Shape.parameters,
         step_flops=_masked_tokens,
         tokens=lambda rows: rows.tokens,
@@ -130,7 +128,6 @@ HOSTS: dict[str, Host] = {
         "corpus",
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         measure="perplexity",
-        sites=1,
         parameters=Shape.parameters,
         step_flops=_next_tokens,
         tokens=lambda rows: rows.tokens - 1,
@@ -144,7 +141,6 @@ HOSTS: dict[str, Host] = {
         "decoding writes them.",
         measure="chrf",
         further_measures=("bleu",),
-        sites=3,
         parameters=Shape.encoder_decoder_parameters,
         step_flops=_translations,
         tokens=lambda rows: rows.tokens + rows.target_tokens,

@@ -10,7 +10,6 @@ from symbert.errors import ConfigError
 
 VOCABULARY_SIZE = 30522  # word pieces of bert-base-uncased
 POSITIONS, SEGMENTS = 512, 2  # of BERT
-ROTARY = "rotary"  # as a `position_embedding_type`
 PARAMETERS_OF_A_THREAD = 1_750_000  # a model with 4 times as many has 2 threads
 MEMORY_OF_A_THREAD = 2000  # MB of host memory
 WEIGHTS_FOR_A_GPU = 1_000_000  # of the layers; each is two operations per token
@@ -27,11 +26,6 @@ class Shape:
     initializer_range: float  # standard deviation of Linear and Embedding weights at the start
 
     @property
-    def positions(self) -> int:
-        """Places in a row that have an embedding."""
-        return POSITIONS
-
-    @property
     def layer_weights(self) -> int:
         """Weights of all layers' matrices, with the operator `original`: what a token is multiplied by."""
         return self.num_hidden_layers * (4 * self.hidden_size**2 + 2 * self.hidden_size * self.intermediate_size)
@@ -40,7 +34,7 @@ class Shape:
         """Parameters of BERT for masked tokens with the operator `original`, tied weights once."""
         hidden, layers = self.hidden_size, self.num_hidden_layers
         norm = 2 * hidden
-        embeddings = (vocabulary_size + self.positions + SEGMENTS) * hidden + norm
+        embeddings = (vocabulary_size + POSITIONS + SEGMENTS) * hidden + norm
         biases_and_norms = layers * (5 * hidden + self.intermediate_size + 2 * norm)
         return embeddings + self.layer_weights + biases_and_norms + self._head_parameters(vocabulary_size)
 
@@ -70,21 +64,6 @@ class Shape:
         return self.layer_weights > WEIGHTS_FOR_A_GPU
 
 
-@dataclass(frozen=True)
-class RotaryShape(Shape):
-    """A shape whose queries and keys are turned by their places: no place has an embedding.
-
-    Sizes with learned positions omit the key in files and hashes.
-    """
-
-    position_embedding_type: str = ROTARY
-
-    @property
-    def positions(self) -> int:
-        """None."""
-        return 0
-
-
 SIZES: dict[str, Shape] = {
     # 0.07 · √64 ≈ 0.02 · √768: a projection starts with the gain that it has in base, so attention is no flatter.
     "tiny": Shape(2, 2, hidden_size=64, intermediate_size=256, initializer_range=0.07),
@@ -112,17 +91,14 @@ def define(name: str, shape: dict[str, Any]) -> Shape:
             f"config: 'sizes' has '{name}', which is a size of this project or has more than letters, digits, '_' and "
             "'.'; choose another name"
         )
-    is_rotary = shape.get("position_embedding_type") == ROTARY
-    divisor = 2 * heads if is_rotary else heads  # rotary positions take the numbers of a head in pairs
-    if hidden % divisor:
+    if hidden % heads:
         raise ConfigError(
-            f"config: 'sizes.{name}': 'num_attention_heads' is {heads}, but {divisor} does not divide 'hidden_size' "
+            f"config: 'sizes.{name}': 'num_attention_heads' is {heads}, which does not divide 'hidden_size' "
             f"({hidden}); choose other numbers"
         )
     base = SIZES["base"]
     start = shape.get("initializer_range") or base.initializer_range * math.sqrt(base.hidden_size / hidden)
-    dimensions = {key: value for key, value in shape.items() if key != "position_embedding_type"}
-    SIZES[name] = (RotaryShape if is_rotary else Shape)(**{**dimensions, "initializer_range": start})
+    SIZES[name] = Shape(**{**shape, "initializer_range": start})
     return SIZES[name]
 
 

@@ -79,7 +79,6 @@ HOST = """\
         "corpus",
         "Backward decoders predict the token before.",
         measure="perplexity",
-        sites=1,
         parameters=Shape.parameters,
         step_flops=_next_tokens,
         tokens=lambda rows: rows.tokens - 1,
@@ -90,9 +89,9 @@ HOST_TASK = '''\
 class TokenBefore(NextToken):
     """The token before each token: rows are read from their ends."""
 
-    def _batch_of(self, split: PackedRows, rows: Ids) -> TokenBatch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids = torch.from_numpy(split[rows]).flip(1)
-        return TokenBatch(ids[:, :-1], ids[:, 1:])
+        return {"ids": ids[:, :-1], "targets": ids[:, 1:]}
 
 
 '''
@@ -111,7 +110,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "task": [],
     "host": [
         ("src/symbert/hosts.py", "}\nENCODER, *OTHERS", HOST),
-        ("src/symbert/pretrain/tasks.py", "@dataclass(frozen=True)\nclass PairBatch", HOST_TASK),
+        ("src/symbert/pretrain/tasks.py", "class ParallelText(Task)", HOST_TASK),
     ],
     "filter": [
         ("src/symbert/corpus/filters.py", '}\n"""Of the reasons', FILTER),

@@ -15,7 +15,6 @@ from symbert.glue import train as module
 from symbert.glue.tasks import GLUE
 from symbert.glue.train import load_classifier, logits_of, predict, read_rows, reset_head, train
 from symbert.model.hf import fold
-from symbert.pretrain.compute import RECIPES
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ def test_predictions_are_those_of_stock_bert_row_by_row_without_dropout(prepared
     assert len({*predicted.round(6)}) > 30
 
 
-GPU, FAST = torch.device("cuda"), RECIPES["fast"]
+GPU, FAST = torch.device("cuda"), "fast"
 
 
 def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_and_seeds(trained, monkeypatch):

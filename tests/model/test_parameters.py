@@ -1,6 +1,6 @@
 import pytest
 
-from symbert.model.parameters import counts_of
+from symbert.model.bert import counts_of
 
 # `shared` is by its formula: its authors print no count of the whole model.
 PUBLISHED = {  # Table 2 of the paper

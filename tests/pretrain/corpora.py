@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from symbert.configuration import PretrainSettings, recorded_settings
+from symbert.configuration import PretrainSettings, values_of
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
@@ -86,7 +86,7 @@ def write_run(
     """Plan a run in `folder`: its run.json."""
     run = Run(size, attention, seed, host)
     source = {"corpus_source": "embedded"} if HOSTS[host].reads_corpus else {}
-    facts = {**run.facts, "host": host, "model": run.model, "training": recorded_settings(settings)}
+    facts = {**run.facts, "host": host, "model": run.model, "training": values_of(settings)}
     write_json(folder / "run.json", {**facts, "manifest": str(manifest), **source})
     return run
 

@@ -2,7 +2,6 @@ import math
 import os
 import shutil
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,30 +56,6 @@ def equal(one, other) -> bool:
         for p, q in states
         for key in ("step", "exp_avg", "exp_avg_sq")
     )
-
-
-@pytest.mark.parametrize("build", [torch.optim.AdamW, torch.optim.Adafactor, partial(torch.optim.SGD, momentum=0.9)])
-def test_the_state_of_any_optimizer_is_kept_by_parameter_name(tmp_path, build):
-    """Only AdamW's three tensors were: a run of another optimizer ended with KeyError when it went on."""
-
-    def step(model, optimizer):
-        optimizer.zero_grad()
-        model(torch.ones(1, 3)).square().sum().backward()
-        optimizer.step()
-        return model, optimizer
-
-    def stepped(seed):
-        torch.manual_seed(seed)
-        model = Tiny()
-        return step(model, build([{"params": [model.bias]}, {"params": [model.weight]}], lr=0.1))  # in another order
-
-    saved, loaded, store = stepped(1), stepped(2), CheckpointStore(tmp_path)
-    save(store, saved, 10)
-    assert store.load_newest(*loaded) == Position(10, 100, {})
-    for _ in range(2):
-        assert all(torch.equal(a, b) for a, b in zip(saved[0].parameters(), loaded[0].parameters(), strict=True))
-        step(*saved)
-        step(*loaded)
 
 
 def test_an_unreadable_checkpoint_or_one_of_another_log_is_skipped_by_name(tmp_path, monkeypatch, capsys):
@@ -162,13 +137,11 @@ def test_kept_weights_are_verified(tmp_path):
         kept_weights(tmp_path, 300)
 
 
-def test_a_checkpoint_of_another_model_or_optimizer_is_not_loaded(tmp_path):
+def test_a_checkpoint_of_another_model_is_not_loaded(tmp_path):
     store, (model, optimizer) = CheckpointStore(tmp_path), tiny(1.0)
     save(store, (model, optimizer), 10)
-    with pytest.raises(IntegrityError, match=r"no intact checkpoint.*optimizer.safetensors: not of .* tensor bias"):
-        store.load_newest(model, torch.optim.AdamW([model.weight]))
     model.register_parameter("pairwise_factors", torch.nn.Parameter(torch.ones(1)))
-    with pytest.raises(IntegrityError, match="no intact checkpoint"):
+    with pytest.raises(IntegrityError, match=r"no intact checkpoint.*model.safetensors: not of .* pairwise_factors"):
         store.load_newest(model, optimizer)
 
 

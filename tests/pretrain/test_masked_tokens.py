@@ -18,7 +18,7 @@ from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.paths import Run
 from symbert.pretrain import tasks
-from symbert.pretrain.tasks import IGNORED, MaskedBatch, MaskedTokens, PackedRows, verify_manifest, verify_shards
+from symbert.pretrain.tasks import IGNORED, Batch, MaskedTokens, PackedRows, verify_manifest, verify_shards
 
 
 @given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4), data=st.data())
@@ -94,34 +94,28 @@ def objective(manifest, brief):
     return make
 
 
-def original_rows(batch: MaskedBatch) -> np.ndarray:
+def original_rows(batch: Batch) -> np.ndarray:
     """Undo the corruption: the true ids `batch token`."""
-    ids = batch.input_ids.clone()
-    ids.view(-1)[batch.positions] = batch.targets
-    return ids.numpy()
+    return batch["targets"].where(batch["targets"] != IGNORED, batch["input_ids"]).numpy()
 
 
-def together(parts: list[MaskedBatch]) -> MaskedBatch:
+def together(parts: list[Batch]) -> Batch:
     """Parts put one after the other again."""
-    starts = np.cumsum([0] + [part.input_ids.numel() for part in parts[:-1]])
-    positions = [part.positions + int(start) for part, start in zip(parts, starts, strict=True)]
-    return MaskedBatch(
-        torch.cat([part.input_ids for part in parts]), torch.cat(positions), torch.cat([part.targets for part in parts])
-    )
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
-def assert_same(one: MaskedBatch, other: MaskedBatch) -> None:
-    for name, tensor in vars(one).items():
-        assert torch.equal(tensor, vars(other)[name]), name
+def assert_same(one: Batch, other: Batch) -> None:
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
 
 
-def loss_and_gradients(model: MaskedModel, batches: list[MaskedBatch]) -> tuple[Tensor, list[Tensor]]:
-    """Summed loss of the batches, and what it adds up to in the parameters."""
+def loss_and_gradients(model: MaskedModel, batches: list[Batch]) -> tuple[Tensor, list[Tensor]]:
+    """Summed loss of the inputs of batches, and what it adds up to in the parameters."""
     model.zero_grad()
     total = torch.zeros((), dtype=torch.float64)
     for batch in batches:
-        logits = model.masked_logits(batch.input_ids, batch.positions)
-        loss = F.cross_entropy(logits, batch.targets, ignore_index=IGNORED, reduction="sum")
+        logits = model.masked_logits(batch["input_ids"], batch["positions"])
+        loss = F.cross_entropy(logits, batch["targets"], ignore_index=IGNORED, reduction="sum")
         loss.backward()
         total += loss.detach()
     return total, [parameter.grad.clone() for parameter in model.parameters()]
@@ -144,7 +138,7 @@ def test_a_batch_is_a_function_of_seed_and_step_alone_whatever_the_operator(obje
     for attention in ("pairwise", "original", "shared"):
         assert_same(objective(8, attention=attention).training_batch(7), first)
     for other in (objective(8, seed=2).training_batch(7), objective(8).training_batch(8)):
-        assert not torch.equal(first.input_ids, other.input_ids)
+        assert not torch.equal(first["input_ids"], other["input_ids"])
 
 
 def test_masks_do_not_depend_on_the_batch_size_and_those_of_validation_are_fixed(objective, manifest):
@@ -164,14 +158,8 @@ def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
         np.save(shard, ids)
     trained = objective(batch_size=50)
     for batch in (trained.training_batch(0), trained.validation_batch(np.arange(8))):
-        assert batch.count and SPECIAL["unk"] not in batch.targets.tolist()
-        assert (batch.input_ids.numpy()[:, 2:12:2] == SPECIAL["unk"]).all()
-
-
-def padded(batch: MaskedBatch, slots: int, monkeypatch, task: MaskedTokens) -> MaskedBatch:
-    """The batch in one shape, where so many slots are enough."""
-    monkeypatch.setattr(tasks, "slots_of", lambda *_: slots)
-    return task.of_one_shape(batch)
+        assert SPECIAL["unk"] not in batch["targets"] and (batch["targets"] != IGNORED).any()
+        assert (batch["input_ids"].numpy()[:, 2:12:2] == SPECIAL["unk"]).all()
 
 
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
@@ -180,10 +168,12 @@ def test_padded_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(obje
     initialize(model, 1)
     model.double()
     whole = objective(8).training_batch(3)
-    loss, gradients = loss_and_gradients(model, [whole])
+    loss, gradients = loss_and_gradients(model, [objective(8).inputs(whole, False)])
     for size, slots in ((8, 64), (8, 7), (3, 16)):
-        parts = [whole.part(first, min(first + size, 8)) for first in range(0, 8, size)]
-        parts = [padded(part, slots, monkeypatch, objective(8)) for part in parts]
+        monkeypatch.setattr(tasks, "slots_of", lambda *_, slots=slots: slots)
+        parts = [{name: rows[first : first + size] for name, rows in whole.items()} for first in range(0, 8, size)]
+        parts = [objective(8).inputs(part, True) for part in parts]
+        assert all(len(part["positions"]) % slots == 0 for part in parts)
         added_loss, added_gradients = loss_and_gradients(model, parts)
         torch.testing.assert_close(added_loss, loss, rtol=1e-12, atol=0)
         for one, other in zip(gradients, added_gradients, strict=True):

@@ -15,7 +15,6 @@ from symbert.files import read_json
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import Encoder
 from symbert.paths import Run
-from symbert.pretrain.run import parameters_of
 from symbert.pretrain.tasks import PackedRows
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
@@ -28,11 +27,9 @@ def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest_read_by, brie
     packed = json.loads(manifest.read_text())
     mean = packed.get("mean_tokens", {"source": 16, "target": 0})
     rows = Rows(packed["vocabulary_size"], mean["source"], settings.mask_probability, mean["target"])
-    for attention in ("shared", "pairwise", "original"):
-        run = Run("tiny", attention, 1, host)
-        trainer = Trainer(run, settings, manifest)
-        counted = sum(parameter.numel() for parameter in trainer.model.parameters())
-        assert parameters_of(run, rows.vocabulary_size) == counted, attention
+    trainer = Trainer(Run("tiny", "original", 1, host), settings, manifest)
+    counted = sum(parameter.numel() for parameter in trainer.model.parameters())
+    assert HOSTS[host].parameters(SIZES["tiny"], rows.vocabulary_size) == counted
     planned = HOSTS[host].step_flops(SIZES["tiny"], SIZES["tiny"].layer_weights, rows, settings.batch_size)
     assert planned == pytest.approx(trainer.task.flops(trainer.model), rel=1e-12)
 
@@ -67,17 +64,17 @@ def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed_and_all_held_out_row
     decoder, encoder = build("original", host="decoder").task, build().task
     rows = PackedRows(manifest, "train")[encoder.order(3)[1]]
     batch = decoder.training_batch(3)
-    assert (batch.ids.numpy() == rows[:, :-1]).all() and (batch.targets.numpy() == rows[:, 1:]).all()
+    assert (batch["ids"].numpy() == rows[:, :-1]).all() and (batch["targets"].numpy() == rows[:, 1:]).all()
     held_out = PackedRows(manifest, "validation")[np.arange(8)]
     for rows in (np.arange(8), np.arange(4, 8)):
-        assert (decoder.validation_batch(rows).targets.numpy() == held_out[rows, 1:]).all()
+        assert (decoder.validation_batch(rows)["targets"].numpy() == held_out[rows, 1:]).all()
 
 
 def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
     trainer = build("original", host="decoder", warmup_steps=0)
     batch, losses = trainer.task.training_batch(0), []
     with torch.no_grad():
-        for ids, targets in zip(batch.ids, batch.targets, strict=True):
+        for ids, targets in zip(batch["ids"], batch["targets"], strict=True):
             for token, target in enumerate(targets):
                 logits = trainer.model.logits(ids[None, : token + 1])[0, -1]
                 losses.append(F.cross_entropy(logits.double(), target).item())

@@ -11,7 +11,6 @@ import subprocess
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 
 from damage import assert_named
 from pretrain.corpora import command, killed, options, start, unpublish, wait_for, write_corpus
@@ -20,7 +19,7 @@ from symbert.files import read_json, sha256_of, write_json
 from symbert.model import bert
 from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
-from symbert.pretrain.compute import RECIPES, Recipe, Updater
+from symbert.pretrain.compute import Updater
 from symbert.pretrain.train import Trainer
 from symbert.provenance import PROJECT, commit_of
 from symbert.sizes import SIZES
@@ -162,8 +161,8 @@ def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, here):
 
 def test_a_finished_run_tells_the_dropout_that_the_device_decided(tmp_path, manifest, brief, monkeypatch):
     """Its identity had it, and nothing that was published: models of two dropouts could not be told apart."""
-    monkeypatch.setitem(RECIPES, "fast", Recipe(compiled=False, cudnn_attention=True))
-    monkeypatch.setattr("symbert.pretrain.compute.takes_cudnn", lambda recipe, device: recipe.cudnn_attention)
+    monkeypatch.setattr("torch.compile", lambda loss, **options: loss)
+    monkeypatch.setattr("symbert.pretrain.compute.takes_cudnn", lambda recipe, device: recipe == "fast")
     for recipe, told in (("fast", 0.125), ("faithful", None)):
         assert main(options(manifest, brief(recipe=recipe, steps=10), tmp_path / recipe)) == 0
         assert read_json(tmp_path / recipe / "done.json")["settings"].get("attention_dropout") == told
@@ -290,37 +289,6 @@ def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, man
     done = subprocess.run(words, capture_output=True, text=True, env=told)
     assert done.returncode == 64, done.stderr
     assert re.search("'recipe' is fast, .* no compiler works .*; install .*", done.stderr.splitlines()[-1])
-
-
-OWN = """
-import torch
-
-def momentum(groups, adam_beta1):
-    return torch.optim.SGD(groups, lr=0.0, momentum=adam_beta1)
-"""
-
-
-def test_an_optimizer_of_the_users_own_goes_on_with_the_same_bits_and_its_code_is_part_of_the_run(
-    tmp_path, manifest, brief, monkeypatch, here
-):
-    """Also after a kill right behind a checkpoint, when the weights of its step were kept for good or lost."""
-    (tmp_path / "my_optimizers.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
-    settings, save = brief(steps=20, optimizer="my_optimizers:momentum"), CheckpointStore.save
-    assert here(options(manifest, settings, tmp_path / "whole"))[0] == 0
-    words = options(manifest, settings, tmp_path / "run")
-    with monkeypatch.context() as patch:
-        patch.setattr(CheckpointStore, "save", lambda *given: save(*given) or killed())
-        assert main(words) == 75
-    with safe_open(tmp_path / "run/state/resume/step-00000010/optimizer.safetensors", "pt") as file:
-        assert {name.rpartition("/")[2] for name in file.keys()} == {"momentum_buffer"}  # noqa: SIM118
-    assert here(words)[0] == 0
-    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
-    trained = read_json(tmp_path / "run/done.json")["settings"]
-    assert trained["optimizer"] == "my_optimizers:momentum"
-    monkeypatch.setattr("symbert.configuration.code_of", lambda *path: "0123456789abcdef")
-    code, error = here(words)
-    assert code == 64 and f"optimizer_code: {trained['optimizer_code']} → 0123456789abcdef" in error
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
 from symbert.paths import Run
 from symbert.pretrain import distributed
-from symbert.pretrain.checkpoint import CheckpointStore, Position
-from symbert.pretrain.distributed import World, distribute, join_world, part_of
+from symbert.pretrain.checkpoint import CheckpointStore
+from symbert.pretrain.distributed import World, join_world
 from symbert.pretrain.train import Trainer
 
 FORK = multiprocessing.get_context("fork")
@@ -202,31 +202,6 @@ class Plain(torch.nn.Linear):
     """A model of eight numbers: of its three rows two processes have two and one, and so of its biases."""
 
     _tied_weights_keys = ()
-
-
-def test_another_optimizers_numbers_come_back_in_parts_and_those_of_another_shape_are_refused(tmp_path):
-    def resume() -> tuple[list[float], str]:
-        with join_world() as world:
-            kept, again = (distribute(Plain(2, 3), world, True, False) for _ in range(2))
-            optimizer, other = (torch.optim.SGD(model.parameters(), 0.1, momentum=0.9) for model in (kept, again))
-            kept(torch.ones(1, 2)).square().sum().backward()
-            optimizer.step()
-            store = CheckpointStore(tmp_path, world.leads)
-            store.log.touch()
-            store.save(kept, optimizer, Position(1, 0, {}))
-            world.wait()
-            assert store.load_newest(again, other).step == 1
-            pairs = list(zip(kept.parameters(), again.parameters(), strict=True))
-            states = [(optimizer.state[p]["momentum_buffer"], other.state[q]["momentum_buffer"]) for p, q in pairs]
-            differing = [(one - two).full_tensor() for one, two in (*pairs, *states)]
-            try:
-                part_of(torch.zeros(3), again.weight)
-            except ConfigError as error:
-                return [each.abs().max().item() for each in differing], str(error)
-
-    (differences, said), _ = in_processes(resume, 2)
-    assert differences == [0.0] * 4
-    assert "'pretrain.optimizer' keeps (3,) numbers of a weight of (3, 2)" in said
 
 
 def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(manifest, brief):

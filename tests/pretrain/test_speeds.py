@@ -47,7 +47,7 @@ def test_micro_batches_are_halved_until_all_operators_fit_also_late_and_all_are_
     sizes, step, compute = [], Trainer.step, Trainer._loss_of
 
     def fails_late(self, batch):
-        if self.run.attention == "symmetric" and len(batch.input_ids) > (4 if len(sizes) > 9 else 6):
+        if self.run.attention == "symmetric" and len(batch["input_ids"]) > (4 if len(sizes) > 9 else 6):
             raise RuntimeError("CUDA out of memory")
         return compute(self, batch)
 

@@ -30,9 +30,7 @@ def test_a_step_is_that_of_stock_bert_and_torchs_adamw(build):
     groups = [{"params": decayed}, {"params": [p for p in stock.parameters() if p.ndim <= 1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, eps=1e-12, weight_decay=0.01, fused=False)
     batch = trainer.task.training_batch(0)
-    labels = torch.full_like(batch.input_ids, -100)
-    labels.view(-1)[batch.positions] = batch.targets
-    loss = stock(batch.input_ids, labels=labels).loss
+    loss = stock(batch["input_ids"], labels=batch["targets"]).loss
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(stock.parameters(), 0.5)
     optimizer.step()
@@ -118,7 +116,7 @@ def refuse_more_than(sequences: int, error: Exception, monkeypatch) -> None:
         if sizes[-1] > sequences:
             raise error
 
-    monkeypatch.setattr(Trainer, "_loss_of", lambda *given: sizes.append(len(given[1].input_ids)) or compute(*given))
+    monkeypatch.setattr(Trainer, "_loss_of", lambda *given: sizes.append(len(given[1]["input_ids"])) or compute(*given))
     monkeypatch.setattr(Updater, "backward", refusing)
 
 
@@ -197,7 +195,7 @@ def test_mixed_precision_keeps_weights_in_float32_and_comes_near(build):
 
 def test_evaluation_is_the_mean_over_masked_tokens_of_all_rows(build):
     trainer = build(micro_batch_size=3)
-    batch = trainer.task.validation_batch(np.arange(8))
+    batch = trainer.task.inputs(trainer.task.validation_batch(np.arange(8)), False)
     trainer.model.eval()
-    expected = F.cross_entropy(trainer.model.masked_logits(batch.input_ids, batch.positions), batch.targets)
+    expected = F.cross_entropy(trainer.model.masked_logits(batch["input_ids"], batch["positions"]), batch["targets"])
     assert trainer.evaluate() == {"loss": pytest.approx(expected.item(), rel=1e-6)}

@@ -46,12 +46,12 @@ def test_a_batch_has_the_lines_of_its_pairs_and_no_more_columns_than_they_need(b
     batch, (_, rows) = objective.training_batch(3), objective.order(3)
     epoch = np.concatenate([objective.order(step)[1] for step in range(50)])
     assert sorted(epoch) == list(range(400))
-    decoded = [[objective.pieces.decode(row) for row in ids.tolist()] for ids in (batch.source, batch.target)]
+    decoded = [[objective.pieces.decode(row) for row in ids.tolist()] for ids in (batch["source"], batch["target"])]
     for side, key in zip(decoded, ("source", "target"), strict=True):
         assert side == [lines_of(manifest, key)[row] for row in rows]
-    assert (batch.source[:, -1] != PADDING).any() and (batch.target[:, -1] != PADDING).any()
-    assert torch.equal(batch.source_mask, batch.source != PADDING)
-    for read, followed in zip(batch.target.tolist(), batch.targets.tolist(), strict=True):
+    assert (batch["source"][:, -1] != PADDING).any() and (batch["target"][:, -1] != PADDING).any()
+    assert torch.equal(batch["source_mask"], batch["source"] != PADDING)
+    for read, followed in zip(batch["target"].tolist(), batch["targets"].tolist(), strict=True):
         end = followed.index(END)
         assert read[0] == START and read[1 : end + 1] == followed[:end]
         assert set(followed[end + 1 :]) <= {IGNORED} and set(read[end + 1 :]) <= {END, PADDING}
@@ -61,21 +61,21 @@ def test_the_loss_of_padded_pairs_equals_that_of_stock_hugging_face(build):
     """Theirs moves the labels by one token, and leaves out those of -100."""
     trainer = build()
     model, batch = trainer.model.double().eval(), trainer.task.training_batch(0)
-    is_token = batch.target != PADDING
+    is_token = batch["target"] != PADDING
     theirs = stock(model)(
-        input_ids=batch.source,
-        attention_mask=batch.source_mask.long(),
-        decoder_input_ids=batch.target,
+        input_ids=batch["source"],
+        attention_mask=batch["source_mask"].long(),
+        decoder_input_ids=batch["target"],
         decoder_attention_mask=is_token.long(),
     ).logits
-    found = trainer.task.logits(model, batch.source, batch.source_mask, batch.target)
+    found = trainer.task.logits(model, batch["source"], batch["source_mask"], batch["target"])
     torch.testing.assert_close(found[is_token], theirs[is_token], rtol=0, atol=1e-10)
-    expected = F.cross_entropy(theirs.flatten(0, 1), batch.targets.flatten(), ignore_index=-100, reduction="sum")
-    padded = trainer.task.of_one_shape(batch)  # as compiled models take them: to the longest rows that there may be
-    assert padded.source.shape == padded.target.shape == (8, 32)
+    expected = F.cross_entropy(theirs.flatten(0, 1), batch["targets"].flatten(), ignore_index=-100, reduction="sum")
+    padded = trainer.task.inputs(batch, True)  # as compiled models take them: to the longest rows that there may be
+    assert padded["source"].shape == padded["target"].shape == (8, 32)
     for rows in (batch, padded):
-        assert trainer.loss(**vars(rows)).item() == pytest.approx(expected.item(), rel=1e-6)
-    assert not is_token.all() and not batch.source_mask.all()
+        assert trainer.loss(**rows).item() == pytest.approx(expected.item(), rel=1e-6)
+    assert not is_token.all() and not batch["source_mask"].all()
 
 
 def test_translations_do_not_depend_on_the_rows_beside_them(build):
@@ -83,7 +83,7 @@ def test_translations_do_not_depend_on_the_rows_beside_them(build):
     trainer = build()
     task, model = trainer.task, trainer.model.double().eval()
     batches = (task.validation_batch(np.array(rows)) for rows in (range(12), *([row] for row in range(12))))
-    together, *alone = (task.translate(model, batch.source, batch.source_mask) for batch in batches)
+    together, *alone = (task.translate(model, batch["source"], batch["source_mask"]) for batch in batches)
     assert [[line] for line in together] == alone and len(set(together)) > 3
 
 
@@ -94,7 +94,7 @@ def test_scores_are_those_of_all_lines_however_many_are_computed_at_a_time(build
     assert trainer.evaluate() == pytest.approx(measured, rel=1e-5)
     objective, model = trainer.task, trainer.model.eval()
     batch = objective.validation_batch(np.arange(40))
-    written = objective.translate(model, batch.source, batch.source_mask)
+    written = objective.translate(model, batch["source"], batch["source_mask"])
     expected = scores_of(count_matches(written, lines_of(manifest, "validation_target")))
     assert {name: measured[name] for name in expected} == pytest.approx(expected)
 

@@ -33,7 +33,6 @@ from symbert.configuration import (
     needs_harmful_model,
     protocol_of,
     protocol_of_pairs,
-    recorded_settings,
     report_of,
     robustness_of,
     settings_from,
@@ -262,7 +261,7 @@ class Experiment:
             **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
             "host": run.host,
             "model": run.model,
-            "training": recorded_settings(self.training(run)),
+            "training": values_of(self.training(run)),
             "manifest": self.manifest(run),
         }
         model = f"{run.size}-{run.attention}-{key(facts)}"

@@ -18,7 +18,7 @@ from symbert.files import free_space, read_json_or_empty
 from symbert.glue.tasks import SUITES, task_named
 from symbert.hosts import HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
-from symbert.pretrain.run import FLOAT32, parameters_of, storage_of
+from symbert.pretrain.run import FLOAT32, storage_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import located, source_of
 
@@ -124,7 +124,7 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds = seconds_of(experiment, shape, flops, settings.steps, run)
-        parameters = parameters_of(run, rows.vocabulary_size)
+        parameters = host.parameters(shape, rows.vocabulary_size)  # of the operator `original`, the most of ours
         begun = read_json_or_empty(Path(folder, "state/status.json")).get("step")
         left = _left(f"{folder}/done.json") * (1 - (begun if isinstance(begun, int) else 0) / settings.steps)
         written = storage_of(parameters, settings)
@@ -176,7 +176,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
     for file, score in experiment.scores.items():
         shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
         if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
-            parameters = parameters_of(score.run, rows_of(experiment, score.run).vocabulary_size)
+            parameters = HOSTS[score.run.host].parameters(shape, rows_of(experiment, score.run).vocabulary_size)
             weights = FLOAT32 * parameters * len(scoring.tasks) * len(score.seeds)
         seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
         yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)

@@ -37,7 +37,6 @@ from symbert.glue.train import HEADS, TaskRows, load_classifier, predict, read_r
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
 from symbert.pretrain.compute import (
-    RECIPES,
     attention_dropout,
     explained,
     facts_of_machine,
@@ -145,7 +144,6 @@ class Finetuning:
         self.task, self.data, self.folder = task_named(task), rows / f"{task}.parquet", folder
         self.checkpoint, self.device = checkpoint, checkpoint.device
         self.settings = settings_from(settings["protocol"], GlueSettings, str(suite))
-        self.recipe = RECIPES[self.settings.recipe]
         self.precision = resolve_precision(self.settings.precision, self.device)
         self.keeps_weights = keep_weights == checkpoint.identity["step"]
 
@@ -156,7 +154,7 @@ class Finetuning:
             "settings_hash": hash_of(values_of(self.settings)),
             "recipe": self.settings.recipe,
             "precision": self.precision,
-            **recorded_dropout(self.recipe, self.settings.dropout, self.device),
+            **recorded_dropout(self.settings.recipe, self.settings.dropout, self.device),
             "versions": self.checkpoint.versions,
             "origin": "finetune",
             "checkpoint_sha256": self.checkpoint.sha256,
@@ -186,7 +184,7 @@ class Finetuning:
         """The encoder under a head drawn with the seed."""
         folder, dropout = self.checkpoint.folder, self.settings.dropout
         model = load_classifier(folder, self.task.num_labels, dropout, HEADS[self.task.head].model)
-        model.config.attention_probs_dropout_prob = attention_dropout(self.recipe, dropout, self.device)
+        model.config.attention_probs_dropout_prob = attention_dropout(self.settings.recipe, dropout, self.device)
         reset_head(model, seed)
         return model.to(self.device)
 

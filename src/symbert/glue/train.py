@@ -27,7 +27,7 @@ from symbert.glue.tasks import CHOICES, Task
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.loading import fill, read_checkpoint
 from symbert.model.packed import Encoder, Packing, encode, encoder_for, forward
-from symbert.pretrain.compute import RECIPES, Recipe, Updater, attention_kernels, autocast, build_optimizer, linear_rate
+from symbert.pretrain.compute import FAST, Updater, attention_kernels, autocast, build_optimizer, linear_rate
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 REMEDY = "lower 'glue.learning_rate'"
@@ -222,7 +222,7 @@ def train(
     """
     torch.manual_seed(seed)
     model.train()
-    recipe, device = RECIPES[settings.recipe], next(model.parameters()).device
+    recipe, device = settings.recipe, next(model.parameters()).device
     # Weight decay would move the embeddings of pieces that no row has, too.
     with train_used_embeddings(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
         updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, precision, device)
@@ -266,13 +266,13 @@ def train_used_embeddings(model: nn.Module, rows: TaskRows) -> Iterator[TaskRows
         embeddings.word_embeddings = whole
 
 
-def encoder_of(model: nn.Module, recipe: Recipe, device: torch.device) -> Encoder:
+def encoder_of(model: nn.Module, recipe: str, device: torch.device) -> Encoder:
     """The encoder of the model's operator; `encode` is compiled to one graph for all lengths where that pays.
 
     On a CPU compiling takes longer than it saves; an encoder of one length at a time is no one graph.
     """
     encoder = encoder_for(model.bert)
-    pays = encoder is encode and recipe.compiled and device.type == "cuda"
+    pays = encoder is encode and recipe == FAST and device.type == "cuda"
     return torch.compile(encode, fullgraph=True, dynamic=True) if pays else encoder
 
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import Attention, Bert, mask_for, query_key_value
-from symbert.model.from_transformers import turned_sides
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
 ROUNDING = 1e-6  # of weights in float32, relative
@@ -83,7 +82,7 @@ def _entropy(weights: Tensor) -> Tensor:
 
 def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor:
     """The logits of a layer without any mask, `batch heads token token`."""
-    query, key = turned_sides(operator, *operator.query_key_value(hidden)[:2])
+    query, key, _ = operator.query_key_value(hidden)
     return (query @ key.transpose(-1, -2)).float() * operator.scaling
 
 

@@ -9,18 +9,21 @@ import importlib
 import inspect
 import traceback
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from symbert.draws import mix
 from symbert.errors import ConfigError
 from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
-from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
+from symbert.model.configuration import Configuration, configuration_of, refuse_decoder
 from symbert.model.from_transformers import (
     ALL_ATTENTION_FUNCTIONS,
     BertConfig,
@@ -31,6 +34,7 @@ from symbert.model.from_transformers import (
 )
 from symbert.model.start import set_width
 from symbert.operators import operator_named, operator_of
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 # The forward passes that attend by query, key and value alone, within a sequence and across two: in another sequence no
 # token is itself.
@@ -62,7 +66,6 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             "its arguments"
         ) from error
     site.is_causal = config.is_decoder and not is_across
-    site.has_rotary_positions = has_rotary_positions(config) and not is_across  # two sequences share no positions
     refusal = ""
     if config.is_decoder and not keeps_tokens_apart(site):
         refusal = (
@@ -71,9 +74,8 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         )
     elif is_across and "context" in inspect.signature(site.query_key_value).parameters:
         refusal = "has a query_key_value with a context, which is given none; compute each sequence by itself"
-    elif (is_across or site.has_rotary_positions) and type(site).forward not in PLAIN_ACROSS:
-        lacks = "knows no second sequence" if is_across else "may not turn queries and keys by their places"
-        refusal = f"has a forward of its own, which {lacks}; write what it does into query_key_value"
+    elif is_across and type(site).forward not in PLAIN_ACROSS:
+        refusal = "has a forward of its own, which knows no second sequence; write what it does into query_key_value"
     if refusal:
         raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
     return site
@@ -124,14 +126,12 @@ def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, m
 
 
 class Embeddings(nn.Module):
-    """Normalised sum of the embeddings of a token's piece, its text, and its position unless positions are rotary."""
+    """Normalised sum of the embeddings of a token's piece, its text, and its position."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
-        self.has_places = not has_rotary_positions(config)
-        if self.has_places:
-            self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -141,9 +141,7 @@ class Embeddings(nn.Module):
         """`batch token hidden`; without `types` there is one text, without `places` each row begins at the first."""
         types = torch.zeros_like(ids) if types is None else types
         places = self.places[:, : ids.shape[1]] if places is None else places
-        summed = self.word_embeddings(ids) + self.token_type_embeddings(types)
-        if self.has_places:
-            summed = summed + self.position_embeddings(places)
+        summed = self.word_embeddings(ids) + self.token_type_embeddings(types) + self.position_embeddings(places)
         return self.dropout(self.LayerNorm(summed))
 
 
@@ -466,3 +464,31 @@ def layer_weights(model: HostModel) -> int:
     """Weights in matrices of the layers, which each multiply every token; of an encoder-decoder its encoder's."""
     encoder = next(module for module in model.modules() if isinstance(module, Encoder))
     return sum(parameter.numel() for parameter in encoder.parameters() if parameter.ndim >= 2)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
+    """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections, at the paper's
+    vocabulary of 30,522 (Tables 1 and 2), of models without memory on the meta device."""
+    with torch.device("meta"), _NothingDrawn():
+        models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
+    sites = {name: model.bert.encoder.layer[0].attention.self for name, model in models.items()}
+    return {
+        "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
+        "parameters": {name: _count(model) for name, model in models.items()},
+        "attention_parameters": {name: _count(site) for name, site in sites.items()},
+    }
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Weights are not initialised: on the meta device, where none are, PyTorch imports its compiler to draw them."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        is_drawing = getattr(func, "__module__", None) == "torch.nn.init"
+        return None if is_drawing else func(*args, **(kwargs or {}))
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

@@ -4,7 +4,6 @@ from typing import Any
 
 from symbert.errors import ConfigError
 from symbert.operators import operator_of
-from symbert.sizes import ROTARY
 from symbert.sources import SOURCES, is_stand_in
 
 KINDS = {  # the hub's task and the Auto class, by the end of the class in config.json, ours or Hugging Face's
@@ -20,6 +19,8 @@ Made to compare attention operators under equal conditions. It has not been made
 repeats what its text says."""
 LICENCE = "MIT, as the project that made it. It covers the weights, not any text they learned from."
 OURS = 'from pathlib import Path\n\nfrom symbert.model.loading import load_model\n\nmodel = load_model(Path("."))'
+STOCK = 'from transformers import AUTO\n\nmodel = AUTO.from_pretrained(".")'
+TOKENIZER = '\n\nfrom transformers import AutoTokenizer\n\ntokenizer = AutoTokenizer.from_pretrained(".")'
 
 
 def model_card(config: dict[str, Any]) -> str:
@@ -33,6 +34,9 @@ def model_card(config: dict[str, Any]) -> str:
         operator = named["attention"]
     architecture = (config.get("architectures") or ["ForMaskedLM"])[0]
     task, auto = next(kind for ending, kind in KINDS.items() if architecture.endswith(ending))
+    loading = OURS if config["model_type"] == "symbert" else STOCK.replace("AUTO", auto)
+    if task != "text2text-generation":  # whose text has no tokenizer
+        loading += TOKENIZER
     told = {
         "Not pre-trained: the weights that a run starts from.": facts.get("step") == 0,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": is_stand_in(source),
@@ -48,19 +52,8 @@ def model_card(config: dict[str, Any]) -> str:
             f"# {facts.get('size', 'BERT')}-{named['attention']}",
             *(sentence for sentence, holds in told.items() if holds),
             "\n".join(f"* {line}" for line in lines),
-            f"## Loading\n\n```python\n{_loading(config, auto)}\n```",
+            f"## Loading\n\n```python\n{loading}\n```",
             f"## Limits\n\n{LIMITS}",
             f"## Licence\n\n{LICENCE} {terms}\n",
         ]
     )
-
-
-def _loading(config: dict[str, Any], auto: str) -> str:
-    is_stock, is_pair = config["model_type"] != "symbert", auto == "AutoModelForSeq2SeqLM"
-    if not is_stock and (is_pair or auto == "AutoModelForCausalLM" or config.get("position_embedding_type") == ROTARY):
-        return OURS
-    knowing = "" if is_stock else "import symbert.model.hf  # makes the model type known, without remote code\n"
-    classes = [auto] if is_pair else [auto, "AutoTokenizer"]
-    names = zip(("model", "tokenizer"), classes, strict=False)
-    loads = "\n".join(f'{name} = {kind}.from_pretrained(".")' for name, kind in names)
-    return f"{knowing}from transformers import {', '.join(classes)}\n\n{loads}"

@@ -11,13 +11,13 @@ from symbert.errors import ConfigError
 from symbert.files import extracted_again, flaws, read_json
 from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
-from symbert.sizes import ROTARY, SIZES, VOCABULARY_SIZE
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 # The keys of the config.json of a BERT, and the values of ours unless said otherwise.
 DEFAULTS = {
     "_name_or_path": "",
     "add_cross_attention": False,
-    "architectures": ["SymBertForMaskedLM"],  # of symbert.model.hf
+    "architectures": ["SymBertForMaskedLM"],  # `symbert.model.bert.MaskedModel`
     "attention": "original",
     "attention_probs_dropout_prob": 0.1,
     "bos_token_id": None,
@@ -84,11 +84,6 @@ def configuration_of(
     )
 
 
-def has_rotary_positions(config: BertConfig) -> bool:
-    """Whether queries and keys are turned by their places, which then have no embeddings."""
-    return getattr(config, "position_embedding_type", None) == ROTARY
-
-
 def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)) -> Configuration:
     """The configuration of a Hugging Face directory of one of these `kinds`. A plain BERT's operator is `original`.
 
@@ -104,6 +99,11 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
     values = {"pretraining": None, **values, **PLAIN.get(values["model_type"], {}), "_name_or_path": str(checkpoint)}
     for flaw in flaws(values, {"attention": str, "pretraining": (dict, type(None))}):
         raise ConfigError(f"{file}: {flaw}; {extracted_again(file)}")
+    if (positions := values.get("position_embedding_type", "absolute")) != "absolute":
+        raise ConfigError(
+            f"{file}: 'position_embedding_type' is {positions}, expected absolute: query and key alone would not give "
+            "the logits; give another checkpoint"
+        )
     trained = ((values["pretraining"] or {}).get("settings") or {}).get("operator_code")
     if trained is not None and trained != (today := operator_of(values).code):
         raise ConfigError(

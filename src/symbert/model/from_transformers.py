@@ -24,19 +24,7 @@ class BertConfig(Protocol):
     _attn_implementation: str
 
 
-def _unless_loaded(fill: Callable[..., object]) -> Callable[..., None]:
-    """A function that fills a weight, unless `from_pretrained` has filled it."""
-
-    def filled(tensor: Tensor, *values: object) -> None:
-        if not getattr(tensor, "_is_hf_initialized", False):
-            with torch.no_grad():
-                fill(tensor, *values)
-
-    return filled
-
-
-normal_, ones_, zeros_ = map(_unless_loaded, (nn.init.normal_, nn.init.ones_, nn.init.zeros_))
-copy_ = _unless_loaded(Tensor.copy_)
+normal_, ones_, zeros_, copy_ = nn.init.normal_, nn.init.ones_, nn.init.zeros_, Tensor.copy_
 
 
 def sdpa_attention_forward(
@@ -50,7 +38,6 @@ def sdpa_attention_forward(
     **kwargs,
 ) -> tuple[Tensor, None]:
     """PyTorch's kernels, which give no weights. In a causal module without a mask, a token sees no later ones."""
-    query, key = turned_sides(module, query, key)
     is_causal = module.is_causal and attention_mask is None and query.shape[2] > 1
     mixed = F.scaled_dot_product_attention(
         query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling, is_causal=is_causal
@@ -70,7 +57,6 @@ def eager_attention_forward(
 ) -> tuple[Tensor, Tensor]:
     """Step by step, with the weights `batch heads token token`; a mask is added to the logits, or hides where it is
     false."""
-    query, key = turned_sides(module, query, key)
     if attention_mask is not None and attention_mask.dtype == torch.bool:
         lowest = torch.finfo(query.dtype).min
         attention_mask = torch.zeros(1, dtype=query.dtype, device=query.device).masked_fill(~attention_mask, lowest)
@@ -89,20 +75,3 @@ class AttentionFunctions:
 
 
 ALL_ATTENTION_FUNCTIONS = AttentionFunctions()
-BASE = 10_000.0  # of rotary positions
-
-
-def turned(values: Tensor) -> Tensor:
-    """`… token head`, each token turned by its place among them."""
-    width, tokens = values.shape[-1], values.shape[-2]
-    precision = torch.promote_types(values.dtype, torch.float32)
-    halves = torch.arange(0, width, 2, dtype=precision, device=values.device) / width
-    places = torch.arange(tokens, dtype=precision, device=values.device)
-    angles = torch.outer(places, BASE**-halves).repeat(1, 2)
-    first, second = values.chunk(2, dim=-1)
-    return values * angles.cos().to(values.dtype) + torch.cat([-second, first], -1) * angles.sin().to(values.dtype)
-
-
-def turned_sides(operator: object, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Both sides of an operator's dot product: turned where its site has rotary positions, otherwise as they are."""
-    return (turned(query), turned(key)) if getattr(operator, "has_rotary_positions", False) else (query, key)

@@ -1,4 +1,4 @@
-"""Our models as Hugging Face's own: folded into stock classes, exported, and loaded by the Auto classes.
+"""Our models as Hugging Face's own: folded into stock classes, and exported.
 
 Any operator whose query, key and value are affine in the hidden states is some BERT. An affine map f is known from its
 values at zero and at the unit vectors: bias = f(0), weight = f(I) − f(0). So no operator has to say how it folds; for
@@ -11,19 +11,18 @@ from pathlib import Path
 
 import torch
 import transformers
-from huggingface_hub.dataclasses import strict
 from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedModel
-from transformers.models.bert.modeling_bert import BertLayer, BertSelfAttention
+from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.errors import ConfigError, IntegrityError, UsageError
 from symbert.files import copy_file, write_json, write_text
 from symbert.hosts import host_named_in
 from symbert.model import bert
-from symbert.model.attention import CopiedLinear, SelfAttention, WideLinear
-from symbert.model.bert import HostModel, attention_of
+from symbert.model.attention import SelfAttention
+from symbert.model.bert import HostModel
 from symbert.model.card import model_card
-from symbert.model.configuration import Configuration, has_rotary_positions, refuse_decoder
+from symbert.model.configuration import Configuration
 from symbert.model.loading import load_model, write_weights
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
@@ -33,7 +32,7 @@ STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
     bert.DecoderModel: transformers.BertLMHeadModel,
 }
 OURS = ("attention", "operator")  # keys of our configuration
-NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version")
+NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version", "_name_or_path")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
@@ -45,7 +44,6 @@ def fold(model: HostModel) -> PreTrainedModel:
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
     """
-    _refuse_rotary(model.config)
     _refuse_non_finite(model, model.config._name_or_path or "the model")
     sites = {name: module for name, module in model.named_modules() if isinstance(module, SelfAttention)}
     own = tuple(f"{name}." for name in sites)
@@ -61,14 +59,6 @@ def fold(model: HostModel) -> PreTrainedModel:
     folded.load_state_dict(state)
     _refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
-
-
-def _refuse_rotary(config: BertConfig | Configuration) -> None:
-    if has_rotary_positions(config):
-        raise ConfigError(
-            "config: 'position_embedding_type' is rotary, which Hugging Face's BERT does not know; load the checkpoint "
-            "with symbert.model.loading.load_model, or train a size with learned positions"
-        )
 
 
 def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
@@ -183,41 +173,3 @@ def write_model(model: PreTrainedModel | HostModel, output: Path) -> None:
     write_weights(model, output / "model.safetensors")
     write_text(output / "README.md", model_card(values))
     write_json(output / "config.json", values)
-
-
-@strict
-class SymBertConfig(BertConfig):
-    """BERT's configuration with the name of the operator, for the Auto classes."""
-
-    model_type = "symbert"
-    attention: str = "original"
-    pretraining: dict | None = None
-
-
-def _with_operators(stock: type[PreTrainedModel]) -> type[PreTrainedModel]:
-    """A stock class whose layers attend with the configured operator."""
-
-    def build(self: PreTrainedModel, config: SymBertConfig, **options: bool) -> None:
-        refuse_decoder(config)
-        _refuse_rotary(config)
-        stock.__init__(self, config, **options)
-        for layer in self.base_model.encoder.layer:
-            layer.attention.self = attention_of(config)
-        self.base_model._init_weights = self._init_weights  # transformers asks the stock class below the head
-        self.post_init()
-
-    def fill(self: PreTrainedModel, module: torch.nn.Module) -> None:
-        if isinstance(module, SelfAttention | WideLinear | CopiedLinear):
-            module.initialize()
-        else:
-            stock._init_weights(self, module)
-
-    records = {"hidden_states": BertLayer, "attentions": SelfAttention}
-    own = {"config_class": SymBertConfig, "__init__": build, "_init_weights": fill}
-    return type(f"Sym{stock.__name__}", (stock,), {**own, "_can_record_outputs": records, "__module__": __name__})
-
-
-transformers.AutoConfig.register("symbert", SymBertConfig, exist_ok=True)
-for kind in ("Model", "ModelForMaskedLM", "ModelForSequenceClassification", "ModelForQuestionAnswering"):
-    stock = getattr(transformers, "BertModel" if kind == "Model" else f"Bert{kind.removeprefix('Model')}")
-    getattr(transformers, f"Auto{kind}").register(SymBertConfig, _with_operators(stock), exist_ok=True)

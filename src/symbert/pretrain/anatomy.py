@@ -57,11 +57,6 @@ def measure_anatomy(output: Path, /) -> None:
 def _heads_of(checkpoint: Path, manifest: Path | None, is_start: bool = False) -> list[dict]:
     """A row per head of a checkpoint, or of the start of its run, which module names and seed decide."""
     model = load_encoder(checkpoint)
-    if (positions := getattr(model.config, "position_embedding_type", "absolute")) != "absolute":
-        raise ConfigError(
-            f"{checkpoint / 'config.json'}: 'position_embedding_type' is {positions}, so query and key alone do not "
-            "give the logits; give a checkpoint with absolute positions"
-        )
     facts = {name: (model.config.pretraining or {}).get(name) for name in FACTS}
     if is_start:
         started = MaskedModel(model.config)

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,11 @@ class MetricsLog:
             self.file.write(line)
         self.hash.update(line)
         try:
-            self.track(split, step, values)
+            if self.track:
+                self.track(split, step, values)
         except Exception as error:  # the training goes on, whatever the tracker does
             print(f"warning: SYMBERT_TRACKER: {error!r} at step {step}; nothing more is sent to it", file=sys.stderr)
-            self.track = _nothing
+            self.track = None
 
     def flush(self) -> int:
         """Make all lines durable; returns the length in bytes. IntegrityError where the file has other lines."""
@@ -87,19 +88,15 @@ class MetricsLog:
         return {name: value for name, value in last.items() if name not in ("split", "step")}
 
 
-def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None]:
+def _tracker_of(folder: Path) -> Callable[[str, int, dict[str, Any]], None] | None:
     path = os.environ.get("SYMBERT_TRACKER")
     if not path:
-        return _nothing
+        return None
     module, _, function = path.partition(":")
     try:
         return getattr(importlib.import_module(module), function)(folder)
     except Exception as error:
         raise ConfigError(f"SYMBERT_TRACKER is {path}: {error}; write module:function, or unset it") from None
-
-
-def _nothing(split: str, step: int, values: dict[str, Any]) -> None:
-    """Without a tracker."""
 
 
 def _hash_of_beginning(path: Path, length: int) -> "hashlib._Hash":
@@ -210,7 +207,8 @@ class CheckpointStore:
         weights, own = directory / "model.safetensors", model.state_dict()
         tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}
         keys = model.load_state_dict(tensors, strict=False)
-        _refuse_others({*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys), weights)
+        if wrong := {*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys):
+            raise IntegrityError(f"{weights}: not of this model, by its tensor {min(wrong)}; made by another version?")
         _restore_states(model, optimizer, directory / "optimizer.safetensors")
         return Position(**facts)
 
@@ -233,7 +231,7 @@ class CheckpointStore:
 
 
 def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
-    """The tensors that any optimizer keeps, as `parameter/state`."""
+    """The tensors that the optimizer keeps, as `parameter/state`."""
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
@@ -242,19 +240,8 @@ def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
 
 
 def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
-    """Fill any optimizer with the tensors of a file of `_states_of`; IntegrityError when one is not of this model."""
-    states: dict[str, dict[str, Any]] = {}
+    """Give the optimizer the tensors of a file of `_states_of`."""
     parameters = dict(model.named_parameters())
     for file_name, tensor in load_file(path).items():
         name, _, key = file_name.rpartition("/")
-        states.setdefault(name, {})[key] = part_of(tensor, parameters.get(name, tensor))
-    names = {parameter: name for name, parameter in parameters.items()}
-    ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
-    _refuse_others(states.keys() - set(ordered), path)
-    by_number = {number: states[name] for number, name in enumerate(ordered) if name in states}
-    optimizer.load_state_dict({"state": by_number, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _refuse_others(names: Iterable[str], path: Path) -> None:
-    if names:
-        raise IntegrityError(f"{path}: not of this model, by its tensor {min(names)}; made by another version?")
+        optimizer.state[parameters[name]][key] = part_of(tensor.to(parameters[name].device), parameters[name])

@@ -1,14 +1,12 @@
 """How pre-training and fine-tuning compute: the device, the precision, the recipe, the optimizer."""
 
-import importlib
 import inspect
 import os
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -24,9 +22,6 @@ from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.files import single_writer
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-DRIVER = Path("/proc/driver/nvidia/gpus")
-LISTED = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")  # GPUs by number
-GIVEN = (*LISTED, "SLURM_GPUS_ON_NODE", "SYMBERT_GPUS")  # the others count GPUs
 # cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
 # (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
 CUDNN_DROPOUTS = 16
@@ -95,16 +90,12 @@ def _free_gpu(number: int, processes: int, visible: int) -> int:
 
 
 def given_gpu(environment: Mapping[str, str]) -> str | None:
-    """The variable or the machine that gives this process a GPU; None without one, or where CUDA_VISIBLE_DEVICES
-    chooses none. A job of Slurm does not ask the machine, which may show GPUs of other jobs."""
-    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    """The variable that gives this process a GPU: CUDA_VISIBLE_DEVICES, as Slurm or the user sets it, which may choose
+    none, or else SYMBERT_GPUS, the number that a rule asked for. None without one."""
+    chosen, number = environment.get("CUDA_VISIBLE_DEVICES"), environment.get("SYMBERT_GPUS", "0")
     if chosen is not None:
         return f"CUDA_VISIBLE_DEVICES is {chosen}" if re.match(r"\s*(\d|GPU-|MIG-)", chosen) else None
-    for name in GIVEN:
-        if (value := environment.get(name)) and (value != "0" or name in LISTED):
-            return f"this job has GPUs ({name}={value})"
-    has_driver = "SLURM_JOB_ID" not in environment and DRIVER.is_dir() and any(DRIVER.iterdir())
-    return f"this machine has GPUs ({DRIVER})" if has_driver else None
+    return f"this job has GPUs (SYMBERT_GPUS={number})" if number != "0" else None
 
 
 @contextmanager
@@ -157,38 +148,29 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
 # --- recipe -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a model is computed: a named, recorded choice."""
-
-    compiled: bool  # to one graph, for batches of one shape (in fine-tuning on a GPU alone, for rows of all lengths)
-    cudnn_attention: bool  # on Hopper; attention dropout is then rounded to sixteenths
+# How a model is computed: a named, recorded choice. `fast` compiles it to one graph for batches of one shape (in
+# fine-tuning on a GPU alone, for rows of all lengths), and on Hopper rounds attention dropout to sixteenths for cuDNN.
+RECIPES = ("faithful", FAST := "fast")
 
 
-RECIPES: dict[str, Recipe] = {
-    "faithful": Recipe(compiled=False, cudnn_attention=False),
-    "fast": Recipe(compiled=True, cudnn_attention=True),
-}
-
-
-def takes_cudnn(recipe: Recipe, device: torch.device) -> bool:
+def takes_cudnn(recipe: str, device: torch.device) -> bool:
     """Whether the recipe has cuDNN's attention on this device: on Hopper, where it is twice as fast as flash."""
-    if not recipe.cudnn_attention or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
+    if recipe != FAST or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
         return False
     return torch.cuda.get_device_capability(device)[0] == HOPPER
 
 
-def attention_dropout(recipe: Recipe, dropout: float, device: torch.device) -> float:
+def attention_dropout(recipe: str, dropout: float, device: torch.device) -> float:
     """The dropout of attention weights: the paper's, or the nearest that the recipe's kernels take."""
     return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if takes_cudnn(recipe, device) else dropout
 
 
-def recorded_dropout(recipe: Recipe, dropout: float, device: torch.device) -> dict[str, float]:
+def recorded_dropout(recipe: str, dropout: float, device: torch.device) -> dict[str, float]:
     """The attention dropout as a part of a result's identity, where the recipe lets the device decide it."""
-    return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe.cudnn_attention else {}
+    return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe == FAST else {}
 
 
-def attention_kernels(recipe: Recipe, device: torch.device) -> AbstractContextManager:
+def attention_kernels(recipe: str, device: torch.device) -> AbstractContextManager:
     """Context that prefers cuDNN's attention where the recipe takes it."""
     if not takes_cudnn(recipe, device):
         return nullcontext()
@@ -209,36 +191,18 @@ class AdamW(torch.optim.AdamW):
     load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
 
 
-def adamw(
-    groups: list[dict[str, Any]], adam_epsilon: float, adam_beta1: float = 0.9, adam_beta2: float = 0.999
-) -> AdamW:
-    """AdamW (Loshchilov and Hutter, ICLR 2019). Fine-tuning has no settings for the betas: PyTorch's values hold."""
-    return AdamW(groups, lr=0.0, betas=(adam_beta1, adam_beta2), eps=adam_epsilon, fused=True)
+def build_optimizer(model: nn.Module, settings: Any) -> AdamW:
+    """AdamW (Loshchilov and Hutter, ICLR 2019) without weight decay for parameters with at most one dimension.
 
-
-# A function takes groups of parameters and, by name, its own keys of the stage's settings.
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adamw": adamw}
-
-
-def build_optimizer(model: nn.Module, settings: Any, name: str = "adamw") -> Optimizer:
-    """The optimizer of OPTIMIZERS, or the user's own by its path `module:function`; ConfigError when there is none.
-
-    No weight decay for parameters with at most one dimension.
+    Fine-tuning has no settings for the betas: PyTorch's values hold.
     """
-    module, _, function = name.partition(":")
-    try:
-        build = OPTIMIZERS[name] if name in OPTIMIZERS else getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"config: 'pretrain.optimizer' is {name}: {error}; write {', '.join(OPTIMIZERS)}, or correct the path"
-        ) from None
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    keys = [key for key in inspect.signature(build).parameters if hasattr(settings, key)]
-    return build(groups, **{key: getattr(settings, key) for key in keys})
+    betas = getattr(settings, "adam_beta1", 0.9), getattr(settings, "adam_beta2", 0.999)
+    return AdamW(groups, lr=0.0, betas=betas, eps=settings.adam_epsilon, fused=True)
 
 
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:

@@ -19,7 +19,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from symbert.errors import ConfigError
 from symbert.model.bert import Encoder
 from symbert.model.loading import Tensors
 from symbert.pretrain.compute import pick_device
@@ -146,17 +145,9 @@ def gather(tensors: Tensors, keeps: bool) -> Tensors:
 
 
 def part_of(tensor: Tensor, other: Tensor) -> Tensor:
-    """The part of a whole tensor that this process has of another one; all of it where that is whole, or it a number.
-
-    ConfigError for tensors of two shapes, as an optimizer may keep them.
-    """
+    """The part of a whole tensor that this process has of another one; all of it where that is whole, or a number."""
     if not _is_part(other) or tensor.ndim == 0:
         return tensor
-    if tensor.shape != other.shape:
-        raise ConfigError(
-            f"config: 'pretrain.shard_parameters' is true, but 'pretrain.optimizer' keeps {tuple(tensor.shape)} "
-            f"numbers of a weight of {tuple(other.shape)}, which have no parts alike; set shard_parameters: false"
-        )
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(tensor, other.device_mesh, other.placements, src_data_rank=None)

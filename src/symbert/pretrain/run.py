@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from symbert.configuration import PretrainSettings, recorded_settings, settings_from
+from symbert.configuration import PretrainSettings, settings_from, values_of
 from symbert.errors import (
     ConfigError,
     DivergedError,
@@ -26,10 +26,9 @@ from symbert.errors import (
     explain,
 )
 from symbert.files import copy_file, extracted_again, hash_of, read_json, sha256_of, verify_sha256, write_json
-from symbert.hosts import HOSTS
-from symbert.operators import operator_named, planned_operator
+from symbert.operators import planned_operator
 from symbert.paths import Run
-from symbert.sizes import BUILT_IN, SIZES, define
+from symbert.sizes import BUILT_IN, define
 
 PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
@@ -38,7 +37,7 @@ DAMAGED = "the file is damaged"
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
-MOMENTS = 2  # numbers that AdamW keeps of each weight; of an optimizer of the user's own as many are assumed
+MOMENTS = 2  # numbers that AdamW keeps of each weight
 # The facts of a session that may change the last bits.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
 STATES = {PreemptedError: "preempted", DivergedError: "diverged"}  # other errors: failed
@@ -82,16 +81,13 @@ class StopRequest:
 def read_run(folder: Path) -> tuple[Run, PretrainSettings, Path]:
     """The run that run.json plans, its settings, and the manifest of its rows; its operator and size are known then.
 
-    ConfigError where the code of its operator or optimizer was edited since.
+    ConfigError where the code of its operator was edited since.
     """
     file = folder / "run.json"
     planned = read_json(file, PLANNED, "run snakemake again")
     run = Run(planned["size"], planned["attention"], planned["pretrain_seed"], planned["host"])
     define_model(run.size, run.attention, planned["model"], file)
-    values = {key: value for key, value in planned["training"].items() if key != "optimizer_code"}
-    settings = settings_from(values, PretrainSettings, str(file))
-    _refuse_changes(planned["training"], recorded_settings(settings), file)
-    return run, settings, Path(planned["manifest"])
+    return run, settings_from(planned["training"], PretrainSettings, str(file)), Path(planned["manifest"])
 
 
 def define_model(size: str, attention: str, model: dict[str, Any], origin: Path) -> None:
@@ -102,11 +98,7 @@ def define_model(size: str, attention: str, model: dict[str, Any], origin: Path)
     planned_operator(attention, model, origin)
     if size not in BUILT_IN:
         define(size, {name: value for name, value in model.items() if name not in ("operator_code", "operator")})
-    _refuse_changes(model, Run(size, attention, 0).model, origin)
-
-
-def _refuse_changes(planned: dict[str, Any], present: dict[str, Any], origin: Path) -> None:
-    if differing := difference(planned, present):
+    if differing := difference(model, Run(size, attention, 0).model):
         raise ConfigError(
             f"{origin}: {differing} since it was planned; run snakemake again, which computes it in another folder"
         )
@@ -139,7 +131,7 @@ class Records:
 
         ConfigError where the run began with others; IntegrityError where that is not known.
         """
-        identity = {**run.facts, **run.model, **recorded_settings(settings), **decided}
+        identity = {**run.facts, **run.model, **values_of(settings), **decided}
         record, remedy = self.state / "identity.json", f"move {self.state} away to train the run again from its start"
         if not record.is_file():
             if any(self.state.glob("*/step-*")):
@@ -233,16 +225,6 @@ def storage_of(parameters: int, settings: PretrainSettings) -> int:
     and checkpoints to resume from, of weights and the optimizer's state, while one more than KEEP is written."""
     kept = math.ceil(settings.steps / settings.save_every)
     return FLOAT32 * parameters * (kept + (KEEP + 1) * (1 + MOMENTS))
-
-
-def parameters_of(run: Run, vocabulary_size: int) -> int:
-    """Parameters of a run's model by formula; as with `original` where its operator states no formula."""
-    shape, host = SIZES[run.size], HOSTS[run.host]
-    counts = [
-        operator_named(name).count(shape.hidden_size, shape.num_attention_heads) for name in (run.attention, "original")
-    ]
-    saved = 0 if counts[0] is None else counts[1] - counts[0]
-    return host.parameters(shape, vocabulary_size) - host.sites * shape.num_hidden_layers * saved
 
 
 def name_of_step(step: int) -> str:

@@ -9,10 +9,9 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +33,7 @@ from symbert.paths import Run
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
 
 Ids = NDArray[np.int64]
+Batch = dict[str, Tensor]  # a row of each tensor per sequence; `targets` are IGNORED where nothing is predicted
 
 IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy
 REMEDY = "run snakemake -R pack (of parallel text: -R pack_pairs)"
@@ -109,26 +109,16 @@ def verify_shards(manifest: Path) -> None:
 # --- batches and tasks ------------------------------------------------------------------------------------------------
 
 
-class Batch:
-    """Tensors of as many sequences, a row each: the arguments of `Task.logits` by name, and the `targets`."""
+def count_targets(batch: Batch) -> int:
+    """How many targets a batch on the CPU has."""
+    return int(np.count_nonzero(batch["targets"].numpy() != IGNORED))
 
-    targets: Tensor
 
-    @property
-    def count(self) -> int:
-        """How many targets there are, of a batch on the CPU."""
-        return int(np.count_nonzero(self.targets.numpy() != IGNORED))
-
-    def part(self, first: int, last: int) -> Self:
-        """The sequences first … last - 1 as a batch of their own."""
-        return type(self)(*(tensor[first:last] for tensor in vars(self).values()))
-
-    def to(self, device: torch.device) -> Self:
-        """The same batch on a device; a GPU copies it while the process goes on."""
-        tensors = vars(self).values()
-        if torch.device(device).type == "cuda":
-            tensors = [tensor.pin_memory() for tensor in tensors]
-        return type(self)(*(tensor.to(device, non_blocking=True) for tensor in tensors))
+def move(batch: Batch, device: torch.device) -> Batch:
+    """The same batch on a device; a GPU copies it while the process goes on."""
+    if device.type == "cuda":
+        batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
 
 
 class Task(ABC):
@@ -183,18 +173,19 @@ class Task(ABC):
     def _batch_of(self, split: Any, seed: int, epoch: Ids, rows: Ids) -> Batch:
         """The batch of these rows of a split, a function of the arguments."""
 
+    def inputs(self, batch: Batch, has_one_shape: bool) -> Batch:
+        """What `Loss` takes of a batch: the arguments of `logits`, and `targets`. With `has_one_shape`, which compiled
+        models need, the shapes are those of every batch of as many sequences."""
+        return batch
+
     @abstractmethod
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
-        """`… classes` for the targets `…` of a batch with these inputs."""
+        """`… classes` for the targets `…`."""
 
     def flops(self, model: nn.Module) -> float:
         """Operations of a step, forward and backward (`symbert.hosts` has the formulas), without padding."""
         counted = HOSTS[self.run.host].step_flops
         return counted(model.config, layer_weights(model), self.rows, self.settings.batch_size)
-
-    def of_one_shape(self, batch: Batch) -> Batch:
-        """The batch in the shape that all batches of as many sequences have, as compiled models need it."""
-        return batch
 
     def tally(self, model: nn.Module, rows: Ids, device: torch.device) -> list[float]:
         """Counts of held-out sequences, to be added up over all of them for `measures`."""
@@ -225,23 +216,6 @@ class Loss(nn.Module):
 # --- masked tokens ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MaskedBatch(Batch):
-    """Corrupted ids `batch token`, the flat positions to predict in rising order, and the true ids there."""
-
-    input_ids: Tensor
-    positions: Tensor
-    targets: Tensor
-
-    def part(self, first: int, last: int) -> Self:
-        """The sequences first … last - 1 as a batch of their own."""
-        tokens = self.input_ids.shape[1]
-        borders = torch.tensor([first, last], device=self.positions.device) * tokens
-        begin, end = torch.searchsorted(self.positions, borders).tolist()
-        positions = self.positions[begin:end] - first * tokens
-        return MaskedBatch(self.input_ids[first:last], positions, self.targets[begin:end])
-
-
 class CorpusTask(Task):
     """A task on the packed rows of the corpus."""
 
@@ -254,30 +228,38 @@ class CorpusTask(Task):
 
 
 class MaskedTokens(CorpusTask):
-    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`)."""
+    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`): corrupted ids
+    `batch token`, and the true ids of the chosen tokens as targets."""
 
     layer_inputs = ("input_ids",)
 
-    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> MaskedBatch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids, special = split[rows], self.corpus["special_tokens"]
         probability, pieces = self.settings.mask_probability, self.corpus["vocabulary_size"]
         masker = Masker(seed, probability, pieces, special["mask"], tuple(special.values()))
         corrupted, positions = masker.corrupt(ids, epoch, rows)
-        return MaskedBatch(*map(torch.from_numpy, (corrupted, positions, ids.take(positions))))
+        targets = np.full_like(ids, IGNORED)
+        np.put(targets, positions, ids.take(positions))
+        return {"input_ids": torch.from_numpy(corrupted), "targets": torch.from_numpy(targets)}
+
+    def inputs(self, batch: Batch, has_one_shape: bool) -> Batch:
+        """The ids, the flat positions of the targets in rising order, and the targets there.
+
+        A batch of one shape has more slots than it practically ever has targets, or the next multiple of them. An empty
+        slot predicts IGNORED at position 0: it costs time, and counts nothing in loss or gradient.
+        """
+        ids, targets = batch["input_ids"], batch["targets"].flatten()
+        positions = (targets != IGNORED).nonzero().flatten()
+        targets = targets[positions]
+        if has_one_shape:
+            slots = slots_of(*ids.shape, self.settings.mask_probability)
+            empty = (0, slots * max(1, math.ceil(len(positions) / slots)) - len(positions))
+            positions, targets = F.pad(positions, empty), F.pad(targets, empty, value=IGNORED)
+        return {"input_ids": ids, "positions": positions, "targets": targets}
 
     def logits(self, model: nn.Module, input_ids: Tensor, positions: Tensor) -> Tensor:
         """`masked vocab`, at the masked positions only."""
         return model.masked_logits(input_ids, positions)
-
-    def of_one_shape(self, batch: MaskedBatch) -> MaskedBatch:
-        """The batch with more slots than it practically ever has masked positions, or the next multiple of them.
-
-        An empty slot predicts IGNORED at position 0: it costs time, and counts nothing in loss or gradient.
-        """
-        slots, count = slots_of(*batch.input_ids.shape, self.settings.mask_probability), len(batch.positions)
-        empty = (0, slots * max(1, math.ceil(count / slots)) - count)
-        targets = F.pad(batch.targets, empty, value=IGNORED)
-        return MaskedBatch(batch.input_ids, F.pad(batch.positions, empty), targets)
 
 
 def slots_of(sequences: int, tokens: int, probability: float) -> int:
@@ -290,22 +272,14 @@ def slots_of(sequences: int, tokens: int, probability: float) -> int:
 # --- next token -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TokenBatch(Batch):
-    """Ids `batch token` of all tokens of rows but the last, and the token after each: all but the first."""
-
-    ids: Tensor
-    targets: Tensor
-
-
 class NextToken(CorpusTask):
     """Each token of packed rows, to be predicted from those before it. The first of a row is given."""
 
     layer_inputs = ("ids",)
 
-    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> TokenBatch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids = torch.from_numpy(split[rows])
-        return TokenBatch(ids[:, :-1], ids[:, 1:])
+        return {"ids": ids[:, :-1], "targets": ids[:, 1:]}
 
     def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
         """`batch token vocab`: of the token after each."""
@@ -317,17 +291,6 @@ class NextToken(CorpusTask):
 
 
 # --- parallel text ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PairBatch(Batch):
-    """Ids `batch token` of sources, which of them are no padding, those that the decoder reads, and the token after
-    each, IGNORED where it is padding."""
-
-    source: Tensor
-    source_mask: Tensor
-    target: Tensor
-    targets: Tensor
 
 
 class ParallelText(Task):
@@ -356,26 +319,32 @@ class ParallelText(Task):
         self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
         self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
 
-    def _batch_of(self, split: list[PackedRows], seed: int, epoch: Ids, rows: Ids) -> PairBatch:
-        """Pairs without the columns in which no row has a token."""
+    def _batch_of(self, split: list[PackedRows], seed: int, epoch: Ids, rows: Ids) -> Batch:
+        """Ids `batch token` of sources, where they have tokens, the targets that the decoder reads, and the token after
+        each, without the columns in which no row has a token."""
         pairs = (side[rows] for side in split)
         source, target = (torch.from_numpy(ids[:, : (ids != PADDING).sum(1).max()]) for ids in pairs)
         following = target[:, 1:]
-        return PairBatch(source, source != PADDING, target[:, :-1], following.where(following != PADDING, IGNORED))
+        return {
+            "source": source,
+            "source_mask": source != PADDING,
+            "target": target[:, :-1],
+            "targets": following.where(following != PADDING, IGNORED),
+        }
+
+    def inputs(self, batch: Batch, has_one_shape: bool) -> Batch:
+        """The batch; of one shape it is padded to the longest rows that there may be."""
+        if not has_one_shape:
+            return batch
+        filler = {"source_mask": False, "targets": IGNORED}
+        return {
+            name: F.pad(tensor, (0, self.longest - tensor.shape[1]), value=filler.get(name, PADDING))
+            for name, tensor in batch.items()
+        }
 
     def logits(self, model: nn.Module, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
         """`batch token vocab`: of the token after each of the target."""
         return model(source, source_mask, target)
-
-    def of_one_shape(self, batch: PairBatch) -> PairBatch:
-        """The batch padded to the longest rows that there may be."""
-        source, target = ((0, self.longest - ids.shape[1]) for ids in (batch.source, batch.target))
-        return PairBatch(
-            F.pad(batch.source, source, value=PADDING),
-            F.pad(batch.source_mask, source, value=False),
-            F.pad(batch.target, target, value=PADDING),
-            F.pad(batch.targets, target, value=IGNORED),
-        )
 
     def translate(self, model: nn.Module, source: Tensor, source_mask: Tensor) -> list[str]:
         """The line that the model writes for each source, by its most probable tokens one by one, as text."""
@@ -387,8 +356,8 @@ class ParallelText(Task):
         """The counts behind chrF and BLEU of the model's translations of held-out sources."""
         if not len(rows):
             return count_matches([], [])
-        batch = self.validation_batch(rows).to(device)
-        written = self.translate(model, batch.source, batch.source_mask)
+        batch = move(self.validation_batch(rows), device)
+        written = self.translate(model, batch["source"], batch["source_mask"])
         return count_matches(written, [self.references[row] for row in rows.tolist()])
 
     def measures(self, loss: float, tally: list[float]) -> dict[str, float]:

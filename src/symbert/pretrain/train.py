@@ -3,8 +3,8 @@ log, checkpoint, stop, publication."""
 
 import math
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, P
 from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
-from symbert.pretrain.tasks import Batch, Loss, verify_manifest, verify_shards
+from symbert.pretrain.tasks import Batch, Loss, count_targets, move, verify_manifest, verify_shards
 from symbert.provenance import PROJECT, commit_of
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
@@ -54,7 +54,7 @@ def train(
         with records.status_written(), compute.explained(run):
             decided = {
                 "precision": compute.resolve_precision(settings.precision, world.device),
-                **compute.recorded_dropout(compute.RECIPES[settings.recipe], settings.dropout, world.device),
+                **compute.recorded_dropout(settings.recipe, settings.dropout, world.device),
                 "corpus_hash": verify_manifest(manifest),
             }
             if world.leads:
@@ -99,7 +99,7 @@ class Trainer:
         shard_parameters: bool = False,
     ) -> None:
         self.run, self.settings, self.world = run, settings, world or alone()
-        self.device, self.recipe = self.world.device, compute.RECIPES[settings.recipe]
+        self.device, self.is_compiled = self.world.device, settings.recipe == compute.FAST
         self.precision = compute.resolve_precision(settings.precision, self.device)
         if settings.batch_size < self.world.size:
             raise ConfigError(
@@ -111,10 +111,10 @@ class Trainer:
             refuse_sharding(settings.recipe, run.host, self.world.size, settings.batch_size)
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
         self.task = HOSTS[run.host].task_class(run, settings, manifest)
-        self.attention_dropout = compute.attention_dropout(self.recipe, settings.dropout, self.device)
+        self.attention_dropout = compute.attention_dropout(settings.recipe, settings.dropout, self.device)
         self.model = self.task.starting_model(self.attention_dropout)
-        self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.recipe.compiled)
-        self.optimizer = compute.build_optimizer(self.model, settings, settings.optimizer)
+        self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
+        self.optimizer = compute.build_optimizer(self.model, settings)
         self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
         self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
         self.flags: list[float] = []  # sums over all processes, in the last step
@@ -153,21 +153,28 @@ class Trainer:
     def _accumulate_gradients(self, step: int, batch: Batch) -> Tensor:
         """Add up the gradients of this process's share; returns its part of the batch's mean loss."""
         torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
-        count, total = batch.count, torch.zeros((), device=self.device)
+        count, total = count_targets(batch), torch.zeros((), device=self.device)
         parts = [rows for rows in self.world.batches(self.settings.batch_size, self.micro_batch_size) if rows]
         for rows in parts:
             with exchange(self.loss, is_due=rows is parts[-1]):
-                loss = self._loss_of(batch.part(rows.start, rows.stop)) / count
+                part = {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
+                loss = self._loss_of(part) / count
                 self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
             total += loss.detach()
         return total
 
     def _loss_of(self, batch: Batch) -> Tensor:
         """The summed loss of a batch, in nats."""
-        if self.recipe.compiled:
-            batch = self.task.of_one_shape(batch)
-        with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
-            return self.loss(**vars(batch.to(self.device)))
+        inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
+        with self._arithmetic():
+            return self.loss(**inputs)
+
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        """Compute in the precision and with the kernels of this run."""
+        kernels = compute.attention_kernels(self.settings.recipe, self.device)
+        with compute.autocast(self.precision, self.device), kernels:
+            yield
 
     def _fitting(self, work: Callable[[], Any]) -> Any:
         """The result of `work`; where memory runs out, again with half as many sequences at a time.
@@ -221,8 +228,8 @@ class Trainer:
             rows, loss, count = np.arange(share.start, share.stop), 0.0, 0
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
-                loss, count = self._loss_of(batch).item(), batch.count
-            with compute.autocast(self.precision, self.device), compute.attention_kernels(self.recipe, self.device):
+                loss, count = self._loss_of(batch).item(), count_targets(batch)
+            with self._arithmetic():
                 tally = self.task.tally(self.model, rows, self.device)
             sums.append([loss, count, *tally] if len(rows) else [0.0, 0, *tally])
         if self.is_sharded:
@@ -231,9 +238,10 @@ class Trainer:
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
-        batch = self.task.validation_batch(np.arange(min(DESCRIBED, self.task.validation_count))).to(self.device)
+        rows = np.arange(min(DESCRIBED, self.task.validation_count))
+        batch = move(self.task.validation_batch(rows), self.device)
         model = self.task.starting_model(self.attention_dropout).to(self.device)  # whole in this process
-        return describe_attention(model, *(getattr(batch, name) for name in self.task.layer_inputs))
+        return describe_attention(model, *(batch[name] for name in self.task.layer_inputs))
 
 
 class Session:

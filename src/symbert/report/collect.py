@@ -117,7 +117,7 @@ class Collection:
 
     facts: ReportFacts | None = None  # None without an experiment
     hosts_trained: tuple[str, ...] = (ENCODER,)
-    parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.parameters` counts them
+    parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.bert.counts_of` counts them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
     curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
@@ -679,7 +679,7 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
 
 def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:
     """Parameters of each of these operators, in these sizes and those of the paper."""
-    from symbert.model.parameters import counts_of  # imports torch
+    from symbert.model.bert import counts_of  # imports torch
 
     chosen = {*PAPERS_SIZES, *sizes}
     return {size: counts_of(size, list(attention)) for size in SIZES if size in chosen}
