@@ -288,7 +288,7 @@ class Experiment:
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
         curve = self.config["sweep"]["curve"]
-        return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
+        return sorted({*curve["steps"].get(size, ()), self.final}) if size in curve["sizes"] else []
 
     def steps(self, run: Run, host: str = ENCODER) -> list[int]:
         """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""

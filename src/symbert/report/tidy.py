@@ -245,8 +245,8 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
                 cells = {column: cell.strip() for column, cell in row.items() if cell.strip()}
                 try:
                     yield place, msgspec.convert(cells, kind, strict=False)
-                except msgspec.ValidationError:
-                    raise DataError(f"{place}: {mistake_in(cells, kind, strict=False)}") from None
+                except msgspec.ValidationError as error:
+                    raise DataError(f"{place}: {mistake_in(error, fields)}") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
 
