@@ -714,7 +714,7 @@ def _contradictions(config: Config) -> Iterator[str]:
         yield f"'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
     for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
-            yield f"'scale' is {config['scale']}, but the source of {stage} is {source}, a stand-in; choose another"
+            yield f"'source' of {stage} is {source}, a stand-in; set it to hub or mirror for scale={config['scale']}"
     others = [suite for suite in sweep["suites"] if suite != "glue"]
     if others and not SOURCES[source_of(config, "glue")].is_published:
         yield f"'glue.source' is files, which has no {others[0]}; set it to hub or mirror"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-def mistake_in(error: msgspec.ValidationError, known: Iterable[str]) -> str:
+def mistake_in(error: msgspec.ValidationError, known: Iterable[str] = (), remedy: str = "correct it") -> str:
     """What msgspec says of a value of another type, with its key; beside an unknown key the nearest of `known`."""
     fact, _, place = str(error).replace("`", "'").partition(" - at ")
     key = place.replace("$.", "").strip("'")
@@ -16,7 +16,7 @@ def mistake_in(error: msgspec.ValidationError, known: Iterable[str]) -> str:
         near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.5)
         where = f" in '{key}'" if key else ""
         return f"unknown key '{unknown[1]}'{where}; " + (f"did you mean '{near[0]}'?" if near else "remove it")
-    return (f"'{key}': " if key else "") + f"{fact[:1].lower()}{fact[1:]}; correct it"
+    return (f"'{key}': " if key else "") + f"{fact[:1].lower()}{fact[1:]}; {remedy}"
 
 
 def suggestion(word: Any, known: Iterable[Any]) -> str:

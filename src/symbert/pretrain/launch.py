@@ -44,13 +44,12 @@ def pretrain(
 
 def launcher(processes: int, nodes: int) -> str:
     """The words before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
-    nodes. One log holds the standard error of all of them and of the launchers."""
+    nodes."""
     if processes == 1:
-        return "python -m symbert --log {log:q}"
+        return "python -m symbert"
     start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
-    log = "python -m symbert.console {log:q}"
     where = f"--nnodes {nodes} {MEETING}" if nodes > 1 else "--standalone"
-    return f"{log} {start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
+    return f"{start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
 
 
 def threads_per_process(processes: int, nodes: int) -> str:
