@@ -247,6 +247,16 @@ def holder_of(lease: dict[str, Any]) -> str:
     return f"process {lease.get('process')} on {lease.get('host')}{job}"
 
 
+def holder(directory: Path) -> str | None:
+    """Who holds a directory's lock; None where nobody does."""
+    with suppress(FileNotFoundError), open(directory / "lock", "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return holder_of(read_json_or_empty(directory / "lock"))
+    return None
+
+
 def extracted_again(file: Path) -> str:
     """The remedy for a missing or damaged file of an extracted checkpoint; it works in the folder with results/."""
     target = os.path.relpath(file) if file.absolute().is_relative_to(Path.cwd()) else str(file)

@@ -24,7 +24,7 @@ from symbert.provenance import PROJECT
 def read_config(folder: Path, *changes: Config) -> Config:
     """The checked configuration: defaults.yaml, the scale, config.yaml of `folder`, and `changes`, as the Snakefile
     reads them; the last one decides."""
-    changes = (read_yaml(_config_file(folder)), *changes)
+    changes = (read_yaml(folder / "config.yaml"), *changes)
     defaults = read_yaml(folder / "workflow/defaults.yaml")
     scale = read_yaml(scale_file(reduce(merge, changes, defaults), folder))
     return checked(reduce(merge, [scale, *changes], defaults))
@@ -38,14 +38,6 @@ def checked(config: Config) -> Config:
         if task in config["tasks"]:
             check_files(task_named(task))
     return config
-
-
-def _config_file(folder: Path) -> Path:
-    if not (folder / "config.yaml").is_file():
-        raise MissingInputError(
-            f"{folder.resolve()}: no config.yaml in it; install symbert from its checkout: pip install -e CHECKOUT"
-        )
-    return folder / "config.yaml"
 
 
 def scale_file(config: Config, folder: Path = PROJECT) -> Path:
