@@ -506,11 +506,6 @@ def has_filter(config: Config, rule: str) -> bool:
     return rule in config["corpus"]["filter"]["rules"]
 
 
-def needs_harmful_model(config: Config) -> bool:
-    """Whether harmful perplexity is computed here: where it is asked for and does not come with the text."""
-    return annotations_of(config) == "computed" and has_filter(config, "perplexity")
-
-
 def _settings_of(config: Config, stage: str, kind: type[Kind], own: Config) -> Kind:
     """Settings whose keys stand in the section of a stage, or at the top of the configuration, but for `own` ones."""
     values = {**config, **config[stage], **own}
@@ -526,12 +521,6 @@ def training_of(config: Config, host: str, swept: Config | None = None) -> Pretr
 def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
     return _settings_of(config, "glue", kind, config["suites"].get(suite, {}))
-
-
-def protocol_of_pairs(config: Config) -> Config:
-    """How minimal pairs are judged; `allow_partial` changes no judgement."""
-    values = values_of(protocol_of(config, "blimp", MinimalPairSettings))
-    return {key: value for key, value in values.items() if key not in NO_SCIENCE}
 
 
 def filter_of(config: Config) -> Config:

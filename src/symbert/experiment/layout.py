@@ -29,9 +29,7 @@ from symbert.configuration import (
     filter_of,
     finetuned_pretrain_seeds,
     has_filter,
-    needs_harmful_model,
     protocol_of,
-    protocol_of_pairs,
     recorded_settings,
     report_of,
     robustness_of,
@@ -199,7 +197,7 @@ class Experiment:
             listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
             files["blocklist"] = self._keyed("corpus/blocklist", listed) + "/blocklist.marisa"
             self.inputs_of[files["blocklist"]] = list(map(located, listed.values()))
-        if needs_harmful_model(config):
+        if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
             files["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
         chosen = {**filter_of(config), "annotations": annotations_of(config)}
         folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
@@ -326,13 +324,14 @@ class Experiment:
                     yield from self._scorings_of(name, suite, members)
         if "blimp" in self.config["sweep"]["suites"]:
             files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
-            settings = {"kind": "pairs", **self._preparation("blimp", MinimalPairSettings)}
-            rows = self._rows("blimp", settings, {"blimp": files})
-            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol_of_pairs(self.config))
+            protocol = self._preparation("blimp", MinimalPairSettings)
+            rows = self._rows("blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary}, {"blimp": files})
+            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol)
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
-        settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
+        prepared = self._preparation(suite.name, TaskSettings)
+        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
             settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
@@ -365,7 +364,7 @@ class Experiment:
 
     def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
         """How texts of a suite become token ids; `allow_partial` changes no row."""
-        values = {**values_of(protocol_of(self.config, suite, kind)), "vocabulary": self.vocabulary}
+        values = values_of(protocol_of(self.config, suite, kind))
         return {key: value for key, value in values.items() if key != "allow_partial"}
 
     def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
@@ -474,17 +473,12 @@ class Experiment:
     # What rules ask.
 
     def reads(self, output: str) -> Callable[[Any], list[str]]:
-        """The inputs of a job by its wildcards; ConfigError for an output that is none of this experiment."""
-        return lambda wildcards: self._planned(self.inputs_of, output.format(**wildcards))
+        """The inputs of a job by its wildcards."""
+        return lambda wildcards: self.inputs_of[output.format(**wildcards)]
 
     def request(self, output: str) -> Callable[[Any], list[str]]:
         """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
-        return lambda wildcards: self._planned(self.scores, output.format(**wildcards)).options
-
-    def _planned(self, table: dict[str, Any], file: str) -> Any:
-        if file not in table:
-            raise ConfigError(f"{file}: no file of the experiment {self.name}; correct the path, or the configuration")
-        return table[file]
+        return lambda wildcards: self.scores[output.format(**wildcards)].options
 
     def _needs(self, processes: int) -> SimpleNamespace:
         """The resources on a node of a job that computes with a model, by its wildcards: a thread or more and a GPU for
