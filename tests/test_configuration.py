@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from symbert import operators, sizes
 from symbert.configuration import (
-    PAPERS_FILTERS,
     Configuration,
     GlueSettings,
     TaskSettings,
     check,
     experiment_name,
-    filter_of,
     merge,
     protocol_of,
     values_of,
@@ -65,22 +63,6 @@ def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
     assert experiment_name({**config, "experiment": "mine"}) == "mine"
     mixed = merge(config, {"glue": {"source": "mirror"}})
     assert experiment_name(mixed) == "demo-embedded-mirror"
-
-
-def test_a_key_of_a_filter_that_is_off_filters_nothing_again(config):
-    def chosen(keys):
-        changed = merge(config, {"corpus": {"filter": keys}})
-        check(changed)
-        return filter_of(changed)
-
-    off = {"blocked_categories": ["adult"], "match": "suffix", "min_harmful_perplexity": 7.0, "rules": []}
-    assert chosen("none") == chosen({"rules": []}) == chosen(off)
-    assert filter_of(config)["rules"] == list(PAPERS_FILTERS)
-    categories, perplexity = {"rules": ["categories"]}, {"rules": ["perplexity"]}
-    assert chosen(categories) == chosen({**categories, "max_harmful_perplexity": 9.0})
-    assert chosen(categories) != chosen({**categories, "match": "suffix"})
-    assert chosen(perplexity) == chosen({**perplexity, "categories_from": "metadata", "match": "suffix"})
-    assert chosen(perplexity) != chosen({**perplexity, "max_harmful_perplexity": 9.0})
 
 
 def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):

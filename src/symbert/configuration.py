@@ -73,10 +73,6 @@ Seeds = Annotated[list[Natural], Meta(min_length=1)]
 
 
 NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial")  # say how much is measured or kept, or what is refused
-UNUSED: dict[str, dict[str, Any]] = {  # by filter the keys that it reads, and their values where it is not chosen
-    "categories": {"blocked_categories": [], "categories_from": "both", "match": "exact"},
-    "perplexity": {"min_harmful_perplexity": 0.0, "max_harmful_perplexity": 1.0e300},
-}
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -524,15 +520,9 @@ def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
 
 
 def filter_of(config: Config) -> Config:
-    """The choice of documents, but for who annotates them.
-
-    Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
-    filters are in their own order.
-    """
-    chosen, values = config["corpus"]["filter"], {}
-    for rule, unused in UNUSED.items():
-        values |= {key: chosen[key] for key in unused} if has_filter(config, rule) else unused
-    return {**values, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
+    """The choice of documents, but for who annotates them; the names of the filters are in their own order."""
+    chosen = {key: value for key, value in config["corpus"]["filter"].items() if key != "max_bad_fraction"}
+    return {**chosen, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
 
 
 def robustness_of(config: Config) -> Config:
@@ -664,9 +654,6 @@ def check(config: Config) -> None:
     In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
     ConfigError, or MissingInputError for a folder that is not there.
     """
-    if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
-        unused = UNUSED["categories"] | UNUSED["perplexity"]
-        config["corpus"]["filter"] = {"rules": [], "max_bad_fraction": 0.0, **unused}
     config.update(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False)))
     define_own(config)
     config["experiment"] = experiment_name(config)

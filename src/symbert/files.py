@@ -55,7 +55,7 @@ def publish(path: Path) -> Iterator[Path]:
 def is_leftover(file: Path) -> bool:
     """Whether a file is a temporary one of `publish` whose process is no more on this machine."""
     named = TEMPORARY.fullmatch(file.name)
-    return named is not None and not is_running(int(named[2]))
+    return named is not None and Path("/proc/self").exists() and not Path("/proc", named[2]).exists()
 
 
 @contextmanager
@@ -83,21 +83,6 @@ def reading(path: Path, absent: str = "") -> Iterator[None]:
         if str(error.filename) != str(path):
             raise
         raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
-
-
-def is_running(process: int) -> bool:
-    """Whether a process of this machine runs; a zombie does not.
-
-    In a container whose first process reaps no orphans, every orphan stays a zombie.
-    """
-    try:
-        os.kill(process, 0)
-        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's, or not Linux
-        return True
-    return state not in (b"Z", b"X")
 
 
 def free_space(path: Path) -> tuple[int, Path]:

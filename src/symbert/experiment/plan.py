@@ -214,6 +214,4 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
 
 def hours_in_words(hours: float) -> str:
     """Hours with the digits that an estimate has."""
-    if hours == 0:
-        return "-"
-    return "<0.01" if hours < 0.01 else f"{hours:,.2g}" if hours < 10 else f"{hours:,.0f}"
+    return f"{hours:,.1f}" if 0 < hours < 10 else f"{hours:,.0f}" if hours else "-"
