@@ -132,10 +132,8 @@ def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, 
 
 def _parent(statement: ast.ImportFrom, module: str) -> str:
     """The module that names are imported from, also where dots say how far it is from the one that imports."""
-    if not statement.level:
-        return statement.module or ""
-    parts = [*module.split("."), *(["__init__"] if file_of(module).name == "__init__.py" else [])]
-    return ".".join([*parts[: -statement.level], *([statement.module] if statement.module else [])])
+    package = module if file_of(module).name == "__init__.py" else module.rpartition(".")[0]
+    return importlib.util.resolve_name("." * statement.level + (statement.module or ""), package)
 
 
 def _leaves(node: ast.AST) -> bool:

@@ -109,7 +109,7 @@ class Experiment:
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
-        self.published: dict[str, PublishedFile] = {}  # that are read, by name
+        self.published: set[str] = set()  # names of published files that are read
         self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
         self.texts = self._texts()
@@ -121,7 +121,6 @@ class Experiment:
         self.pairs = self._pairs(self.text) if self.text else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
-        self.rows: dict[str, dict[str, list[str]]] = {}  # by folder below results/tasks: published or own files by task
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
         self.scores: dict[str, Score] = {}  # by file
         for run in self.runs if self.scorings else ():
@@ -140,8 +139,10 @@ class Experiment:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
-        if digests := {name: known_sha256(file) for name, file in settings.items() if self._is_in_place(file)}:
-            settings = {**settings, "sha256": {**settings.get("sha256", {}), **digests}}
+        texts = {name: file for name, file in settings.items() if isinstance(file, str) and file in self.published}
+        kept = {name: file for name, file in texts.items() if not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/"))}
+        if digests := {name: known_sha256(file) for name, file in kept.items() if Path(file).is_file()}:
+            settings = {**settings, "sha256": {**settings.get("sha256", {}), **digests}}  # another may take its place
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
         self._plan(f"{folder}/settings.json", settings)
         return folder
@@ -152,15 +153,10 @@ class Experiment:
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
-    def _is_in_place(self, file: Any) -> bool:
-        """Whether it is the name of a file in a mirror or a directory, where another one may take its place."""
-        is_published = isinstance(file, str) and file in self.published
-        return is_published and not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/")) and Path(file).is_file()
-
     def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
         name = f"{self._published_folder(file, stage, revision)}/{file.path}"
-        self.published[name] = file
+        self.published.add(name)
         return name
 
     def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
@@ -378,7 +374,6 @@ class Experiment:
             root = str(source.root(self.config, "glue"))
             settings = {**settings, "original_files": root, "sha256": {"original_files": known_sha256(root)}}
         rows = Path(self._keyed(f"tasks/{name}", settings)).name
-        self.rows[rows] = files
         for task, names in files.items():
             self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary)]
         return rows

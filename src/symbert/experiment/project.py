@@ -109,13 +109,13 @@ def one_line() -> Iterator[None]:
         sys.exit(code)
 
 
+@one_line()
 def configured_scale(config: Config) -> str:
     """The file of the scale of a configuration that Snakemake is reading."""
-    with one_line():
-        return str(scale_file(config))
+    return str(scale_file(config))
 
 
+@one_line()
 def open_experiment(config: Config) -> Experiment:
     """The experiment of a configuration that Snakemake has merged."""
-    with one_line():
-        return Experiment(checked(config))
+    return Experiment(checked(config))

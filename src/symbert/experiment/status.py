@@ -74,12 +74,12 @@ def state_of(experiment: Experiment, run: Run) -> str:
     return f"{step}, {state}{f': {reason}' if (reason := status.get('reason')) else ''}"
 
 
+@one_line()
 def begin(experiment: Experiment) -> None:
     """Say on stderr what a start of Snakemake will do, and write experiment.json and settings; a failure is one line
     and ends Snakemake."""
-    with one_line():
-        print("\n".join(announcement_of(experiment)), file=sys.stderr)
-        experiment.write()
+    print("\n".join(announcement_of(experiment)), file=sys.stderr)
+    experiment.write()
 
 
 def announcement_of(experiment: Experiment) -> Iterator[str]:
