@@ -210,10 +210,14 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
     }
     curve = {"sizes": ["deep"], "steps": {"deep": [300]}}
     texts = {key: str(value) for key, value in DEEP.items()}  # as the command line gives them
-    own = {"operators": {"ranked": {**RANKED, "rank": "8"}}, "sizes": {"deep": texts}, "tasks": {"irony": IRONY}}
+    own = {
+        "operators": {"ranked": {**RANKED, "rank": "8", "groups": ["2", "2"]}},
+        "sizes": {"deep": texts},
+        "tasks": {"irony": IRONY},
+    }
     check(own := merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
     assert own["sweep"]["attention"] == ["original", "ranked", "miscounted"]
-    assert operators.OPERATORS["ranked"].arguments == {"rank": 8}
+    assert operators.OPERATORS["ranked"].arguments == {"rank": 8, "groups": [2, 2]}
     assert operators.OPERATORS["miscounted"].path == MISCOUNTED
     assert sizes.SIZES["deep"].num_hidden_layers == 12
     assert sizes.SIZES["deep"].initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"

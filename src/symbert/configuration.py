@@ -669,12 +669,12 @@ def check(config: Config) -> None:
 
 def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
     """`value` with the values that texts of `--config` spell where no declared type says so: null, a path below the
-    home folder, which the shell leaves to us, and the values of keys that are FREE. A list has no item twice."""
+    home folder, which the shell leaves to us, and the values of keys that are FREE. Other lists have no item twice."""
     is_free = is_free or key in FREE
     if isinstance(value, dict):
         return {name: _spelt(item, name, is_free) for name, item in value.items()}
     if isinstance(value, list):
-        return [_spelt(item, key, is_free) for place, item in enumerate(value) if item not in value[:place]]
+        return [_spelt(item, key, is_free) for place, item in enumerate(value) if is_free or item not in value[:place]]
     if value == "null":
         return None
     if is_free and isinstance(value, str):
