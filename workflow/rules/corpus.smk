@@ -74,7 +74,7 @@ rule prepare_part:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
         "python -m symbert prepare-part {input.text:q} {output.tokens:q}"
-        f" {EXPERIMENT.options('prepare-part')} 2> {{log:q}}"
+        f" --max-bad-fraction {config['corpus']['filter']['max_bad_fraction']} 2> {{log:q}}"
 
 
 rule pack:

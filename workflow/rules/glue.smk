@@ -1,5 +1,8 @@
 # glue: tasks → token ids → scores of a checkpoint, with every fine-tuning seed.
 
+PARTIAL = "--allow-partial" if config["glue"]["allow_partial"] else ""
+KEPT = f"--keep-weights {EXPERIMENT.final}" if config["glue"]["keep_finetuned"] else ""
+
 
 localrules:
     prepare_task,
@@ -17,7 +20,7 @@ rule prepare_task:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert prepare-task {{output:q}} {EXPERIMENT.options('prepare-task')} 2> {{log:q}}"
+        f"python -m symbert prepare-task {{output:q}} {PARTIAL} 2> {{log:q}}"
 
 
 rule score:
@@ -40,7 +43,7 @@ rule score:
         request=EXPERIMENT.request(SCORES),
     shell:
         "SYMBERT_GPUS={resources.gpu} exec python -m symbert score {output:q} {params.request}"
-        f" --threads {{threads}} {EXPERIMENT.options('score')} 2> {{log:q}}"
+        f" --threads {{threads}} {KEPT} 2> {{log:q}}"
 
 
 # The fine-tuned models again, on noise and out-of-domain sets.

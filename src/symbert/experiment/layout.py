@@ -47,7 +47,6 @@ from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
 from symbert.paths import CHECKPOINT_FILES, RESULTS, ROBUSTNESS, ROWS, RUN, SCORES, VARIANT, Run, by_content, key
-from symbert.pretrain.launch import launcher, threads_per_process
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,
@@ -499,28 +498,6 @@ class Experiment:
             return {"nodes": 1, "gpu": gpus}
         gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
         return {"nodes": nodes, "gpu": 0, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0, "gres": gres}
-
-    @property
-    def launcher(self) -> str:
-        """What comes before the command of a training: Python, or torchrun for several processes."""
-        return launcher(self.config["pretrain"]["processes"], self.config["pretrain"]["nodes"])
-
-    def options(self, command: str) -> str:
-        """The options of a command that change how a result is computed, not the result; in no key."""
-        pretrain, glue = self.config["pretrain"], self.config["glue"]
-        options = {
-            "prepare-part": {"max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
-            "prepare-task": {"allow-partial": glue["allow_partial"]},
-            "score": {"keep-weights": str(self.final) if glue["keep_finetuned"] else None},
-            "pretrain": {
-                "threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
-                "micro-batch-size": pretrain["micro_batch_size"],
-                "recompute-activations": pretrain["recompute_activations"],
-                "shard-parameters": pretrain["shard_parameters"],
-            },
-        }
-        chosen = {name: value for name, value in options[command].items() if value}
-        return " ".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in chosen.items())
 
     # The report.
 
