@@ -50,7 +50,7 @@ def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
     assert coming() == len(experiment.texts) + 1, "parts, rows"
     write_json(Path(experiment.parts_folder, f"{next(iter(experiment.texts))}.npy"), {})
     assert coming() == len(experiment.texts)
-    write_json(Path(experiment.shards, "manifest.json"), {})
+    write_json(Path(experiment.shards), {})
     assert coming() == 0
 
 
@@ -60,7 +60,7 @@ def test_only_the_hub_is_downloaded_from_and_only_what_is_not_there(paper, exper
 
     assert download(paper, "corpus") == pytest.approx(187e9, rel=0.01)
     assert download(experiment, "corpus") == 0
-    write_json(Path(paper.shards, "manifest.json"), {})
+    write_json(Path(paper.shards), {})
     assert download(paper, "corpus") == 0
 
 

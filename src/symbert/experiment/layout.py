@@ -114,10 +114,12 @@ class Experiment:
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
         self.parts_folder = self._parts()
-        self._packed: dict[VARIANT, str] = {}  # folders of rows
-        self.shards = self._rows_of_variant(())
-        self.text = self._parallel_text()  # None unless a host translates it
-        self.pairs = self._pairs(self.text) if self.text else None
+        self._packed: dict[VARIANT, str] = {}  # manifests of rows
+        self.shards = self._manifest(())
+        text = {**(config["parallel"] or NUMBERS_TEXT), "sha256": {}}
+        self.text = settings_from(text, ParallelSettings, "config section parallel")
+        translates = any(not HOSTS[host].reads_corpus for host in config["sweep"]["hosts"])
+        self.pairs = self._pairs(self.text) if translates else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
@@ -126,13 +128,20 @@ class Experiment:
             self._score(run)
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
-        self.measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        self.measured = {name: list(files) for name, files in measured.items()}
 
     @property
     def summary(self) -> str:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
         return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
+
+    def _file_of(self, name: str, file: str, settings: Config, reads: list[str]) -> str:
+        """A file, made of `reads`, in the keyed folder of its settings."""
+        path = f"{self._keyed(name, settings)}/{file}"
+        self.inputs_of[path] = reads
+        return path
 
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
@@ -190,8 +199,8 @@ class Experiment:
         if has_filter(config, "categories"):
             blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
             listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
-            files["blocklist"] = self._keyed("corpus/blocklist", listed) + "/blocklist.marisa"
-            self.inputs_of[files["blocklist"]] = list(map(located, listed.values()))
+            read = list(map(located, listed.values()))
+            files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
         if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
             files["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
         chosen = {**filter_of(config), "annotations": annotations_of(config)}
@@ -201,31 +210,23 @@ class Experiment:
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
         return folder
 
-    def _rows_of_variant(self, variant: VARIANT) -> str:
-        """The folder of rows of the corpus, or of a small text."""
+    def _manifest(self, variant: VARIANT) -> str:
+        """The manifest of rows of the corpus, or of a small text."""
         if variant not in self._packed and (text := text_of(self.config, variant)):
-            self._packed[variant] = self._keyed("corpus/text", text)
+            self._packed[variant] = self._file_of("corpus/text", "manifest.json", text, [])
         elif variant not in self._packed:
             settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
-            folder = self._keyed("corpus/shards", {**settings, "vocabulary": self.vocabulary})
             suffixes = (".npy", ".offsets.npy", ".json")
             parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
-            self.inputs_of[f"{folder}/manifest.json"] = [*parts, located(self.vocabulary)]
-            self._packed[variant] = folder
+            settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
+            self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
         return self._packed[variant]
 
-    def _parallel_text(self) -> ParallelSettings | None:
-        """The parallel text, the user's or the stand-in, with the SHA-256 of its files; None unless a host reads it."""
-        if all(HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"]):
-            return None
-        text = settings_from({**(self.config["parallel"] or NUMBERS_TEXT), "sha256": {}}, ParallelSettings, "config")
-        return replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
-
     def _pairs(self, text: ParallelSettings) -> str:
-        """The folder of the packed pairs of a parallel text."""
-        folder = self._keyed("corpus/pairs", {"pairs": values_of(text)})
-        self.inputs_of[f"{folder}/manifest.json"] = [str(text.path(name)) for name in PARALLEL_FILES]
-        return folder
+        """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
+        text = replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
+        read = [str(text.path(name)) for name in PARALLEL_FILES]
+        return self._file_of("corpus/pairs", "manifest.json", {"pairs": values_of(text)}, read)
 
     # Pre-training.
 
@@ -238,9 +239,10 @@ class Experiment:
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
         """The pre-trainings of a grid, point by point, with each seed."""
-        points = [(point, variant_of(self.config, point)) for point in grid.points]
-        runs = [Run(point["size"], point["attention"], 0, point["host"], variant) for point, variant in points]
-        return [replace(run, pretrain_seed=seed) for run in runs for seed in grid.seeds]
+        variants = [(point, variant_of(self.config, point), seed) for point in grid.points for seed in grid.seeds]
+        return [
+            Run(point["size"], point["attention"], seed, point["host"], variant) for point, variant, seed in variants
+        ]
 
     @property
     def encoders(self) -> list[Run]:
@@ -267,8 +269,7 @@ class Experiment:
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        folder = self._rows_of_variant(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
-        return f"{folder}/manifest.json"
+        return self._manifest(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""
@@ -427,11 +428,11 @@ class Experiment:
 
     # Measurements.
 
-    def _speeds(self) -> list[str]:
+    def _speeds(self) -> Iterator[str]:
         """Where the speeds of the operators of each size are measured side by side."""
-        files, first = [], self.config["sweep"]["pretrain_seeds"][0]
-        for size in dict.fromkeys(run.size for run in self.encoders):
-            runs = [run for run in self.encoders if (run.size, run.pretrain_seed) == (size, first)]
+        first = [run for run in self.encoders if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
+        for size in dict.fromkeys(run.size for run in first):
+            runs = [run for run in first if run.size == size]
             settings = {
                 "size": size,
                 "models": {run.attention: run.model for run in runs},
@@ -439,30 +440,23 @@ class Experiment:
                 "manifest": self.manifest(runs[0]),
                 "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
             }
-            files.append(f"{self._keyed(f'measured/speeds-{size}', settings)}/speeds.json")
-            self.inputs_of[files[-1]] = [settings["manifest"]]
-        return files
+            yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
 
-    def _anatomy(self) -> list[str]:
+    def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
-        if self.grids or not self.config["sweep"]["anatomy"]:
-            return []
-        folders = (self.checkpoint(run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
-        settings = {"checkpoints": sorted(folders), "manifest": f"{self.shards}/manifest.json"}
-        file = f"{self._keyed('measured/anatomy', settings)}/anatomy.csv"
-        weights = [f"{folder}/model.safetensors" for folder in settings["checkpoints"]]
-        self.inputs_of[file] = [*weights, settings["manifest"]] if weights else []
-        return [file]
+        if self.config["sweep"]["anatomy"] and not self.grids:
+            steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
+            folders = sorted(self.checkpoint(run, step) for run, step in steps)
+            read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
+            settings = {"checkpoints": folders, "manifest": self.shards}
+            yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
 
-    def _probes(self) -> list[str]:
+    def _probes(self) -> Iterator[str]:
         """Where the relations that operators can express are measured."""
-        operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
-        if self.grids or not operators:
-            return []
+        operators = [] if self.grids else [operator_named(name) for name in self.config["sweep"]["probes"]]
         codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        file = f"{self._keyed('measured/probes', {'operators': codes})}/probes.csv"
-        self.inputs_of[file] = []
-        return [file]
+        if codes:
+            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
 
     # What rules ask.
 
@@ -513,7 +507,7 @@ class Experiment:
             "robustness": self._scores("robustness", "glue"),
             "blimp": self._scores("judge", "blimp"),
             "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
-            "manifest": f"{self.shards}/manifest.json",
+            "manifest": self.shards,
             **self.measured,
         }
         if self.grids:  # whose runs differ in more than size, operator and seed
