@@ -8,7 +8,7 @@ from symbert import cli
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--log"], ["pack"], [], ["import-scores", "--name", "theirs"], ["plan", "--sclae", "x"]]
+    "arguments", [["--logs"], ["pack"], [], ["import-scores", "--name", "theirs"], ["plan", "--sclae", "x"]]
 )
 def test_a_wrong_command_line_ends_with_64_and_a_typo_is_told_the_near_name(arguments, capsys):
     with pytest.raises(SystemExit) as stop:

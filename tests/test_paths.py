@@ -150,7 +150,7 @@ def keys_of(experiment: Experiment) -> dict[str, set[str]]:
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)
-    for name in experiment.rows:
+    for name in (scoring.rows for scoring in experiment.scorings):
         suites = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
         kinds[suites.get(name.split("-")[-2], "rows")].add(name)
     for file, score in experiment.scores.items():

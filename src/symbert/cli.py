@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from symbert import __version__
-from symbert.console import say_last, write_stderr
 from symbert.declared import suggestion
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
 from symbert.syntax import sentence_of
@@ -88,14 +87,13 @@ OPTIONS: dict[str, str] = {
     "compare output": "files to write, too: .csv, .md or .tex",
 }
 HELP = """\
-usage: symbert [--log FILE] COMMAND …
+usage: symbert COMMAND …
 
 Looks at experiments, which Snakemake runs, and at their models and scores.
 
 options:
   --help              show this text; symbert COMMAND --help has a line for each option of a command
   --version           show the version
-  --log FILE          write standard error to FILE
 
 commands:
 {commands}"""
@@ -106,12 +104,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit code, which `symbert.errors` lists."""
     is_process = arguments is None  # of its own
     words = list(sys.argv[1:] if is_process else arguments)
-    log = words[1:2] if words[:1] == ["--log"] else []
-    words = words[2:] if log else words
     name = " ".join(["symbert", *words[:1]])
     try:
-        if log:  # at once: what is imported for a command may fail, too
-            write_stderr(Path(log[0]))
         _limit_threads(words)
         if not words or words[0].startswith("-"):
             return _help(words)
@@ -125,13 +119,13 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
     except KeyboardInterrupt:
-        say_last(f"{name}: interrupted; the same command resumes\n")
+        sys.stderr.write(f"{name}: interrupted; the same command resumes\n")
         return PreemptedError.exit_code
     except Exception as error:
         code, message = explain(error)
         if code == SymbertError.exit_code:
             traceback.print_exc()
-        say_last(f"{name}: {message}\n")
+        sys.stderr.write(f"{name}: {message}\n")  # at once: torchrun's processes are unbuffered
         if isinstance(error, TimeLimitError):
             from symbert.pretrain.launch import requeue
 

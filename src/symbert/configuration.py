@@ -5,20 +5,20 @@ and range. To add a key: its line there, and its field in the class of the stage
 it; tests/test_paths.py declares which results it changes. Imports no torch.
 """
 
+import json
 import os
-import types
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-import yaml
 from msgspec import Meta, to_builtins
 
 from symbert import operators, sizes
-from symbert.declared import items_in, mistake_in, options_of, suggestion, types_within, words_of
-from symbert.errors import ConfigError, MissingInputError
+from symbert.declared import mistake_in, suggestion
+from symbert.errors import ConfigError
 from symbert.glue import tasks
 from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.tasks import (
@@ -28,7 +28,6 @@ from symbert.glue.tasks import (
     PUBLISHED,
     SUITES,
     Suite,
-    task_named,
     tasks_of_sweep,
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
@@ -41,7 +40,6 @@ from symbert.sources import (
     check_directory,
     check_sources,
     is_stand_in,
-    own_texts,
     source_of,
 )
 from symbert.syntax import keys_of
@@ -68,7 +66,6 @@ Recipe = Literal["faithful", "fast"]
 NoiseShares = list[number(gt=0, le=1)]
 NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[tuple(COLLECTIONS)]
-Axes = list[str | int]  # of a run: size, attention, pretrain_seed
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
 PAPERS_CORPUS = {  # how much of OSCAR is read and packed; reports list it where it is other
@@ -83,10 +80,6 @@ Seeds = Annotated[list[Natural], Meta(min_length=1)]
 
 
 NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial")  # say how much is measured or kept, or what is refused
-UNUSED: dict[str, dict[str, Any]] = {  # by filter the keys that it reads, and their values where it is not chosen
-    "categories": {"blocked_categories": [], "categories_from": "both", "match": "exact"},
-    "perplexity": {"min_harmful_perplexity": 0.0, "max_harmful_perplexity": 1.0e300},
-}
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -445,14 +438,19 @@ Kind = TypeVar("Kind", bound=Settings)
 
 
 def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True) -> Kind:
-    """`values` as settings of class `kind`; ConfigError names `origin`, the key, what it may be, and the nearest word.
+    """`values` as settings of class `kind`; ConfigError names `origin`, the key, and what it may be.
 
     Where not `strict`, texts stand for the numbers and truth values that they spell, as `--config` gives them.
     """
     try:
         return msgspec.convert(values, kind, strict=strict)
-    except msgspec.ValidationError:
-        raise ConfigError(f"{origin}: {mistake_in(values, kind, strict)}") from None
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {mistake_in(error, _keys(Settings))}") from None
+
+
+def _keys(kind: type[Settings]) -> set[str]:
+    """The keys of settings of all classes below `kind`."""
+    return {*kind.__struct_fields__}.union(*map(_keys, kind.__subclasses__()))
 
 
 def values_of(settings: Settings) -> dict[str, Any]:
@@ -490,11 +488,6 @@ def has_filter(config: Config, rule: str) -> bool:
     return rule in config["corpus"]["filter"]["rules"]
 
 
-def needs_harmful_model(config: Config) -> bool:
-    """Whether harmful perplexity is computed here: where it is asked for and does not come with the text."""
-    return annotations_of(config) == "computed" and has_filter(config, "perplexity")
-
-
 def _settings_of(config: Config, stage: str, kind: type[Kind], own: Config) -> Kind:
     """Settings whose keys stand in the section of a stage, or at the top of the configuration, but for `own` ones."""
     values = {**config, **config[stage], **own}
@@ -512,22 +505,10 @@ def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
     return _settings_of(config, "glue", kind, config["suites"].get(suite, {}))
 
 
-def protocol_of_pairs(config: Config) -> Config:
-    """How minimal pairs are judged; `allow_partial` changes no judgement."""
-    values = values_of(protocol_of(config, "blimp", MinimalPairSettings))
-    return {key: value for key, value in values.items() if key not in NO_SCIENCE}
-
-
 def filter_of(config: Config) -> Config:
-    """The choice of documents, but for who annotates them.
-
-    Keys of a filter that is not chosen have fixed values, so that changing one filters nothing again. The names of the
-    filters are in their own order.
-    """
-    chosen, values = config["corpus"]["filter"], {}
-    for rule, unused in UNUSED.items():
-        values |= {key: chosen[key] for key in unused} if has_filter(config, rule) else unused
-    return {**values, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
+    """The choice of documents, but for who annotates them; the names of the filters are in their own order."""
+    chosen = {key: value for key, value in config["corpus"]["filter"].items() if key != "max_bad_fraction"}
+    return {**chosen, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
 
 
 def robustness_of(config: Config) -> Config:
@@ -639,17 +620,15 @@ def define_own(config: Config) -> None:
                 name = operators.name_of(word.partition(":")[2])
                 operators.define(name, {"class": word})
                 words[position], config["operators"][name] = name, {"class": word}
+        words[:] = dict.fromkeys(words)
     known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config["texts"]}
     named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
-    named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.curve.sizes", curve["sizes"], SIZES)]
-    named += [("sweep.suites", sweep["suites"], SUITES)]
+    named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.suites", sweep["suites"], SUITES)]
+    named += [("sweep.curve.sizes", curve["sizes"], SIZES), ("sweep.curve.steps", curve["steps"], SIZES)]
     named += [("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])]
     for key, words, registry in named:
-        for position, word in enumerate(words):
-            if word not in registry:
-                raise ConfigError(f"config: '{key}.{position}' is {word!r}{suggestion(word, registry)}")
-    for name in curve["steps"].keys() - SIZES.keys():
-        raise ConfigError(f"config: unknown key '{name}' in 'sweep.curve.steps'{suggestion(name, SIZES)}")
+        for word in (word for word in words if word not in registry):
+            raise ConfigError(f"config: '{key}' has {word!r}{suggestion(word, registry)}")
     sweep["tasks"] = tasks_of_sweep(sweep["suites"], sweep["tasks"])
 
 
@@ -658,6 +637,7 @@ def define_own(config: Config) -> None:
 
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 TAKEN = ("published", "corpus", "runs", "tasks", "scores", "robustness", "measured", "paper", "logs")  # in results/
+FREE = ("operators", "first", "second")  # keys whose values may be anything
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
 
 
@@ -665,64 +645,34 @@ def check(config: Config) -> None:
     """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
 
     In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
-    ConfigError, or MissingInputError for a file or folder that is not there.
+    ConfigError, or MissingInputError for a folder that is not there.
     """
-    if isinstance(config.get("corpus"), dict) and config["corpus"].get("filter") == "none":
-        unused = UNUSED["categories"] | UNUSED["perplexity"]
-        config["corpus"]["filter"] = {"rules": [], "max_bad_fraction": 0.0, **unused}
-    _read_texts(config, Configuration)
-    config.update(to_builtins(settings_from(config, Configuration, "config", strict=False)))
+    config.update(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False)))
     define_own(config)
     config["experiment"] = experiment_name(config)
     check_sources(config)
-    _check_files(config)
+    if (robustness := robustness_of(config))["sets"]:
+        check_directory("glue.robustness.files", robustness["root"], "the out-of-domain sets (docs/glue.md)")
     for host in config["sweep"]["hosts"]:
         check_training(config, host, {})
-    for mistake in chain(_repeated(config), _contradictions(config)):
+    for mistake in _contradictions(config):
         raise ConfigError(f"config: {mistake}")
 
 
-def _read_texts(value: Any, kind: Any) -> Any:
-    """`value` with the values that its texts spell wherever its declared type is no text, as nested values of
-    Snakemake's `--config` are. In a text, a `~` at the start is the home folder, which the shell leaves to us."""
-    if isinstance(value, dict | list):
-        inner = types_within(value, kind)
-        for name, item in items_in(value):
-            value[name] = _read_texts(item, inner.get(name))
-    options = options_of(kind)
-    if not isinstance(value, str) or kind is None or value in words_of(kind):
-        return value
-    if value == "null" and types.NoneType in options:
-        return None
-    if str in options:
-        return os.path.expanduser(value)  # noqa: PTH111 (a Path would lose the // of a URL)
-    try:
-        return value if words_of(kind) else yaml.safe_load(value)
-    except yaml.YAMLError:
-        return value
-
-
-def _check_files(config: Config) -> None:
-    """The files and folders that keys name exist."""
-    robustness = robustness_of(config)
-    if robustness["sets"]:
-        check_directory("glue.robustness.files", robustness["root"], "the out-of-domain sets (docs/glue.md)")
-    files = {f"parallel.{key}": (config["parallel"] or {}).get(key) for key in PARALLEL_FILES}
-    for task in config["sweep"]["tasks"]:
-        files |= {f"tasks.{task}.{split}": path for split, path in task_named(task).files.items()}
-    for key, path in files.items():
-        is_there = Path.exists if key.startswith("tasks.") else Path.is_file  # a task may be a folder of datasets
-        if path and not is_there(Path(path)):
-            raise MissingInputError(f"config: '{key}': no file {path}; correct it")
-
-
-def _repeated(value: Any, key: str = "") -> Iterator[str]:
-    """Values that a list of the configuration has twice."""
-    if isinstance(value, dict | list):
-        for name, item in items_in(value):
-            yield from _repeated(item, f"{key}.{name}" if key else str(name))
+def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
+    """`value` with the values that texts of `--config` spell where no declared type says so: null, a path below the
+    home folder, which the shell leaves to us, and the values of keys that are FREE. Other lists have no item twice."""
+    is_free = is_free or key in FREE
+    if isinstance(value, dict):
+        return {name: _spelt(item, name, is_free) for name, item in value.items()}
     if isinstance(value, list):
-        yield from (f"'{key}' has {item!r} twice; keep one of them" for item in value if value.count(item) > 1)
+        return [_spelt(item, key, is_free) for place, item in enumerate(value) if is_free or item not in value[:place]]
+    if value == "null":
+        return None
+    if is_free and isinstance(value, str):
+        with suppress(ValueError):
+            return json.loads(value)
+    return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
 
 
 def _contradictions(config: Config) -> Iterator[str]:
@@ -732,38 +682,28 @@ def _contradictions(config: Config) -> Iterator[str]:
         yield f"'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
     for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
-            key = f"{stage}.source" if config[stage]["source"] else "source"
-            stands_in = f"'{key}' is {source}, which is a stand-in; set it to hub or mirror"
-            yield f"'scale' is {config['scale']}, but {stands_in}"
-    paths = [("mirror", config["mirror"] or "")]
-    paths += [("corpus.files", path) for path in own_texts(config)]
-    for key, path in paths:  # Snakemake has no way to escape them
-        if set(path) & set("{}"):
-            yield f"'{key}': {path} has braces, which Snakemake takes for wildcards; rename it or link to it"
-    if config["parallel"] and all(HOSTS[host].reads_corpus for host in sweep["hosts"]):
-        yield "'parallel' names text, but 'sweep.hosts' has no encoder-decoder; add it there"
+            yield f"'source' of {stage} is {source}, a stand-in; set it to hub or mirror for scale={config['scale']}"
     for key, values, whole in (
         ("curve.finetune_seeds", curve["finetune_seeds"], "finetune_seeds"),
         ("curve.sizes", curve["sizes"], "sizes"),
         ("contrasts", chain.from_iterable(sweep["contrasts"] or ()), "attention"),
         ("finetuned_pretrain_seeds", sweep["finetuned_pretrain_seeds"] or (), "pretrain_seeds"),
     ):
-        for value in (value for value in values if value not in sweep[whole]):
-            yield f"'sweep.{key}' has {value!r}, which is not in 'sweep.{whole}'; add it there"
-    if pretrain["processes"] % pretrain["nodes"]:
-        yield (
-            f"'pretrain.processes' is {pretrain['processes']}, which 'pretrain.nodes' ({pretrain['nodes']}) does not "
-            "divide; choose a multiple of it"
+        yield from (
+            f"'sweep.{key}' has {value!r}, 'sweep.{whole}' does not; add it there"
+            for value in values
+            if value not in sweep[whole]
         )
-    for size in curve["sizes"]:
-        if size not in curve["steps"]:
-            yield f"'sweep.curve.steps' has no steps of size {size!r}; add them there"
-        for step in curve["steps"].get(size, ()) if ENCODER in sweep["hosts"] else ():
-            if step > pretrain["steps"] or (step < pretrain["steps"] and step % pretrain["save_every"]):
+    if pretrain["processes"] % pretrain["nodes"]:
+        yield f"'pretrain.processes' is {pretrain['processes']}, no multiple of 'pretrain.nodes' ({pretrain['nodes']})"
+    steps, kept = pretrain["steps"], pretrain["save_every"]
+    for size in curve["sizes"] if ENCODER in sweep["hosts"] else ():
+        for step in curve["steps"].get(size, ()):
+            if step > steps or (step < steps and step % kept):
                 yield (
                     f"'sweep.curve.steps' has {step} of size {size}, which no run keeps; choose multiples of "
-                    f"'pretrain.save_every' ({pretrain['save_every']}) up to 'pretrain.steps' ({pretrain['steps']}), "
-                    "or leave the curve out: sweep='{curve: {sizes: []}}'"
+                    f"'pretrain.save_every' ({kept}) up to 'pretrain.steps' ({steps}), or no curve: "
+                    "sweep='{curve: {sizes: []}}'"
                 )
 
 

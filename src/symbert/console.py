@@ -1,35 +1,8 @@
-"""Standard error, written to a log: of a command (`symbert --log FILE COMMAND …`), or of any program (below).
+"""Lines on standard error, and numbers in words."""
 
-    python -m symbert.console FILE PROGRAM [ARGUMENT …]
-
-runs the program in the place of Python, so that FILE holds what the program and all processes that it starts say.
-"""
-
-import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-
-_terminals: list[int] = []  # where standard error went before a log took its place
-
-
-def write_stderr(file: Path) -> None:
-    """Let standard error (file descriptor 2, which child processes inherit) go to `file`, which is emptied."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "wb") as log:
-        _terminals.append(os.dup(2))
-        os.dup2(log.fileno(), 2)
-
-
-def say_last(line: str) -> None:
-    """Write why a command failed to standard error or, where the disk of its log is full, to where that went before."""
-    try:
-        sys.stderr.write(line)  # one write: torchrun's processes are unbuffered, and print writes a line's end apart
-    except OSError:
-        for terminal in _terminals:
-            os.dup2(terminal, 2)
-        sys.stderr.write(line)
 
 
 class Progress:
@@ -80,8 +53,3 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-if __name__ == "__main__":
-    write_stderr(Path(sys.argv[1]))
-    os.execvp(sys.argv[2], sys.argv[2:])

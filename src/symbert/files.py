@@ -13,14 +13,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Union
 
+import msgspec
+
+from symbert.declared import mistake_in
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, SymbertError
 
-Shape = Any  # of a JSON value: see `flaws`
+Shape = Any  # of a JSON value: see `check_shape`
 
-KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number"}  # of JSON values
-SHOWN = 60  # characters of a value that is of another kind
 MEGABYTE = 10**6  # bytes
 OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
 TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
@@ -54,7 +55,7 @@ def publish(path: Path) -> Iterator[Path]:
 def is_leftover(file: Path) -> bool:
     """Whether a file is a temporary one of `publish` whose process is no more on this machine."""
     named = TEMPORARY.fullmatch(file.name)
-    return named is not None and not is_running(int(named[2]))
+    return named is not None and Path("/proc/self").exists() and not Path("/proc", named[2]).exists()
 
 
 @contextmanager
@@ -82,21 +83,6 @@ def reading(path: Path, absent: str = "") -> Iterator[None]:
         if str(error.filename) != str(path):
             raise
         raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
-
-
-def is_running(process: int) -> bool:
-    """Whether a process of this machine runs; a zombie does not.
-
-    In a container whose first process reaps no orphans, every orphan stays a zombie.
-    """
-    try:
-        os.kill(process, 0)
-        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's, or not Linux
-        return True
-    return state not in (b"Z", b"X")
 
 
 def free_space(path: Path) -> tuple[int, Path]:
@@ -128,7 +114,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run again") -> Any:
-    """The value in a JSON file, of a shape as `flaws` takes it; MissingInputError or DataError name the file."""
+    """The value in a JSON file, of a shape as `check_shape` takes it; MissingInputError or DataError name the file."""
     with reading(path, absent="run the rule that makes it"):
         content = Path(path).read_bytes()
     return _parsed(content, shape, str(path), remedy)
@@ -156,34 +142,31 @@ def _parsed(content: bytes, shape: Shape, place: str, remedy: str) -> Any:
         raise DataError(f"{place}: not UTF-8; {remedy}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error}); {remedy}") from None
-    for flaw in flaws(value, shape):
-        raise DataError(f"{place}: {flaw}; {remedy}")
+    check_shape(value, shape, place, remedy)
     return value
 
 
-def flaws(value: Any, shape: Shape, name: str = "") -> Iterator[str]:
-    """The keys that a JSON value lacks, and its values of a wrong kind: "has no 'step'", "has the step '1800'".
+def check_shape(value: Any, shape: Shape, place: str | Path, remedy: str) -> None:
+    """DataError where a JSON value lacks a key or has a value of a wrong type.
 
     A shape is a type, or several in a tuple; {"step": shape} stands for an object with at least this key, {str: shape}
     for an object with any keys, [shape] for a list, None for anything.
     """
-    kinds = (type(shape),) if isinstance(shape, dict | list) else shape if isinstance(shape, tuple) else (shape,)
-    if shape is not None and type(value) not in kinds:
-        shown = repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…"
-        yield f"has the {name} {shown}" if name else f"is {shown}, expected {KINDS[kinds[0]]}"
-    elif isinstance(shape, list):
-        for number, item in enumerate(value):
-            yield from flaws(item, shape[0], f"{name}[{number}]")
-    elif isinstance(shape, dict):
-        inner = f"{name}." if name else ""
-        for key, expected in shape.items():
-            if key is str:
-                for item_key, item in value.items():
-                    yield from flaws(item, expected, inner + item_key)
-            elif key not in value:
-                yield f"has no '{inner}{key}'"
-            else:
-                yield from flaws(value[key], expected, inner + key)
+    try:
+        msgspec.convert(value, _type_of(shape))
+    except msgspec.ValidationError as error:
+        raise DataError(f"{place}: {mistake_in(error, remedy=remedy)}") from None
+
+
+def _type_of(shape: Shape) -> Any:
+    if isinstance(shape, dict) and str in shape:
+        return dict[str, _type_of(shape[str])]
+    if isinstance(shape, dict):
+        return TypedDict("Object", {key: _type_of(item) for key, item in shape.items()})
+    if isinstance(shape, list | tuple):
+        items = tuple(map(_type_of, shape))
+        return list[items[0]] if isinstance(shape, list) else Union[items]  # noqa: UP007 (of a tuple)
+    return Any if shape is None else shape
 
 
 def hash_of(*values: Any) -> str:
@@ -247,6 +230,16 @@ def holder_of(lease: dict[str, Any]) -> str:
     """Who holds a lock, by the content of its file, in words."""
     job = f", Slurm job {lease['slurm_job']}" if lease.get("slurm_job") else ""
     return f"process {lease.get('process')} on {lease.get('host')}{job}"
+
+
+def holder(directory: Path) -> str | None:
+    """Who holds a directory's lock; None where nobody does."""
+    with suppress(FileNotFoundError), open(directory / "lock", "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return holder_of(read_json_or_empty(directory / "lock"))
+    return None
 
 
 def extracted_again(file: Path) -> str:

@@ -6,7 +6,6 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from itertools import chain
@@ -21,8 +20,8 @@ PROJECT = __package__
 NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "operators", "errors"))
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 WHOLE = "*"  # in the place of a name: all that a module defines
-IMPORTING = ("import_module", "__import__")
-READING = (  # functions that read a file, or run its content
+READING = (  # functions that read a file, or import or run its content
+    *("import_module", "__import__"),
     *("open", "read_text", "read_bytes", "load", "safe_load", "load_file", "fromfile", "loadtxt", "memmap", "read_csv"),
     *("from_pretrained", "hf_hub_download", "load_library", "load_inline", "spec_from_file_location", "run_path"),
 )
@@ -35,8 +34,8 @@ def syntax_of(module: str, name: str) -> list[list[Any]]:
     """What a class or function computes, as lists: its syntax and that of all it is made of, by module and name.
 
     Of this project counts what is named. A module of the user's own counts whole, and so does every module of its
-    package and every local module that it imports, also in `try`, `if` or a function, or by `importlib` under a name
-    that is written out; nothing else that is installed counts. Blanks, comments, docstrings and `description` never do.
+    package and every local module that it imports, also in `try`, `if` or a function; nothing else that is installed
+    counts. Blanks, comments, docstrings and `description` never do.
     """
     reached = _reached(module, name)
     own = [] if (module, name) in reached else [[module, name, []]]  # of two classes in one file
@@ -49,8 +48,8 @@ def code_of(module: str, name: str) -> str:
 
 
 def unfollowed(module: str, name: str) -> list[str]:
-    """Where the code of a class of the user's own leaves what `syntax_of` covers, as `file, line: code`: it imports a
-    module under a computed name or a local one without source, or reads a file."""
+    """Where the code of a class of the user's own leaves what `syntax_of` covers, as `file, line: code`: it calls
+    `importlib`, imports a local module without source, or reads a file."""
     owners = (place[0] for place in _reached(module, name) if place[1] == WHOLE)
     nodes = ((file_of(owner).name, node) for owner in owners for node in _nodes(owner) if _leaves(node))
     return sorted({f"{file}, line {node.lineno}: {ast.unparse(node)}" for file, node in nodes})
@@ -71,25 +70,12 @@ def classes_of(module: str, base: str) -> list[str]:
     return heirs[1:]
 
 
-def class_named(module: str, name: str, above: tuple[str, ...] = ()) -> ast.ClassDef:
-    """The definition of a class, also where the module imports it; `above` are the modules that led here.
-
-    ConfigError for an unknown class.
-    """
-    file = file_of(module)
-    if file is None:
-        raise ConfigError(
-            f"no module {module} for the operator {module}:{name}; correct the path, or put the module into this folder"
-        )
+def class_named(module: str, name: str) -> ast.ClassDef:
+    """The definition of a class. ConfigError for a module that is not there, and for a class that it does not have."""
     for node in _nodes(module):
         if isinstance(node, ast.ClassDef) and node.name == name:
             return node
-    for names in (_imported(node, module) for node in _nodes(module) if isinstance(node, IMPORTS)):
-        for parent, imported in names.get(name, []) + names.get(WHOLE, []):
-            if parent not in above:
-                with suppress(ConfigError):
-                    return class_named(parent, name if imported == WHOLE else imported, (*above, module))
-    raise ConfigError(f"{file}: no class {name} in it; correct the operator's path {module}:{name}")
+    raise ConfigError(f"{file_of(module)}: no class {name} in it; name the module of the class in {module}:{name}")
 
 
 def sentence_of(module: str, name: str) -> str:
@@ -128,8 +114,6 @@ def _named(statement: ast.stmt, module: str) -> Iterator[Place]:
             yield module, node.id
         elif isinstance(node, IMPORTS):
             yield from chain.from_iterable(_imported(node, module).values())
-        elif (imported := _imported_by(node)) and _is_covered(imported, module):
-            yield imported, WHOLE
 
 
 def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, list[Place]]:
@@ -148,23 +132,8 @@ def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, 
 
 def _parent(statement: ast.ImportFrom, module: str) -> str:
     """The module that names are imported from, also where dots say how far it is from the one that imports."""
-    if not statement.level:
-        return statement.module or ""
-    parts = [*module.split("."), *(["__init__"] if file_of(module).name == "__init__.py" else [])]
-    return ".".join([*parts[: -statement.level], *([statement.module] if statement.module else [])])
-
-
-def _imported_by(node: ast.AST) -> str | None:
-    """The module that a call of `importlib` imports by a name that is written out."""
-    match node:
-        case ast.Call(args=[ast.Constant(str() as name), *_]) if _called(node) in IMPORTING and name[:1] != ".":
-            return name
-    return None
-
-
-def _called(call: ast.Call) -> str:
-    """The last word of what is called."""
-    return getattr(call.func, "id", None) or getattr(call.func, "attr", "")
+    package = module if file_of(module).name == "__init__.py" else module.rpartition(".")[0]
+    return importlib.util.resolve_name("." * statement.level + (statement.module or ""), package)
 
 
 def _leaves(node: ast.AST) -> bool:
@@ -173,9 +142,8 @@ def _leaves(node: ast.AST) -> bool:
         return any(_is_without_source(alias.name) for alias in node.names)
     if isinstance(node, ast.ImportFrom):
         return not node.level and _is_without_source(node.module)
-    if not isinstance(node, ast.Call):
-        return False
-    return _called(node) in READING or (_called(node) in IMPORTING and _imported_by(node) is None)
+    called = getattr(node, "func", None)  # its last word counts
+    return (getattr(called, "id", None) or getattr(called, "attr", None)) in READING
 
 
 def _is_without_source(module: str) -> bool:
@@ -225,8 +193,10 @@ def _spec_of(module: str) -> ModuleSpec | None:
 
 @cache
 def _statements(module: str) -> list[ast.stmt]:
-    """The top level of a module. ConfigError for one that Python cannot read."""
+    """The top level of a module. ConfigError for one that is not there, or that Python cannot read."""
     file = file_of(module)
+    if file is None:
+        raise ConfigError(f"no module {module}; correct the path, or put the module into this folder")
     try:
         return ast.parse(file.read_text(encoding="utf-8"), str(file)).body
     except (SyntaxError, UnicodeDecodeError) as error:

@@ -89,14 +89,14 @@ def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
 
 MISTAKES = {
     r"unknown key 'learning_rte' in 'sweep'; did you mean 'learning_rate'": {"learning_rte": [1]},
-    r"'sweep\.learning_rate\.0' is -1": {"learning_rate": [-1]},
-    r"'sweep\.learning_rate' is \[\]": {"learning_rate": []},
-    r"unknown key 'stps' in 'sweep\.grids\.a'; did you mean 'steps'": {"grids": {"a": {"stps": [1]}}},
-    r"'sweep\.text\.0' is 'copis'; did you mean 'copies'": {"text": ["copis"]},
-    r"'sweep\.grids\.a\.attention\.0' is 'pairwis'": {"grids": {"a": {"attention": ["pairwis"]}}},
+    r"'sweep\.learning_rate\[0\]': expected": {"learning_rate": [-1]},
+    r"'sweep\.learning_rate': expected": {"learning_rate": []},
+    r"unknown key 'stps' in 'sweep\.grids\[\.\.\.\]'; did you mean 'steps'": {"grids": {"a": {"stps": [1]}}},
+    r"'sweep\.text' has 'copis'; did you mean 'copies'": {"text": ["copis"]},
+    r"'sweep\.grids\.a\.attention' has 'pairwis'": {"grids": {"a": {"attention": ["pairwis"]}}},
     r"'pretrain\.warmup_steps' \(100\) is more than 'sweep\.steps' \(50\)": {"steps": [50]},
     r"'pretrain\.schedule_steps' \(1600\) is less than 'sweep\.steps' \(9000\)": {"steps": [9000]},
-    "compares learning_rate 0.001: no axis": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}},
+    "compares learning_rate 0.001, which its grid lacks; choose from": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}},
     "compares learning_rate 0.002, which its grid lacks": {
         "grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}
     },

@@ -195,7 +195,7 @@ def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them
     def folder(**changes):
         chosen = merge(example, {"tasks": {"irony": changes}})
         check(chosen)
-        return next(name for name, rows in Experiment(chosen).rows.items() if "irony" in rows)
+        return next(scoring.rows for scoring in Experiment(chosen).scorings if "irony" in scoring.tasks)
 
     known = folder()
     shutil.copy("data/train.csv", "data/renamed.csv")

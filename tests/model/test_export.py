@@ -114,7 +114,11 @@ MISTAKES = [
     (changed(hidden_size="64"), ConfigError, "config.json: no model can be built"),
     (changed(attention="pairwize"), ConfigError, "config.json: .*'pairwize'"),
     (changed(num_attention_heads=4), IntegrityError, "model.safetensors: 2 weights"),
-    (lambda checkpoint: (checkpoint / "config.json").write_text("[]"), DataError, "config.json: is []"),
+    (
+        lambda checkpoint: (checkpoint / "config.json").write_text("[]"),
+        DataError,
+        "config.json: expected 'object', got 'array'",
+    ),
     (lambda checkpoint: (checkpoint / "config.json").unlink(), MissingInputError, "config.json"),
     (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), MissingInputError, "model.safetensors"),
     (cut, IntegrityError, "model.safetensors"),

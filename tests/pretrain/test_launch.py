@@ -10,22 +10,27 @@ from pretrain.corpora import brief, options
 from symbert import cli
 from symbert.configuration import check, merge
 from symbert.errors import ConfigError
-from symbert.pretrain.launch import launcher, requeue, threads_per_process
+from symbert.pretrain.launch import launcher, options_of_training, requeue
 from symbert.pretrain.train import Trainer
 
 
+def section(processes: int, nodes: int, **keys) -> dict:
+    told = {"micro_batch_size": None, "recompute_activations": False, "shard_parameters": False}
+    return {**told, "processes": processes, "nodes": nodes, **keys}
+
+
 def test_one_process_is_plain_python_and_several_are_torchruns_which_passes_signals_on():
-    assert launcher(1, 1) == "python -m symbert --log {log:q}"
-    words = launcher(4, 1).split()
-    assert words[4:8] == ["torchrun", "--standalone", "--nproc-per-node", "4"] and words[-2:] == ["-m", "symbert"]
+    assert launcher(section(1, 1)) == "python -m symbert"
+    words = launcher(section(4, 1)).split()
+    assert words[:4] == ["torchrun", "--standalone", "--nproc-per-node", "4"] and words[-2:] == ["-m", "symbert"]
     assert words[words.index("--signals-to-handle") + 1] == "SIGTERM,SIGINT,SIGUSR1"
 
 
 def test_on_several_nodes_one_torchrun_per_node_starts_its_share_and_they_meet_at_a_port_of_the_job(monkeypatch):
-    line = launcher(8, 2)
+    line = launcher(section(8, 2))
     words = line.split()
     values = [words[words.index(name) + 1] for name in ("--ntasks", "--nnodes", "--nproc-per-node")]
-    assert words[4] == "srun" and values == ["2", "2", "4"]
+    assert words[0] == "srun" and values == ["2", "2", "4"]
     monkeypatch.setenv("SLURM_JOB_ID", "123456")
     endpoint = line.split("--rdzv-endpoint ")[1].split(" --nproc-per-node")[0]
     said = subprocess.run(["bash", "-c", f"echo {endpoint}; hostname"], capture_output=True, text=True).stdout.split()
@@ -34,8 +39,11 @@ def test_on_several_nodes_one_torchrun_per_node_starts_its_share_and_they_meet_a
 
 def test_threads_are_shared_out_and_none_has_less_than_one():
     for processes, nodes, threads, share in ((1, 1, 3, "3"), (4, 1, 32, "8"), (4, 1, 2, "1"), (8, 2, 16, "4")):
-        words = threads_per_process(processes, nodes).format(threads=threads)
-        assert subprocess.run(["bash", "-c", f"echo {words}"], capture_output=True, text=True).stdout.strip() == share
+        words = options_of_training(section(processes, nodes)).format(threads=threads)
+        said = subprocess.run(["bash", "-c", f"echo {words}"], capture_output=True, text=True).stdout
+        assert said.strip() == f"--threads {share}"
+    words = options_of_training(section(1, 1, micro_batch_size=4, shard_parameters=True))
+    assert words == "--threads {threads} --micro-batch-size 4 --shard-parameters"
 
 
 def test_processes_that_do_not_divide_into_nodes_are_refused(config):

@@ -80,7 +80,9 @@ def test_a_manifest_that_was_edited_is_not_the_corpus_that_its_hash_names(manife
             verify_manifest(manifest)
     for lacking in ("hash", "special_tokens"):
         write_json(manifest, {key: value for key, value in told.items() if key != lacking})
-        with pytest.raises(DataError, match=rf"manifest\.json: has no '{lacking}'; run snakemake -R pack"):
+        with pytest.raises(
+            DataError, match=rf"manifest\.json: object missing required field '{lacking}'; run snakemake -R pack"
+        ):
             verify_manifest(manifest)
 
 

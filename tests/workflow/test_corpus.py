@@ -56,7 +56,12 @@ def test_a_damaged_part_stops_the_run_by_name_and_leaves_nothing_half_written(ro
     content = bytearray(part.read_bytes())
     content[len(content) // 2] ^= 1
     part.write_bytes(content)
-    settings = ("source=mirror", f"mirror={mirror}", "corpus={parts: 1, filter: none}", "glue={source: embedded}")
+    settings = (
+        "source=mirror",
+        f"mirror={mirror}",
+        "corpus={parts: 1, filter: {rules: []}}",
+        "glue={source: embedded}",
+    )
     outcome = copy.snakemake("--until", "prepare_part", "--config", *settings)
     assert outcome.code == 1 and "symbert prepare-part: " in outcome.output
     assert part.name in outcome.output and "sha256" in outcome.output

@@ -17,7 +17,7 @@ rule download_file:
     resources:
         download=1,
     shell:
-        "python -m symbert --log {log:q} download {output:q}"
+        "python -m symbert download {output:q} 2> {log:q}"
 
 
 rule download_part:
@@ -35,7 +35,7 @@ rule download_part:
         download=1,
         mem_mb=1000,
     shell:
-        "python -m symbert --log {log:q} download {output:q} --checksums {input.checksums:q}"
+        "python -m symbert download {output:q} --checksums {input.checksums:q} 2> {log:q}"
 
 
 rule build_blocklist:
@@ -52,7 +52,7 @@ rule build_blocklist:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     shell:
-        "python -m symbert --log {log:q} build-blocklist {output.blocklist:q}"
+        "python -m symbert build-blocklist {output.blocklist:q} 2> {log:q}"
 
 
 rule prepare_part:
@@ -72,8 +72,8 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        "python -m symbert --log {log:q} prepare-part {input.text:q} {output.tokens:q}"
-        f" {EXPERIMENT.options('prepare-part')}"
+        "python -m symbert prepare-part {input.text:q} {output.tokens:q}"
+        f" --max-bad-fraction {config['corpus']['filter']['max_bad_fraction']} 2> {{log:q}}"
 
 
 rule pack:
@@ -89,7 +89,7 @@ rule pack:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 480 * attempt,
     shell:
-        "python -m symbert --log {log:q} pack {output:q}"
+        "python -m symbert pack {output:q} 2> {log:q}"
 
 
 rule pack_pairs:
@@ -104,7 +104,7 @@ rule pack_pairs:
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
     shell:
-        "python -m symbert --log {log:q} pack-pairs {output:q}"
+        "python -m symbert pack-pairs {output:q} 2> {log:q}"
 
 
 rule write_text:
@@ -115,4 +115,4 @@ rule write_text:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert --log {log:q} write-text {output:q}"
+        "python -m symbert write-text {output:q} 2> {log:q}"

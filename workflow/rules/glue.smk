@@ -1,5 +1,8 @@
 # glue: tasks → token ids → scores of a checkpoint, with every fine-tuning seed.
 
+PARTIAL = "--allow-partial" if config["glue"]["allow_partial"] else ""
+KEPT = f"--keep-weights {EXPERIMENT.final}" if config["glue"]["keep_finetuned"] else ""
+
 
 localrules:
     prepare_task,
@@ -17,7 +20,7 @@ rule prepare_task:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert --log {{log:q}} prepare-task {{output:q}} {EXPERIMENT.options('prepare-task')}"
+        f"python -m symbert prepare-task {{output:q}} {PARTIAL} 2> {{log:q}}"
 
 
 rule score:
@@ -39,8 +42,8 @@ rule score:
     params:
         request=EXPERIMENT.request(SCORES),
     shell:
-        "SYMBERT_GPUS={resources.gpu} exec python -m symbert --log {log:q} score {output:q} {params.request}"
-        f" --threads {{threads}} {EXPERIMENT.options('score')}"
+        "SYMBERT_GPUS={resources.gpu} exec python -m symbert score {output:q} {params.request}"
+        f" --threads {{threads}} {KEPT} 2> {{log:q}}"
 
 
 # The fine-tuned models again, on noise and out-of-domain sets.

@@ -1,5 +1,7 @@
 # pretrain: a run per host, model and seed, and the checkpoints taken from it.
 
+from symbert.pretrain.launch import launcher, options_of_training
+
 OF_JOB = "results/runs/{wildcards.host}/{wildcards.model:q}/seed-{wildcards.seed}"
 
 
@@ -22,7 +24,8 @@ rule pretrain:
         runtime=1440,  # minutes of a session; a run takes as many sessions as it needs
         slurm_extra="--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
     shell:
-        f"SYMBERT_GPUS={{resources.gpu}} exec {EXPERIMENT.launcher} pretrain {OF_JOB} {EXPERIMENT.options('pretrain')}"
+        f"SYMBERT_GPUS={{resources.gpu}} exec {launcher(config['pretrain'])} pretrain {OF_JOB}"
+        f" {options_of_training(config['pretrain'])} 2> {{log:q}}"
 
 
 rule extract:
@@ -41,4 +44,4 @@ rule extract:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert --log {{log:q}} extract {OF_JOB} {{wildcards.step}}"
+        f"python -m symbert extract {OF_JOB} {{wildcards.step}} 2> {{log:q}}"

@@ -15,7 +15,7 @@ rule measure_speeds:
         mem_mb=EXPERIMENT.needs.memory,
         gpu=EXPERIMENT.needs.gpus,
     shell:
-        "SYMBERT_GPUS={resources.gpu} exec python -m symbert --log {log:q} measure-speeds {output:q} --threads {threads}"
+        "SYMBERT_GPUS={resources.gpu} exec python -m symbert measure-speeds {output:q} --threads {threads} 2> {log:q}"
 
 
 rule measure_operators:
@@ -31,7 +31,7 @@ rule measure_operators:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert --log {log:q} measure-{wildcards.measure} {output:q}"
+        "python -m symbert measure-{wildcards.measure} {output:q} 2> {log:q}"
 
 
 rule report:
@@ -52,7 +52,7 @@ rule report:
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
     shell:
-        f"python -m symbert --log {{log:q}} report {EXPERIMENT.folder}"
+        f"python -m symbert report {EXPERIMENT.folder} 2> {{log:q}}"
 
 
 rule paper_tables:
@@ -63,4 +63,4 @@ rule paper_tables:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert --log {log:q} report --paper {output:q}"
+        "python -m symbert report --paper {output:q} 2> {log:q}"

@@ -30,9 +30,7 @@ from symbert.configuration import (
     finetuned_pretrain_seeds,
     has_filter,
     judging_seeds,
-    needs_harmful_model,
     protocol_of,
-    protocol_of_pairs,
     report_of,
     robustness_of,
     settings_from,
@@ -48,7 +46,6 @@ from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
 from symbert.paths import CHECKPOINT_FILES, RESULTS, ROBUSTNESS, ROWS, RUN, SCORES, VARIANT, Run, by_content, key
-from symbert.pretrain.launch import launcher, threads_per_process
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,
@@ -114,26 +111,28 @@ class Experiment:
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
-        self.published: dict[str, PublishedFile] = {}  # that are read, by name
+        self.published: set[str] = set()  # names of published files that are read
         self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
         self.parts_folder = self._parts()
-        self._packed: dict[VARIANT, str] = {}  # folders of rows
-        self.shards = self._rows_of_variant(())
-        self.text = self._parallel_text()  # None unless a host translates it
-        self.pairs = self._pairs(self.text) if self.text else None
+        self._packed: dict[VARIANT, str] = {}  # manifests of rows
+        self.shards = self._manifest(())
+        text = {**(config["parallel"] or NUMBERS_TEXT), "sha256": {}}
+        self.text = settings_from(text, ParallelSettings, "config section parallel")
+        translates = any(not HOSTS[host].reads_corpus for host in config["sweep"]["hosts"])
+        self.pairs = self._pairs(self.text) if translates else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
-        self.rows: dict[str, dict[str, list[str]]] = {}  # by folder below results/tasks: published or own files by task
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
         self.scores: dict[str, Score] = {}  # by file
         for run in self.runs if self.scorings else ():
             self._score(run)
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
-        self.measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        self.measured = {name: list(files) for name, files in measured.items()}
 
     @property
     def summary(self) -> str:
@@ -141,12 +140,20 @@ class Experiment:
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
         return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
 
+    def _file_of(self, name: str, file: str, settings: Config, reads: list[str]) -> str:
+        """A file, made of `reads`, in the keyed folder of its settings."""
+        path = f"{self._keyed(name, settings)}/{file}"
+        self.inputs_of[path] = reads
+        return path
+
     def _keyed(self, name: str, settings: Config) -> str:
         """A folder below results/ whose name ends in the key of its settings."""
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
-        if digests := {name: known_sha256(file) for name, file in settings.items() if self._is_in_place(file)}:
-            settings = {**settings, "sha256": digests}
+        texts = {name: file for name, file in settings.items() if isinstance(file, str) and file in self.published}
+        kept = {name: file for name, file in texts.items() if not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/"))}
+        if digests := {name: known_sha256(file) for name, file in kept.items() if Path(file).is_file()}:
+            settings = {**settings, "sha256": digests}  # another may take its place
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
         self._plan(f"{folder}/settings.json", settings)
         return folder
@@ -157,15 +164,10 @@ class Experiment:
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
-    def _is_in_place(self, file: Any) -> bool:
-        """Whether it is the name of a file in a mirror or a directory, where another one may take its place."""
-        is_published = isinstance(file, str) and file in self.published
-        return is_published and not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/")) and Path(file).is_file()
-
     def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
         name = f"{self._published_folder(file, stage, revision)}/{file.path}"
-        self.published[name] = file
+        self.published.add(name)
         return name
 
     def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
@@ -198,9 +200,9 @@ class Experiment:
         if has_filter(config, "categories"):
             blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
             listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
-            files["blocklist"] = self._keyed("corpus/blocklist", listed) + "/blocklist.marisa"
-            self.inputs_of[files["blocklist"]] = list(map(located, listed.values()))
-        if needs_harmful_model(config):
+            read = list(map(located, listed.values()))
+            files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
+        if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
             files["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
         chosen = {**filter_of(config), "annotations": annotations_of(config)}
         folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
@@ -209,31 +211,23 @@ class Experiment:
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
         return folder
 
-    def _rows_of_variant(self, variant: VARIANT) -> str:
-        """The folder of rows of the corpus, or of a small text."""
+    def _manifest(self, variant: VARIANT) -> str:
+        """The manifest of rows of the corpus, or of a small text."""
         if variant not in self._packed and (text := text_of(self.config, variant)):
-            self._packed[variant] = self._keyed("corpus/text", text)
+            self._packed[variant] = self._file_of("corpus/text", "manifest.json", text, [])
         elif variant not in self._packed:
             settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
-            folder = self._keyed("corpus/shards", {**settings, "vocabulary": self.vocabulary})
             suffixes = (".npy", ".offsets.npy", ".json")
             parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
-            self.inputs_of[f"{folder}/manifest.json"] = [*parts, located(self.vocabulary)]
-            self._packed[variant] = folder
+            settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
+            self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
         return self._packed[variant]
 
-    def _parallel_text(self) -> ParallelSettings | None:
-        """The parallel text, the user's or the stand-in, with the SHA-256 of its files; None unless a host reads it."""
-        if all(HOSTS[host].reads_corpus for host in self.config["sweep"]["hosts"]):
-            return None
-        text = settings_from({**(self.config["parallel"] or NUMBERS_TEXT), "sha256": {}}, ParallelSettings, "config")
-        return replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
-
     def _pairs(self, text: ParallelSettings) -> str:
-        """The folder of the packed pairs of a parallel text."""
-        folder = self._keyed("corpus/pairs", {"pairs": values_of(text)})
-        self.inputs_of[f"{folder}/manifest.json"] = [str(text.path(name)) for name in PARALLEL_FILES]
-        return folder
+        """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
+        text = replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
+        read = [str(text.path(name)) for name in PARALLEL_FILES]
+        return self._file_of("corpus/pairs", "manifest.json", {"pairs": values_of(text)}, read)
 
     # Pre-training.
 
@@ -246,9 +240,10 @@ class Experiment:
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
         """The pre-trainings of a grid, point by point, with each seed."""
-        points = [(point, variant_of(self.config, point)) for point in grid.points]
-        runs = [Run(point["size"], point["attention"], 0, point["host"], variant) for point, variant in points]
-        return [replace(run, pretrain_seed=seed) for run in runs for seed in grid.seeds]
+        variants = [(point, variant_of(self.config, point), seed) for point in grid.points for seed in grid.seeds]
+        return [
+            Run(point["size"], point["attention"], seed, point["host"], variant) for point, variant, seed in variants
+        ]
 
     @property
     def encoders(self) -> list[Run]:
@@ -275,8 +270,7 @@ class Experiment:
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        folder = self._rows_of_variant(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
-        return f"{folder}/manifest.json"
+        return self._manifest(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""
@@ -289,7 +283,7 @@ class Experiment:
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
         curve = self.config["sweep"]["curve"]
-        return sorted({*curve["steps"][size], self.final}) if size in curve["sizes"] else []
+        return sorted({*curve["steps"].get(size, ()), self.final}) if size in curve["sizes"] else []
 
     def steps(self, run: Run, host: str = ENCODER) -> list[int]:
         """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""
@@ -328,13 +322,14 @@ class Experiment:
                     yield from self._scorings_of(name, suite, members)
         if "blimp" in self.config["sweep"]["suites"]:
             files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
-            settings = {"kind": "pairs", **self._preparation("blimp", MinimalPairSettings)}
-            rows = self._rows("blimp", settings, {"blimp": files})
-            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol_of_pairs(self.config))
+            protocol = self._preparation("blimp", MinimalPairSettings)
+            rows = self._rows("blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary}, {"blimp": files})
+            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol)
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
-        settings = {"kind": "tasks", **self._preparation(suite.name, TaskSettings)}
+        prepared = self._preparation(suite.name, TaskSettings)
+        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
             settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
@@ -367,7 +362,7 @@ class Experiment:
 
     def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
         """How texts of a suite become token ids; `allow_partial` changes no row."""
-        values = {**values_of(protocol_of(self.config, suite, kind)), "vocabulary": self.vocabulary}
+        values = values_of(protocol_of(self.config, suite, kind))
         return {key: value for key, value in values.items() if key != "allow_partial"}
 
     def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
@@ -377,7 +372,6 @@ class Experiment:
             repository = PublishedFile("dataset", suite.repository, "")
             settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
         rows = Path(self._keyed(f"tasks/{name}", settings)).name
-        self.rows[rows] = files
         for task, names in files.items():
             self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary)]
         return rows
@@ -430,11 +424,11 @@ class Experiment:
 
     # Measurements.
 
-    def _speeds(self) -> list[str]:
+    def _speeds(self) -> Iterator[str]:
         """Where the speeds of the operators of each size are measured side by side."""
-        files, first = [], self.config["sweep"]["pretrain_seeds"][0]
-        for size in dict.fromkeys(run.size for run in self.encoders):
-            runs = [run for run in self.encoders if (run.size, run.pretrain_seed) == (size, first)]
+        first = [run for run in self.encoders if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
+        for size in dict.fromkeys(run.size for run in first):
+            runs = [run for run in first if run.size == size]
             settings = {
                 "size": size,
                 "models": {run.attention: run.model for run in runs},
@@ -442,45 +436,33 @@ class Experiment:
                 "manifest": self.manifest(runs[0]),
                 "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
             }
-            files.append(f"{self._keyed(f'measured/speeds-{size}', settings)}/speeds.json")
-            self.inputs_of[files[-1]] = [settings["manifest"]]
-        return files
+            yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
 
-    def _anatomy(self) -> list[str]:
+    def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
-        if self.grids or not self.config["sweep"]["anatomy"]:
-            return []
-        folders = (self.checkpoint(run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
-        settings = {"checkpoints": sorted(folders), "manifest": f"{self.shards}/manifest.json"}
-        file = f"{self._keyed('measured/anatomy', settings)}/anatomy.csv"
-        weights = [f"{folder}/model.safetensors" for folder in settings["checkpoints"]]
-        self.inputs_of[file] = [*weights, settings["manifest"]] if weights else []
-        return [file]
+        if self.config["sweep"]["anatomy"] and not self.grids:
+            steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
+            folders = sorted(self.checkpoint(run, step) for run, step in steps)
+            read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
+            settings = {"checkpoints": folders, "manifest": self.shards}
+            yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
 
-    def _probes(self) -> list[str]:
+    def _probes(self) -> Iterator[str]:
         """Where the relations that operators can express are measured."""
-        operators = [operator_named(name) for name in self.config["sweep"]["probes"]]
-        if self.grids or not operators:
-            return []
+        operators = [] if self.grids else [operator_named(name) for name in self.config["sweep"]["probes"]]
         codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        file = f"{self._keyed('measured/probes', {'operators': codes})}/probes.csv"
-        self.inputs_of[file] = []
-        return [file]
+        if codes:
+            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
 
     # What rules ask.
 
     def reads(self, output: str) -> Callable[[Any], list[str]]:
-        """The inputs of a job by its wildcards; ConfigError for an output that is none of this experiment."""
-        return lambda wildcards: self._planned(self.inputs_of, output.format(**wildcards))
+        """The inputs of a job by its wildcards."""
+        return lambda wildcards: self.inputs_of[output.format(**wildcards)]
 
     def request(self, output: str) -> Callable[[Any], list[str]]:
         """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
-        return lambda wildcards: self._planned(self.scores, output.format(**wildcards)).options
-
-    def _planned(self, table: dict[str, Any], file: str) -> Any:
-        if file not in table:
-            raise ConfigError(f"{file}: no file of the experiment {self.name}; correct the path, or the configuration")
-        return table[file]
+        return lambda wildcards: self.scores[output.format(**wildcards)].options
 
     def _needs(self, processes: int) -> SimpleNamespace:
         """The resources on a node of a job that computes with a model, by its wildcards: a thread or more and a GPU for
@@ -507,28 +489,6 @@ class Experiment:
         gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
         return {"nodes": nodes, "gpu": 0, "mpi": "srun", "tasks": nodes, "tasks_per_gpu": 0, "gres": gres}
 
-    @property
-    def launcher(self) -> str:
-        """What comes before the command of a training: Python, or torchrun for several processes."""
-        return launcher(self.config["pretrain"]["processes"], self.config["pretrain"]["nodes"])
-
-    def options(self, command: str) -> str:
-        """The options of a command that change how a result is computed, not the result; in no key."""
-        pretrain, glue = self.config["pretrain"], self.config["glue"]
-        options = {
-            "prepare-part": {"max-bad-fraction": self.config["corpus"]["filter"]["max_bad_fraction"]},
-            "prepare-task": {"allow-partial": glue["allow_partial"]},
-            "score": {"keep-weights": str(self.final) if glue["keep_finetuned"] else None},
-            "pretrain": {
-                "threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
-                "micro-batch-size": pretrain["micro_batch_size"],
-                "recompute-activations": pretrain["recompute_activations"],
-                "shard-parameters": pretrain["shard_parameters"],
-            },
-        }
-        chosen = {name: value for name, value in options[command].items() if value}
-        return " ".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in chosen.items())
-
     # The report.
 
     @cached_property
@@ -543,7 +503,7 @@ class Experiment:
             "robustness": self._scores("robustness", "glue"),
             "blimp": self._scores("judge", "blimp"),
             "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
-            "manifest": f"{self.shards}/manifest.json",
+            "manifest": self.shards,
             **self.measured,
         }
         if self.grids:  # whose runs differ in more than size, operator and seed

@@ -14,8 +14,8 @@ from symbert.corpus.lines import read_lines
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
-from symbert.files import free_space, read_json_or_empty
-from symbert.glue.tasks import SUITES, task_named
+from symbert.files import free_space
+from symbert.glue.tasks import task_named
 from symbert.hosts import HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
 from symbert.pretrain.run import FLOAT32, storage_of
@@ -31,17 +31,14 @@ TEXT_PER_TOKEN = 4.68  # bytes of UTF-8
 JSON, COMPRESSED = 1.34, 0.382  # bytes per byte of text
 BYTES = {".zst": COMPRESSED, ".gz": COMPRESSED, ".parquet": 0.41, ".txt": 1, ".csv": 1, ".tsv": 1}
 TEXT_OF_PART = PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT  # bytes of one that is not here yet
-# Per second and core, measured on 2 shared cores (docs/measurements/bench-corpus.md).
-FILTER = 203e6  # bytes of JSON lines
-ANNOTATE = 16e6  # bytes of text: harmful perplexity, quality warnings, categories
-TOKENIZE = 7.7e6  # tokens
-PACK = 139e6  # tokens
-TOKEN_BYTES, DOCUMENT_BYTES = 2, 20  # per token; per document of a part: its place
+# Kept tokens per second and core, by who annotates: filtered, tokenized and packed (docs/measurements/bench-corpus.md).
+TOKENS_PER_SECOND = {"published": 5.5e6, "computed": 1.6e6}
+TOKEN_BYTES = 2
 CHARACTERS = 100  # of a small text without word pieces, about
-BYTES_OF_A_ROW = 100  # of a task's file of the user's own, about
+OWN_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
-Good within a factor of two: by finished runs of the same size, operator and recipe, else by `rates`. Without the
-lists of UT1 and OSCAR and the model of perplexity. Disk at its most; raw parts are removed once they are read.
+Good within a factor of two, by `rates`. Download: the corpus alone. Disk at its most; raw parts are removed once they
+are read.
 For less: a smaller scale (single-gpu, laptop, demo); fewer sizes, operators, seeds, tasks or curve steps in `sweep`;
 fewer pretrain.steps; fewer corpus.parts; weights of fewer steps: a larger pretrain.save_every."""
 
@@ -52,7 +49,7 @@ class Output:
 
     stage: str  # corpus | pretrain | glue | report
     file: str
-    left: float  # share of the work that is to come: 0 where the file exists
+    left: bool  # whether it is to come
     seconds: float = 0.0  # of one device
     on_gpu: bool = False  # beside a GPU one core is busy
     bytes: float = 0.0  # at most, with what lies beside it
@@ -80,8 +77,8 @@ def outputs_of(experiment: Experiment) -> list[Output]:
     ]
 
 
-def _left(*files: str) -> float:
-    return 0.0 if all(Path(file).exists() for file in files) else 1.0
+def _left(*files: str) -> bool:
+    return not all(Path(file).exists() for file in files)
 
 
 def _corpus(experiment: Experiment) -> Iterator[Output]:
@@ -93,17 +90,16 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
     for part, name in experiment.texts.items() if shards else ():
         file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name)
         of_part = text / TEXT_PER_TOKEN * (KEPT if config["corpus"]["filter"]["rules"] else 1.0)
-        seconds = JSON * text / FILTER + of_part / TOKENIZE + (annotations_of(config) == "computed") * text / ANNOTATE
-        written = TOKEN_BYTES * of_part + DOCUMENT_BYTES * of_part / TOKENS_PER_DOCUMENT
+        seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
         download = is_remote * _left(name) * COMPRESSED * text
-        kept = download * config["corpus"]["keep_raw"]
-        left = _left(*shards) * _left(file)
-        yield Output("corpus", file, left, seconds, bytes=written + kept, download=download)
+        written = TOKEN_BYTES * of_part + download * config["corpus"]["keep_raw"]
+        left = _left(*shards) and _left(file)
+        yield Output("corpus", file, left, seconds, bytes=written, download=download)
         tokens += of_part
     tokens = min(tokens, config["corpus"]["pack"]["max_documents"] * TOKENS_PER_DOCUMENT)
     for manifest in manifests:
         packed = tokens if manifest in shards else 0.0
-        yield Output("corpus", manifest, _left(manifest), packed / PACK, bytes=TOKEN_BYTES * packed)
+        yield Output("corpus", manifest, _left(manifest), bytes=TOKEN_BYTES * packed)
 
 
 def _text_of(name: str) -> float:
@@ -115,7 +111,7 @@ def _text_of(name: str) -> float:
 
 
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
-    """Runs, and the checkpoints that are taken from them. A run resumes at the step of its last checkpoint."""
+    """Runs, and the checkpoints that are taken from them."""
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, host = SIZES[run.size], HOSTS[run.host]
@@ -123,12 +119,9 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         held_out = settings.steps / settings.evaluate_every * pack["validation_sequences"] * host.reads_corpus
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
-        seconds = seconds_of(experiment, shape, flops, settings.steps, run)
+        seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
         parameters = host.parameters(shape, rows.vocabulary_size)  # of the operator `original`, the most of ours
-        begun = read_json_or_empty(Path(folder, "state/status.json")).get("step")
-        left = _left(f"{folder}/done.json") * (1 - (begun if isinstance(begun, int) else 0) / settings.steps)
-        written = storage_of(parameters, settings)
-        yield Output("pretrain", f"{folder}/done.json", left, seconds, shape.needs_gpu, written)
+        yield Output("pretrain", done, _left(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
             yield Output("pretrain", weights, _left(weights), bytes=FLOAT32 * parameters)
@@ -147,31 +140,17 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
     return Rows(text.vocabulary_size, text.max_length, target_tokens=text.max_length)
 
 
-def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float, run: Run | None = None) -> float:
-    """The time of so many operations in so many optimizer steps: of a pre-training at the rate of the newest finished
-    run of its host, size, operator and recipe, and else at the configured rates."""
-    rates, device, measured = experiment.config["rates"], "gpu" if shape.needs_gpu else "core", []
-    if run:
-        files = Path(RESULTS).glob(f"runs/{run.host}/{run.size}-{run.attention}-????????/seed-*/timing.json")
-        timings = (timing for timing in map(read_json_or_empty, files) if timing.get("flops_per_second"))
-        measured = [timing for timing in timings if timing["recipe"] == experiment.config["recipe"]]
-    if measured:
-        newest = max(measured, key=lambda timing: timing["until"])
-        devices = newest["processes"] * (newest["threads"] if newest["device"] == "cpu" else 1)
-        return flops / newest["flops_per_second"] * devices
+def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float) -> float:
+    """The time of so many operations in so many optimizer steps, by the configured rates."""
+    rates, device = experiment.config["rates"], "gpu" if shape.needs_gpu else "core"
     return flops / rates[f"{device}_flops"] + steps * shape.num_hidden_layers * rates[f"{device}_layer_seconds"]
 
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
     """Rows of tasks, and the scores of every checkpoint."""
-    for scoring in dict.fromkeys(score.scoring for score in experiment.scores.values()):
-        suite, counted = SUITES[scoring.suite], scoring.kind != "robustness"
-        rows = {name: sum(task.official_rows.values()) for name, task in suite.tasks.items()} or {scoring.suite: 1}
-        for task in scoring.tasks:
-            absent = any(name.startswith(f"{RESULTS}/") for name in experiment.rows[scoring.rows][task] if _left(name))
-            download = suite.bytes * counted * absent * rows.get(task, 0) / sum(rows.values())
-            file = ROWS.format(rows=scoring.rows, task=task)
-            yield Output("glue", file, _left(file), download=download)
+    rows = {(score.scoring.rows, task) for score in experiment.scores.values() for task in score.scoring.tasks}
+    for file in (ROWS.format(rows=name, task=task) for name, task in sorted(rows)):
+        yield Output("glue", file, _left(file))
     is_kept = experiment.config["glue"]["keep_finetuned"]
     for file, score in experiment.scores.items():
         shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
@@ -192,8 +171,7 @@ def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     for task in map(task_named, score.scoring.tasks if score.seeds else ()):
         prepared = protocol_of(experiment.config, score.scoring.suite, TaskSettings)
         settings = protocol_of(experiment.config, score.scoring.suite, GlueSettings)
-        files = dict(zip(task.splits, experiment.files_of(task.name), strict=True))
-        rows = {split: task.official_rows.get(split) or _rows_in(located(files[split])) for split in task.splits}
+        rows = {split: task.official_rows.get(split, OWN_ROWS) for split in task.splits}
         train = min(rows.pop("train"), prepared.max_examples or math.inf) * task.rows_of_row
         scored = sum(min(count, prepared.max_evaluation_examples or math.inf) for count in rows.values())
         read = 3 * settings.epochs * trains * train + passes * scored * task.rows_of_row
@@ -202,15 +180,9 @@ def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     return len(score.seeds) * flops, len(score.seeds) * steps
 
 
-def _rows_in(file: str) -> int:
-    """The rows of a file or folder whose publisher says no number, by its bytes."""
-    files = (part for part in (Path(file), *Path(file).rglob("*")) if part.is_file())
-    return math.ceil(sum(part.stat().st_size for part in files) / BYTES_OF_A_ROW)
-
-
 def disk_line(outputs: list[Output]) -> str:
     """How much is still to be written, and whether the disk of the runs, which need most, has room."""
-    needed = sum(output.left * output.bytes for output in outputs)
+    needed = sum(output.bytes for output in outputs if output.left)
     free, mount = free_space(Path(RESULTS, "runs"))
     warning = ": too small" if needed > free else ""
     return f"{data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
@@ -222,9 +194,9 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
     for stage in ("corpus", "pretrain", "glue", "report", "all"):
         files = [output for output in outputs if stage in (output.stage, "all")]
         coming = [output for output in files if output.left]
-        gpu = sum(output.left * output.seconds * output.on_gpu for output in coming) / 3600
-        core = sum(output.left * output.seconds + rates["job_seconds"] for output in coming) / 3600
-        disk = sum(output.left * output.bytes for output in coming)
+        gpu = sum(output.seconds * output.on_gpu for output in coming) / 3600
+        core = sum(output.seconds + rates["job_seconds"] for output in coming) / 3600
+        disk = sum(output.bytes for output in coming)
         download = data_size(sum(output.download for output in coming))
         count = f"{len(coming):,} of {len(files):,}"
         rows.append((stage, count, hours_in_words(gpu), hours_in_words(core), data_size(disk), download))
@@ -242,6 +214,4 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
 
 def hours_in_words(hours: float) -> str:
     """Hours with the digits that an estimate has."""
-    if hours == 0:
-        return "-"
-    return "<0.01" if hours < 0.01 else f"{hours:,.2g}" if hours < 10 else f"{hours:,.0f}"
+    return f"{hours:,.1f}" if 0 < hours < 10 else f"{hours:,.0f}" if hours else "-"

@@ -22,7 +22,7 @@ from symbert.provenance import PROJECT
 def read_config(folder: Path, *changes: Config) -> Config:
     """The checked configuration: defaults.yaml, the scale, config.yaml of `folder`, and `changes`, as the Snakefile
     reads them; the last one decides."""
-    changes = (read_yaml(_config_file(folder)), *changes)
+    changes = (read_yaml(folder / "config.yaml"), *changes)
     defaults = read_yaml(folder / "workflow/defaults.yaml")
     scale = read_yaml(scale_file(reduce(merge, changes, defaults), folder))
     return checked(reduce(merge, [scale, *changes], defaults))
@@ -33,14 +33,6 @@ def checked(config: Config) -> Config:
     check(config)
     check_sweep(config)
     return config
-
-
-def _config_file(folder: Path) -> Path:
-    if not (folder / "config.yaml").is_file():
-        raise MissingInputError(
-            f"{folder.resolve()}: no config.yaml in it; install symbert from its checkout: pip install -e CHECKOUT"
-        )
-    return folder / "config.yaml"
 
 
 def scale_file(config: Config, folder: Path = PROJECT) -> Path:
@@ -112,13 +104,13 @@ def one_line() -> Iterator[None]:
         sys.exit(code)
 
 
+@one_line()
 def configured_scale(config: Config) -> str:
     """The file of the scale of a configuration that Snakemake is reading."""
-    with one_line():
-        return str(scale_file(config))
+    return str(scale_file(config))
 
 
+@one_line()
 def open_experiment(config: Config) -> Experiment:
     """The experiment of a configuration that Snakemake has merged."""
-    with one_line():
-        return Experiment(checked(config))
+    return Experiment(checked(config))

@@ -3,17 +3,16 @@
 No link is followed, no folder in which a process works is touched, and nothing outside of results/.
 """
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from symbert.console import aligned, data_size
 from symbert.errors import InputOutputError
-from symbert.experiment.status import holder
 from symbert.files import read_json, single_writer
 from symbert.paths import RESULTS
 
@@ -44,14 +43,13 @@ def removable(results: Path, surplus_weights: bool) -> Iterator[Path]:
     """All that may be removed, each once."""
     records = [read_json(file, RECORD, "restore or remove it") for file in sorted(results.glob("*/experiment.json"))]
     named = {Path(file).parent for record in records for file in record["settings"]}
-    asked = {Path(file) for record in records for file in _texts_in(record["inputs"])}
-    checkpoints = {Path(folder) for record in records for folder in record["checkpoints"]}
+    texts = {*re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(records, ensure_ascii=False))}  # paths among them
     gone = [folder for folder in _plain(results, KEYED) if folder.is_dir() and folder not in named]
     yield from gone
-    yield from (file for file in _plain(results, SCORES) if file not in asked and not {*gone} & {*file.parents})
+    yield from (file for file in _plain(results, SCORES) if str(file) not in texts and not {*gone} & {*file.parents})
     for weights in _plain(results, ("runs/*/*/seed-*/state/weights/step-*.safetensors",)) if surplus_weights else ():
         run, step = weights.parents[2], int(re.search(r"\d+", weights.name)[0])
-        if run in named and (run / "done.json").is_file() and run / f"step-{step}" not in checkpoints:
+        if run in named and (run / "done.json").is_file() and f"{run}/step-{step}" not in texts:
             yield weights
 
 
@@ -59,15 +57,6 @@ def _plain(results: Path, patterns: tuple[str, ...]) -> list[Path]:
     """The files and folders of these patterns, but for links and what lies behind them."""
     matched = (path for pattern in patterns for path in sorted(results.glob(pattern)))
     return [path for path in matched if path.resolve() == results.resolve() / path.relative_to(results)]
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    """All texts within maps and lists."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(item)
 
 
 def _remove(path: Path) -> bool:
@@ -78,8 +67,6 @@ def _remove(path: Path) -> bool:
     try:
         with ExitStack() as held:
             for place in locks:
-                if user := holder(place):
-                    raise InputOutputError(f"{place}: in use by {user}, as it seems; if not, remove its file lock")
                 held.enter_context(single_writer(place))
             if path.is_dir():
                 shutil.rmtree(path)  # links in it are removed, not followed

@@ -1,9 +1,7 @@
 """How far an experiment is: which name is which path, and what of it exists; and what a start of Snakemake will do."""
 
 import json
-import platform
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +10,9 @@ from symbert.console import aligned
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import disk_line, outputs_of
 from symbert.experiment.project import one_line, read_experiment
-from symbert.files import holder_of, is_running, read_json_or_empty
+from symbert.files import holder, read_json_or_empty
 from symbert.operators import unfollowed_code
 from symbert.paths import Run
-
-UNTOUCHED = 3600  # seconds without a write after which no process of another machine is taken to be at work
-LISTED = 20  # models, of which each is named
 
 
 def status(
@@ -79,44 +74,21 @@ def state_of(experiment: Experiment, run: Run) -> str:
     return f"{step}, {state}{f': {reason}' if (reason := status.get('reason')) else ''}"
 
 
-def holder(folder: Path) -> str | None:
-    """Who works in a folder, by its lease; None where that process has ended.
-
-    The process of another machine is taken to be at work if something was written in the folder within the hour.
-    """
-    lease = read_json_or_empty(folder / "lock")
-    if not isinstance(lease.get("process"), int) or "host" not in lease:
-        return None
-    if lease["host"] == platform.node():
-        return holder_of(lease) if is_running(lease["process"]) else None
-    newest = max(path.lstat().st_mtime for path in (folder / "lock", *folder.glob("*/*")))
-    return holder_of(lease) if time.time() - newest <= UNTOUCHED else None
-
-
+@one_line()
 def begin(experiment: Experiment) -> None:
     """Say on stderr what a start of Snakemake will do, and write experiment.json and settings; a failure is one line
     and ends Snakemake."""
-    with one_line():
-        print("\n".join(announcement_of(experiment)), file=sys.stderr)
-        experiment.write()
+    print("\n".join(announcement_of(experiment)), file=sys.stderr)
+    experiment.write()
 
 
 def announcement_of(experiment: Experiment) -> Iterator[str]:
-    """The lines that are said before anything runs: the experiment, how it differs from the last one of its name, what
-    is trained, what is there already, and the disk."""
-    config, outputs = experiment.config, outputs_of(experiment)
+    """The lines that are said before anything runs: the experiment, how it differs from the last one of its name, and
+    the disk."""
     yield f"symbert: {experiment.summary}"
-    before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", config)
-    yield from (f"  changed  {line}" for line in differences(before, config))
-    trained: dict[str, list[str]] = {}
-    for run, folder in experiment.runs.items():
-        if not Path(folder, "done.json").is_file():
-            trained.setdefault(str(run).rpartition(" ")[0], []).append(str(run.pretrain_seed))
-    models = (f"{model} {', '.join(seeds)}" for model, seeds in trained.items())
-    many = f"{sum(map(len, trained.values()))} runs of {len(trained)} models"
-    yield f"  trains   {many if len(trained) > LISTED else '; '.join(models) or 'nothing'}"
-    yield f"  there    {sum(not output.left for output in outputs):,} of {len(outputs):,} files"
-    yield f"  disk     {disk_line(outputs)}"
+    before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", experiment.config)
+    yield from (f"  changed  {line}" for line in differences(before, experiment.config))
+    yield f"  disk     {disk_line(outputs_of(experiment))}"
     yield from (f"  warning  {line}" for line in unfollowed_code())
 
 

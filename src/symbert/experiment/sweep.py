@@ -124,11 +124,11 @@ def check_sweep(config: Config) -> None:
             _check_point(config, point)
         for contrast in grid.contrasts:
             for axis, value in [*contrast.first.items(), *contrast.second.items()]:
-                compares = f"config: 'sweep.grids': the contrast {contrast.name} compares {axis} {value}"
-                if axis not in grid.axes:
-                    raise ConfigError(f"{compares}: no axis of its grid{suggestion(axis, grid.axes)}")
-                if value not in grid.axes[axis]:
-                    raise ConfigError(f"{compares}, which its grid lacks{suggestion(value, grid.axes[axis])}")
+                if value not in grid.axes.get(axis, ()):
+                    raise ConfigError(
+                        f"config: 'sweep.grids': the contrast {contrast.name} compares {axis} {value}, which its grid "
+                        f"lacks{suggestion(axis, grid.axes)}"
+                    )
             if contrast.first.keys() != contrast.second.keys():
                 raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} has sides of different axes")
 

@@ -74,7 +74,6 @@ class Suite:
     title: str
     repository: str  # of the hub
     tasks: dict[str, Task]  # by name
-    bytes: int  # of its tables as published
     revision: str = ""  # commit of the repository; none: `glue.revision`
     note: str = ""  # sentence in the caption of its scores
 
@@ -213,13 +212,12 @@ _SQUAD2 = (
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        Suite("glue", "GLUE", "nyu-mll/glue", {task.name: task for task in _GLUE}, bytes=160_000_000),
+        Suite("glue", "GLUE", "nyu-mll/glue", {task.name: task for task in _GLUE}),
         Suite(
             "superglue",
             "SuperGLUE",
             "aps/super_glue",
             {task.name: task for task in _SUPERGLUE},
-            bytes=190_000_000,
             revision="3de24cf8022e94f4ee4b9d55a6f539891524d646",
             note=(
                 "Majority baseline: the most frequent training class for every row; for copa and record the answer at "
@@ -231,7 +229,6 @@ SUITES: dict[str, Suite] = {
             "SQuAD 2.0",
             "rajpurkar/squad_v2",
             {task.name: task for task in _SQUAD2},
-            bytes=17_700_000,
             revision="3ffb306f725f7d2ce8394bc1873b24868140c412",
             note="The score is the F1 of answers. Majority baseline: no answer to any question.",
         ),
@@ -240,7 +237,6 @@ SUITES: dict[str, Suite] = {
             "BLiMP",
             "nyu-mll/blimp",
             {},
-            bytes=3_200_000,
             revision="877fba0801ffb7cbd8c39c1ff314a46f053f6036",
         ),
     )

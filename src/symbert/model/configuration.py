@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from symbert.errors import ConfigError
-from symbert.files import extracted_again, flaws, read_json
+from symbert.files import check_shape, extracted_again, read_json
 from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
@@ -97,8 +97,7 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
             f"{file}: 'model_type' is {values['model_type']}, expected {' or '.join(kinds)}; give the checkpoint of one"
         )
     values = {"pretraining": None, **values, **PLAIN.get(values["model_type"], {}), "_name_or_path": str(checkpoint)}
-    for flaw in flaws(values, {"attention": str, "pretraining": (dict, type(None))}):
-        raise ConfigError(f"{file}: {flaw}; {extracted_again(file)}")
+    check_shape(values, {"attention": str, "pretraining": (dict, type(None))}, file, extracted_again(file))
     if (positions := values.get("position_embedding_type", "absolute")) != "absolute":
         raise ConfigError(
             f"{file}: 'position_embedding_type' is {positions}, expected absolute: query and key alone would not give "

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from symbert.pretrain.run import StopRequest
 
@@ -42,21 +43,24 @@ def pretrain(
     train(folder, stop, threads, micro_batch_size, recompute_activations, shard_parameters)
 
 
-def launcher(processes: int, nodes: int) -> str:
-    """The words before a command: `python -m symbert`, or torchrun for several processes, which srun starts on several
-    nodes. One log holds the standard error of all of them and of the launchers."""
+def launcher(section: dict[str, Any]) -> str:
+    """The words before a command, by the section `pretrain`: `python -m symbert`, or torchrun for several processes,
+    which srun starts on several nodes."""
+    processes, nodes = section["processes"], section["nodes"]
     if processes == 1:
-        return "python -m symbert --log {log:q}"
+        return "python -m symbert"
     start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
-    log = "python -m symbert.console {log:q}"
     where = f"--nnodes {nodes} {MEETING}" if nodes > 1 else "--standalone"
-    return f"{log} {start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
+    return f"{start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
 
 
-def threads_per_process(processes: int, nodes: int) -> str:
-    """The threads of one process: its share of the threads of the job on its node, and at least one."""
-    share = processes // nodes
-    return "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
+def options_of_training(section: dict[str, Any]) -> str:
+    """The options of `symbert pretrain` by the section `pretrain`: how a run is computed. They are in no key."""
+    share = section["processes"] // section["nodes"]  # a process has its share of a node's threads, and at least one
+    threads = "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
+    size = section["micro_batch_size"]
+    flags = [f"--{key.replace('_', '-')}" for key in ("recompute_activations", "shard_parameters") if section[key]]
+    return " ".join([f"--threads {threads}", *([f"--micro-batch-size {size}"] if size else []), *flags])
 
 
 def requeue() -> None:

@@ -210,8 +210,8 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
                 cells = {column: cell.strip() for column, cell in row.items() if cell.strip()}
                 try:
                     yield place, msgspec.convert(cells, kind, strict=False)
-                except msgspec.ValidationError:
-                    raise DataError(f"{place}: {mistake_in(cells, kind, strict=False)}") from None
+                except msgspec.ValidationError as error:
+                    raise DataError(f"{place}: {mistake_in(error, kind.__struct_fields__)}") from None
             if place is None:
                 raise DataError(f"{file}: no row in it; give one for each number")
     except (csv.Error, UnicodeDecodeError) as error:

@@ -30,18 +30,21 @@ pytestmark = pytest.mark.campaign
 def run_job(folder, *fault):
     """A process that is taken for a job with this log, and what was noted of it."""
     notes = Notes(folder / "notes")
-    (folder / "results").mkdir(exist_ok=True)
+    (folder / LOG).parent.mkdir(parents=True, exist_ok=True)
     notes.plan([(0, LOG, *fault)])
     (folder / "symbert.py").write_text(PUBLISH)
     chaos = {"CHAOS_ROOT": str(folder), "CHAOS_FOLDER": str(notes.folder), "PYTHONPATH": f"{SITE}:{folder}"}
-    command = [sys.executable, "-m", "symbert", "--log", LOG]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **chaos}, capture_output=True, text=True), notes
+    with open(folder / LOG, "w") as log:
+        command = [sys.executable, "-m", "symbert"]
+        ended = subprocess.run(command, cwd=folder, env={**os.environ, **chaos}, stderr=log)
+    ended.stderr = (folder / LOG).read_text()
+    return ended, notes
 
 
 def test_a_fault_strikes_at_the_call_that_was_planned_and_only_once(tmp_path):
     ended, notes = run_job(tmp_path, "rename", 2, "kill", 0)
     assert ended.returncode == -9
-    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [".two", "one"]
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [".two", "logs", "one"]
     assert notes.struck() == {0: f"{LOG}\trename\tresults/.two\tresults/two"}
     assert run_job(tmp_path, "rename", 2, "kill", 0)[0].returncode == 0
 

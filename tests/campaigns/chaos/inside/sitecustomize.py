@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 import threading
-from itertools import pairwise
 from pathlib import Path
 
 CALLS = {"open": "open", "os.rename": "rename", "os.remove": "unlink", "os.mkdir": "mkdir"}  # by audit event
@@ -25,8 +24,8 @@ ROOT, FOLDER = os.environ.get("CHAOS_ROOT", ""), os.environ.get("CHAOS_FOLDER", 
 def process_of(words: list[str]) -> str:
     """`snakemake`, the log of a job, or nothing."""
     module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
-    logs = [word for before, word in pairwise(words) if before == "--log"]
-    return "snakemake" if module == "snakemake" else logs[0] if module == "symbert" and logs else ""
+    log = os.path.relpath(os.path.realpath("/proc/self/fd/2"), ROOT)
+    return "snakemake" if module == "snakemake" else log if module == "symbert" and not log.startswith("..") else ""
 
 
 class Strike:
