@@ -126,12 +126,12 @@ def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
 def test_texts_of_the_command_line_become_the_values_that_their_types_want(config):
     pretrain = {"steps": "3000", "learning_rate": "1.0e-3", "dropout": "1e-1", "schedule_steps": "null"}
     texts = {"pretrain": pretrain, "corpus": {"keep_raw": "true"}}
-    told = merge(config, {**texts, "sweep": {"finetune_seeds": ["1", "2", "1"]}})
+    told = merge(config, {**texts, "sweep": {"finetune_seeds": ["1", "2", "1"], "learning_rate": ["1e-3", "0.001"]}})
     check(told)
     values = {key: told["pretrain"][key] for key in pretrain}
     assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
     assert told["corpus"]["keep_raw"] is True
-    assert told["sweep"]["finetune_seeds"] == [1, 2]
+    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["learning_rate"] == [1e-3]
 
 
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
@@ -173,7 +173,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'sizes.deep' 'num_attention_heads' 'hidden_size'": {"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}},
     "'sizes' 'tiny'": {"sizes": {"tiny": DEEP}},
     "'tasks.irony' labels": {"tasks": {"irony": {**IRONY, "labels": None}}},
-    "'tasks[...].labels'": {"tasks": {"irony": {**IRONY, "labels": ["a", "a"]}}},
+    "'tasks.irony' 'labels' a": {"tasks": {"irony": {**IRONY, "labels": ["a", "a"]}}},
     "'tasks[...].metric' 'acuracy'": {"tasks": {"irony": {**IRONY, "metric": "acuracy"}}},
     "'tasks.irony' 'metric' f1": {"tasks": {"irony": {**IRONY, "labels": [0, 1, 2], "metric": "f1"}}},
     "'tasks[...].columns'": {"tasks": {"irony": {**IRONY, "columns": ["a", "b", "c"]}}},

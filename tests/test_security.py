@@ -182,6 +182,8 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
         hostile = any("touch ran" in command for command in commands)
         assert hostile == (source != "hub"), "the hub's texts are in settings.json"
         script += "".join(f"( {command}\n)\n" for command in commands)
+        for log in re.findall(r" 2> (\S+)", "\n".join(commands)):
+            (tmp_path / log).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(shutil.which("true"))
     (tmp_path / "all.sh").write_text(script)

@@ -13,7 +13,6 @@ import traceback
 import types
 import typing
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +105,6 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if is_process else arguments)
     name = " ".join(["symbert", *words[:1]])
     try:
-        _limit_threads(words)
         if not words or words[0].startswith("-"):
             return _help(words)
         function, options = _parse(*words)
@@ -206,11 +204,3 @@ def _value_options(hint: Any) -> dict[str, Any]:
         (item,) = typing.get_args(hint)
         return _value_options(item) | {"nargs": "+"}
     return {"type": hint, "metavar": METAVARS[hint]}
-
-
-def _limit_threads(words: list[str]) -> None:
-    """Native libraries read their thread count when they are imported, so it is set before a command is loaded."""
-    for option, value in pairwise(words):
-        if option == "--threads":
-            names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
-            os.environ.update(dict.fromkeys(names, value))

@@ -647,7 +647,7 @@ def check(config: Config) -> None:
     In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
     ConfigError, or MissingInputError for a folder that is not there.
     """
-    config.update(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False)))
+    config.update(_distinct(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False))))
     define_own(config)
     config["experiment"] = experiment_name(config)
     check_sources(config)
@@ -661,18 +661,25 @@ def check(config: Config) -> None:
 
 def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
     """`value` with the values that texts of `--config` spell where no declared type says so: null, a path below the
-    home folder, which the shell leaves to us, and the values of keys that are FREE. Other lists have no item twice."""
+    home folder, which the shell leaves to us, and the values of keys that are FREE."""
     is_free = is_free or key in FREE
     if isinstance(value, dict):
         return {name: _spelt(item, name, is_free) for name, item in value.items()}
     if isinstance(value, list):
-        return [_spelt(item, key, is_free) for place, item in enumerate(value) if is_free or item not in value[:place]]
+        return [_spelt(item, key, is_free) for item in value]
     if value == "null":
         return None
     if is_free and isinstance(value, str):
         with suppress(ValueError):
             return json.loads(value)
     return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
+
+
+def _distinct(value: Any, key: str = "") -> Any:
+    """`value` with no item twice in its lists, but for the values of keys that are FREE and the user's own tasks."""
+    if isinstance(value, dict) and key not in (*FREE, "tasks"):
+        return {name: _distinct(item, name) for name, item in value.items()}
+    return [item for place, item in enumerate(value) if item not in value[:place]] if isinstance(value, list) else value
 
 
 def _contradictions(config: Config) -> Iterator[str]:

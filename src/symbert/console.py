@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 
 
 class Progress:
@@ -20,19 +21,10 @@ class Progress:
         self.spoken = now
         rate = (done - self.start) / max(now - self.begun, 1e-9)
         place = f"{done:,} {self.unit}, {rate:,.1f}/s"
-        if self.total is not None:
-            remaining = (self.total - done) / rate if rate else float("inf")
-            place = f"{done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {duration(remaining)} left"
+        if self.total is not None and rate:
+            left = timedelta(seconds=round((self.total - done) / rate))
+            place = f"{done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {left} left"
         print(f"{self.label}: {place}{note and f', {note}'}", file=sys.stderr, flush=True)
-
-
-def duration(seconds: float) -> str:
-    """A time span for people: '45 s', '12 min', '3.4 h'."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def data_size(count: float) -> str:

@@ -8,8 +8,6 @@ import pytest
 
 from pretrain.corpora import brief, options
 from symbert import cli
-from symbert.configuration import check, merge
-from symbert.errors import ConfigError
 from symbert.pretrain.launch import launcher, options_of_training, requeue
 from symbert.pretrain.train import Trainer
 
@@ -44,11 +42,6 @@ def test_threads_are_shared_out_and_none_has_less_than_one():
         assert said.strip() == f"--threads {share}"
     words = options_of_training(section(1, 1, micro_batch_size=4, shard_parameters=True))
     assert words == "--threads {threads} --micro-batch-size 4 --shard-parameters"
-
-
-def test_processes_that_do_not_divide_into_nodes_are_refused(config):
-    with pytest.raises(ConfigError, match=r"'pretrain\.processes' is 3, .*'pretrain\.nodes'"):
-        check(merge(config, {"pretrain": {"processes": 3, "nodes": 2}}))
 
 
 @pytest.fixture
