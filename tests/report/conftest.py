@@ -171,30 +171,6 @@ def _set_id(facts):
 
 
 @pytest.fixture
-def robustness_records():
-    """Makes score records at step 1800 and their robustness records.
-
-    `models` are (size, attention, clean score): seed s adds s points to all of a model's scores, a share of noise takes
-    that share of the clean score's lead over 0.5, and the sets, which are mnli's, are 10 points below the clean score.
-    """
-
-    def make(models, shares=(0.1, 0.4), sets=("hans", "ax"), kinds=("mixed",), seeds=(1, 2), tasks=TASKS, **changes):
-        scores, measured = [], []
-        for (size, attention, clean), task, seed in itertools.product(models, tasks, seeds):
-            score = clean + 0.01 * seed
-            scores.append(record(size, attention, 1800, task, seed, score, **changes))
-            noise = [
-                noise_set(column, share, 0.5 + (score - 0.5) * (1 - share), kind)
-                for kind, share, column in itertools.product(kinds, shares, COLUMNS[task])
-            ]
-            other = [domain_set(name, score - 0.1) for name in sets] if task == "mnli" else []
-            measured.append(robustness_record(scores[-1], *noise, *other))
-        return scores, measured
-
-    return make
-
-
-@pytest.fixture
 def write_scores(tmp_path):
     """Writes records to one file per model, step and task; returns the files."""
 

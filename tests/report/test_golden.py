@@ -320,7 +320,7 @@ def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, ca
     for line, told in (
         (b'{"split": "validation", "step": 60, "loss": 4.\xff}', "JSON is malformed"),
         (b'{"split": "validation", "step": 60, "loss"', "Input data was truncated"),
-        (b'{"split": "validation", "step": 60}', "missing required field `loss`"),
+        (b'{"split": "validation", "step": 60}', "Object missing required field `loss`"),
     ):
         log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
         assert main(["report", str(folder)]) == 65

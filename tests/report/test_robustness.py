@@ -1,21 +1,31 @@
 """Robustness files become one table, or an error that says what is wrong with them; and what is drawn from it."""
 
+import itertools
+
 import pytest
 
+from report.conftest import COLUMNS, domain_set, noise_set, record, robustness_record
 from symbert.errors import DataError
 from symbert.report.collect import read_robustness, read_scores
 from symbert.report.tables.robustness import noise_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
 SEEDS_OF_RUN = ["attention", "finetune_seed"]
-MODELS = [("tiny", "pairwise", 0.7), ("tiny", "original", 0.6)]
+MODELS = {"pairwise": 0.7, "original": 0.6}  # clean scores
 LAST = "tiny-original, pretrain_seed 1, step 1800, mnli, finetune_seed 2"  # the cell of the last record
 
 
 @pytest.fixture
-def records(robustness_records):
-    """Score and robustness records of two operators, two tasks and two seeds."""
-    return robustness_records(MODELS, tasks=TASKS)
+def records():
+    """Score and robustness records of two operators, two tasks and two seeds, of which each adds a point."""
+    scores, measured = [], []
+    for (attention, clean), task, seed in itertools.product(MODELS.items(), TASKS, SEEDS):
+        score = clean + 0.01 * seed
+        scores.append(record("tiny", attention, 1800, task, seed, score))
+        sets = [noise_set(column, share, score - share / 10) for share in (0.1, 0.4) for column in COLUMNS[task]]
+        sets += [domain_set(name, score - 0.1) for name in ("hans", "ax") if task == "mnli"]
+        measured.append(robustness_record(scores[-1], *sets))
+    return scores, measured
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ README = """\
 
 {summary}
 
-Written by symbert {version}: {count} files, {size:.1f} MB unpacked. Begin with `report.html`, which opens offline.
+Written by symbert {version}. Begin with `report.html`, which opens offline.
 
 | path | what it is |
 |---|---|
@@ -80,8 +80,7 @@ def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     contents = {name: _content(file) for name, file in files.items()}
     title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
-    told = {"title": title, "summary": summary, "version": __version__, "count": len(contents)}
-    readme = README.format(**told, size=sum(map(len, contents.values())) / MEGABYTE)
+    readme = README.format(title=title, summary=summary, version=__version__)
     date = re.search(rb"^written,(\S+)", contents.get("tables/provenance.csv", b""), re.MULTILINE)
     crate = _metadata(title, summary, date[1].decode() if date else None, [*contents, "README.md"], project)
     return {"ro-crate-metadata.json": crate.encode(), "README.md": readme.encode(), **contents}
@@ -145,9 +144,8 @@ def _metadata(title: str, summary: str, date: str | None, names: list[str], proj
     snakefile["name"], snakefile["license"], snakefile["creator"] = cited["title"], crate.license, authors
     snakefile["version"], snakefile["encodingFormat"] = cited["version"], "text/plain"
     for path in dict.fromkeys(name if "/" not in name else f"{name.split('/')[0]}/" for name in names):
-        if path.endswith("/"):
-            crate.add_dataset(dest_path=path, properties={"name": path})
-        elif path != WORKFLOW:
-            crate.add_file(dest_path=path, properties={"name": path})
+        if path != WORKFLOW:
+            add = crate.add_dataset if path.endswith("/") else crate.add_file
+            add(dest_path=path, properties={"name": path})
     crate.get("README.md")["about"] = crate.root_dataset
     return json.dumps(crate.metadata.generate(), indent=2, ensure_ascii=False) + "\n"

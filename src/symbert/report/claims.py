@@ -69,10 +69,6 @@ def other_robustness(data: Collection) -> str | None:
     return other_scores(data) or ("out-of-domain sets have other rows than published" if partial else None)
 
 
-def _none(data: Collection) -> None:
-    """Counts of parameters are judged in every experiment."""
-
-
 def _need(known: Container[str], names: Iterable[str], missing: str) -> None:
     for name in names:
         if name not in known:
@@ -317,9 +313,9 @@ def check_step_time(data: Collection, size: str) -> Finding:
 
 Check = Callable[[Collection, str], Finding]  # of a size; raises MissingEvidence
 Obstacle = Callable[[Collection], str | None]  # why an experiment may not judge a claim
-CHECKS: dict[str, tuple[Check, Obstacle]] = {  # by their names in templates/claims.csv
-    "parameters": (check_parameters, _none),
-    "thirds": (check_thirds, _none),
+CHECKS: dict[str, tuple[Check, Obstacle | None]] = {  # by their names in templates/claims.csv
+    "parameters": (check_parameters, None),
+    "thirds": (check_thirds, None),
     "scores": (check_scores, other_scores),
     "lead of pairwise": (partial(check_lead, attention="pairwise"), other_scores),
     "lead of symmetric": (partial(check_lead, attention="symmetric", sign=-1), other_scores),
@@ -330,7 +326,7 @@ CHECKS: dict[str, tuple[Check, Obstacle]] = {  # by their names in templates/cla
     "growth": (check_growth, other_training),
     "loss of symmetric": (partial(check_loss, attention="symmetric", expected=0.1), other_training),
     "loss of pairwise": (partial(check_loss, attention="pairwise", expected=0), other_training),
-    "attention parameters": (check_attention_parameters, _none),
+    "attention parameters": (check_attention_parameters, None),
     "step time": (check_step_time, other_training),
     "small tasks": (partial(check_lead, attention="shared", columns=SMALL_TASKS), other_scores),
     "robustness": (check_robustness, other_robustness),
@@ -361,7 +357,7 @@ def claims_table(data: Collection) -> Table:
     return table_of(rows, best=judged)
 
 
-def _judged(size: str, check: Check, obstacle: Obstacle, data: Collection) -> tuple[str | None, str]:
+def _judged(size: str, check: Check, obstacle: Obstacle | None, data: Collection) -> tuple[str | None, str]:
     """What this experiment gives, and the verdict, with the reason where the claim is not tested.
 
     Without models of base, what the largest other size gives is shown and not judged.
@@ -374,6 +370,6 @@ def _judged(size: str, check: Check, obstacle: Obstacle, data: Collection) -> tu
             with suppress(MissingEvidence):
                 return f"{other}: {check(data, other).ours}", f"{NOT_TESTED}: {missing}"
         return None, f"{NOT_TESTED}: {missing}"
-    if reason := obstacle(data):
+    if obstacle and (reason := obstacle(data)):
         return finding.ours, f"{NOT_TESTED}: {reason}"
     return finding.ours, VERDICTS[finding.holds]

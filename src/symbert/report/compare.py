@@ -95,8 +95,7 @@ def final_scores_in(path: Path) -> pd.DataFrame:
         if not ((folder / f"report/experiment-{record['key']}.json").is_file() and file.is_file()):
             raise MissingInputError(f"{folder}: no report with scores of step {steps}; run it to its end first")
     scores = read_scores(file)
-    length, _ = length_of(scores["step"], steps)
-    final, _ = parted(scores, length)
+    final, _ = parted(scores, length_of(scores["step"], steps))
     final = final[final["task"].isin([*tasks.GLUE, *tasks.OWN])]
     if final.empty:
         raise DataError(f"{path}: no score on GLUE in it; give one, or leave the file out")

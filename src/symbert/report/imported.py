@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from symbert.configuration import FOLDER, ReportFacts
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.files import read_json_or_empty, sha256_of, write_json
-from symbert.glue.tasks import GLUE, OWN, PUBLISHED
+from symbert.glue.tasks import GLUE, OWN
 from symbert.paths import key
 from symbert.report import names
 from symbert.report.collect import RESULTS, check
@@ -40,12 +40,12 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     cell = ("size", "attention", "pretrain_seed", "step", "finetune_seed", "column")
     check(str(path), rows, cell, alike={"stand_in": ["column"], "majority": ["column"]})
     runs = read_losses(losses) if losses else scores.iloc[:0]
-    length, source = length_of([*scores["step"], *runs["step"]], steps)
+    length = length_of([*scores["step"], *runs["step"]], steps)
     for (size, attention, seed), last in runs.groupby(["size", "attention", "pretrain_seed"])["step"].max().items():
         if last != length:
             run = f"{names.model_name(size, attention)}, pretrain_seed {seed},"
             raise DataError(f"{losses}: {run} ends at step {last}, and pre-training at {length}; add that loss")
-    final, curve = parted(scores, length)
+    parted(scores, length)  # or it says which model has no final scores
     folder = RESULTS / name
     known = read_json_or_empty(folder / "experiment.json").get("inputs", {})
     if folder.is_dir() and any(folder.iterdir()) and "origin" not in known:
@@ -58,15 +58,9 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
         (folder / f"{kind}.csv").write_bytes(content)
     inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
     inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
-    inputs["origin"] = origin | {"steps": length, "steps_from": source}
-    sweep = {
-        "sizes": names.sizes([*scores["size"], *runs["size"]]),
-        "attention": names.attentions([*scores["attention"], *runs["attention"]]),
-        "pretrain_seeds": [],
-        "finetune_seeds": sorted(set(map(int, final["finetune_seed"]))),
-        "curve": {"finetune_seeds": sorted(set(map(int, curve["finetune_seed"])))},
-        "tasks": [task for task in (*PUBLISHED, *OWN) if task in set(scores["task"])],
-    }
+    inputs["origin"] = origin | {"steps": length}
+    sizes, attention = names.sizes([*scores["size"], *runs["size"]]), [*scores["attention"], *runs["attention"]]
+    sweep = {"sizes": sizes, "attention": names.attentions(attention)}
     facts = to_builtins(ReportFacts(name, f"Imported scores: {name}", IMPORTED, length, {}))
     record = {"experiment": name, "key": key(inputs, facts), "configuration": {"sweep": sweep, "tasks": {}}}
     record |= {"report": facts, "inputs": inputs, "checkpoints": [], "settings": {}}

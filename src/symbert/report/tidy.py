@@ -218,14 +218,12 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
 
 
-def length_of(steps: Iterable[float], given: int | None = None) -> tuple[int, str]:
-    """The steps of pre-training, and how they are known."""
+def length_of(steps: Iterable[float], given: int | None = None) -> int:
+    """The steps of pre-training: those given, or the last one of some, or the paper's."""
     last = int(max((step for step in steps if step == step), default=0))
-    if given is None:
-        return (last, "the last step") if last else (published.STEPS, "the paper")
-    if given < (last or 1):
+    if given is not None and given < (last or 1):
         raise UsageError(f"--steps is {given}, expected at least {last or 1}, the last step")
-    return given, "the command"
+    return given or last or published.STEPS
 
 
 def parted(scores: pd.DataFrame, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:

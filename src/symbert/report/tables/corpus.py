@@ -125,7 +125,7 @@ def provenance_table(data: Collection) -> Table:
     }
     if data.origin is not None:
         facts |= {f"imported: {file}": f"SHA-256 {digest}" for file, digest in data.origin["files"].items()}
-        facts["imported: steps"] = f"{data.facts.steps}, by {data.origin['steps_from']}"
+        facts["imported: steps"] = data.facts.steps
     if data.machines:
         sessions = sum(run["sessions"] or 0 for run in data.machines)
         facts["pre-training: runs"] = f"{len(data.machines)}, in {sessions} sessions"

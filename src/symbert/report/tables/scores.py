@@ -151,7 +151,7 @@ def scores_table(data: Collection, suite: str = "glue") -> Table | None:
     if suite == "squad2":
         answers = pd.DataFrame(list(final["details"]), index=pd.MultiIndex.from_frame(final[SEEDS]))
         seeds = seeds.join(100 * answers.reindex(columns=list(ANSWERS)))
-    seeds = seeds.assign(collapsed=collapsed).reset_index()
+    seeds = (seeds.assign(collapsed=collapsed) if len(collapsed) else seeds).reset_index()
     seeds.insert(0, "model", list(map(names.model_name, *(seeds[level] for level in MODEL))))
     hidden = [*MODEL, *["pretrain_seed"] * (final["pretrain_seed"].nunique() == 1)]
     return Table(seeds.drop(columns=hidden).astype(object).where(seeds.notna(), None))
