@@ -85,7 +85,7 @@ def test_a_csv_has_a_row_for_each_score(write):
     ("line", "problem"),
     [
         ("base,mine,rte,1,true", "line 3: 'value': expected"),
-        ("base,mine,rte,1,NaN", "line 3: value is nan, expected -1 to 1"),
+        ("base,mine,rte,1,NaN", "line 3: 'value': expected"),
         ('base,mine,rte,1,"0,5"', "line 3: 'value': expected"),
         ("base,mine,rte,1", "line 3: not 5 cells, as the header has"),
         ("base,mine,squad,1,0.5", "line 3: unknown task 'squad'; "),
@@ -106,8 +106,8 @@ def test_what_is_no_score_is_named_with_its_line(write, line, problem):
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
-        ("attention,task,value", "missing key 'finetune_seed'"),
-        ("task,finetune_seed,value", "missing key 'attention'"),
+        ("attention,task,value", "missing required field 'finetune_seed'"),
+        ("task,finetune_seed,value", "missing required field 'attention'"),
         ("attention,task,finetune_seed,value,value", "a column is there twice"),
         ("attention,task,finetune_sed,value", "unknown key 'finetune_sed'; did you mean 'finetune_seed'"),
     ],
@@ -218,7 +218,7 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
     ("line", "problem"),
     [
         ("base,pairwise,250,4", "line 3: a second loss of step 250 of this run; keep one of them"),
-        ("base,pairwise,500,NaN", "line 3: loss is nan, expected a number from 0 on"),
+        ("base,pairwise,500,NaN", "line 3: 'loss': expected"),
         ("base,pairwise,500,low", "line 3: 'loss': expected"),
         ("base,pairwise,0,5", "line 3: 'step': expected"),
         (",pairwise,500,5", "line 3: object missing required field 'size'"),
@@ -259,7 +259,7 @@ UNLIKE = f"{HEADER},stand_in,majority"
     [
         (["small,original,rte,1,0.5,,", "small,mine,rte,1,0.9,true,"], "stand_in"),
         (["small,original,rte,1,0.5,,0.5", "small,mine,rte,1,0.9,,0.9"], "majority"),
-        (["small,original,rte,1,0.5,,55"], "'majority' is '55'"),
+        (["small,original,rte,1,0.5,,55"], "'majority': expected"),
         (["small,original,rte,1,0.5,,", "small,original,boolq,1,0.5,,"], "'boolq'"),
     ],
 )
