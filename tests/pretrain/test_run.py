@@ -279,9 +279,8 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
     assert outcome(run) == uninterrupted and not (run / "state/resume").exists()
 
 
-@pytest.mark.parametrize(
-    "environment", [{"CXX": "/nonexistent"}, pytest.param({"PATH": "/nonexistent"}, marks=pytest.mark.campaign)]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
 def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
     """In a process of its own, because torch remembers what it compiled and with what."""
     words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")

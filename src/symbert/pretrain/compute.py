@@ -150,7 +150,8 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
 
 # How a model is computed: a named, recorded choice. `fast` compiles it to one graph for batches of one shape (in
 # fine-tuning on a GPU alone, for rows of all lengths), and on Hopper rounds attention dropout to sixteenths for cuDNN.
-RECIPES = ("faithful", FAST := "fast")
+FAST = "fast"
+RECIPES = ("faithful", FAST)
 
 
 def takes_cudnn(recipe: str, device: torch.device) -> bool:
