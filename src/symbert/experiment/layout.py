@@ -525,7 +525,6 @@ class Experiment:
             "pretrain": {
                 "threads": threads_per_process(pretrain["processes"], pretrain["nodes"]),
                 "micro-batch-size": pretrain["micro_batch_size"],
-                "recompute-activations": pretrain["recompute_activations"],
                 "shard-parameters": pretrain["shard_parameters"],
             },
         }

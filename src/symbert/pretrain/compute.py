@@ -34,8 +34,8 @@ EXPLAINED = (
     (
         "out of memory|can't allocate memory",
         MemoryExhaustedError,
-        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: "
-        "true' (the batch stays the same); the last checkpoint is kept",
+        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or divide the parameters among processes "
+        "('pretrain.shard_parameters'; the batch stays the same); the last checkpoint is kept",
     ),
     (
         r"No working C\+\+ compiler|C\+\+ compile error|Failed to find C compiler",
