@@ -279,7 +279,6 @@ class Corpus(Settings):
 class Execution(Settings):
     """Keys of `pretrain` that change how it is computed, not what."""
 
-    recompute_activations: bool
     shard_parameters: bool
     micro_batch_size: Count | None
     processes: Count

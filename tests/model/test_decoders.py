@@ -16,7 +16,7 @@ from symbert.errors import ConfigError
 from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
 from symbert.model.attention import OriginalAttention
-from symbert.model.bert import DecoderModel, EncoderDecoderModel, HostModel, MaskedModel, layer_weights
+from symbert.model.bert import DecoderModel, EncoderDecoderModel, MaskedModel, layer_weights
 
 GENERATOR = torch.Generator().manual_seed(0)
 IDS = torch.randint(100, (2, 12), generator=GENERATOR)
@@ -206,32 +206,3 @@ def test_a_described_token_attends_to_no_later_one_and_to_no_padding_of_a_source
     padded = describe_attention(model, SOURCE[1:], MASK[1:], TARGET[:1])
     for measure, values in padded.items():
         assert values == pytest.approx(alone[measure], rel=1e-5)
-
-
-def step(made: HostModel) -> tuple[torch.Tensor, list[torch.Tensor], int]:
-    """Logits and gradients of a step with dropout, and the bytes that forward keeps."""
-    kept = 0
-
-    def keep(values: torch.Tensor) -> torch.Tensor:
-        nonlocal kept
-        kept += values.numel() * values.element_size()
-        return values
-
-    torch.manual_seed(2)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda values: values):
-        logits = FORWARD[type(made)](made)
-        kept_by_forward = kept
-    logits.square().sum().backward()
-    return logits.detach(), [parameter.grad for parameter in made.parameters()], kept_by_forward
-
-
-@pytest.mark.parametrize("kind", FORWARD)
-def test_what_is_computed_again_has_the_same_bits_with_dropout_and_less_is_kept(kind):
-    config = small_config("pairwise", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    usual, saving = (moved(kind(config)).train() for _ in range(2))
-    saving.recompute_activations()
-    (logits, gradients, kept), (same, again, less) = step(usual), step(saving)
-    assert torch.equal(logits, same)
-    for one, other in zip(gradients, again, strict=True):
-        assert one is other is None or torch.equal(one, other)
-    assert less < 0.5 * kept

@@ -16,7 +16,6 @@ from damage import assert_named
 from pretrain.corpora import command, killed, options, start, unpublish, wait_for, write_corpus
 from symbert.cli import main
 from symbert.files import read_json, sha256_of, write_json
-from symbert.model import bert
 from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.compute import Updater
@@ -185,16 +184,10 @@ def test_neither_a_damaged_shard_nor_an_edited_manifest_trains_on(tmp_path, mani
     assert not (tmp_path / "new/state/weights").exists()
 
 
-def test_neither_other_threads_nor_layers_that_keep_nothing_for_their_gradients_change_a_bit(
-    tmp_path, manifest, brief, unpublished, uninterrupted, monkeypatch, here
-):
+def test_other_threads_change_no_bit(tmp_path, manifest, brief, unpublished, uninterrupted, here):
     run = shutil.copytree(unpublished, tmp_path / "run")
     code, error = here(options(manifest, brief(), run, threads=2))
     assert code == 0 and "threads: 1 → 2" in error and outcome(run) == uninterrupted
-    checkpoint, counted = bert.checkpoint, []
-    monkeypatch.setattr(bert, "checkpoint", lambda *given, **how: counted.append(0) or checkpoint(*given, **how))
-    assert here([*options(manifest, brief(), tmp_path / "again"), "--recompute-activations"])[0] == 0
-    assert outcome(tmp_path / "again") == uninterrupted and len(counted) >= 30 * 2
 
 
 def test_a_diverging_run_ends_and_keeps_its_last_checkpoint(tmp_path, manifest, brief, here, monkeypatch):
@@ -279,9 +272,8 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
     assert outcome(run) == uninterrupted and not (run / "state/resume").exists()
 
 
-@pytest.mark.parametrize(
-    "environment", [{"CXX": "/nonexistent"}, pytest.param({"PATH": "/nonexistent"}, marks=pytest.mark.campaign)]
-)
+@pytest.mark.campaign
+@pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
 def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
     """In a process of its own, because torch remembers what it compiled and with what."""
     words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")

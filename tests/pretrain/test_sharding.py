@@ -82,15 +82,13 @@ def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
 def learn(manifest, brief):
     """A function that takes some steps and evaluates, as one of the processes; with dropout only where it is asked."""
 
-    def make(host: str = "encoder", micro_batch_size=None, recomputes=False, **changes):
+    def make(host: str = "encoder", micro_batch_size=None, **changes):
         settings = brief(**{"dropout": 0.0, "warmup_steps": 0, **changes})
 
         def take_steps() -> dict[str, list[float]]:
             with join_world() as world:
                 run = Run("tiny", "pairwise", 1, host)
                 trainer = Trainer(run, settings, manifest, world, micro_batch_size, shard_parameters=True)
-                if recomputes:
-                    trainer.model.recompute_activations()
                 start = trainer.evaluate()
                 steps = [trainer.step(step) for step in range(STEPS)]
                 return {
@@ -107,7 +105,7 @@ def learn(manifest, brief):
 
 WAYS = {
     "four, in micro-batches": (4, {"micro_batch_size": 1}),
-    "two, of a decoder, with activations computed again": (2, {"host": "decoder", "recomputes": True}),
+    "two, of a decoder": (2, {"host": "decoder"}),
 }
 
 

@@ -137,7 +137,7 @@ def test_out_of_memory_halves_the_micro_batch_and_goes_on_as_with_the_smaller_on
 @pytest.mark.parametrize(
     ("error", "kind", "said"),
     [
-        (REFUSAL, MemoryExhaustedError, r"'pretrain.micro_batch_size'.*recompute_activations"),
+        (REFUSAL, MemoryExhaustedError, r"'pretrain.micro_batch_size'.*shard_parameters"),
         (RuntimeError("shapes do not match"), RuntimeError, "shapes"),
     ],
 )

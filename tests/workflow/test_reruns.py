@@ -89,7 +89,7 @@ CHANGES = {
     "corpus={pack: {sequence_length: 16}}": {"pack": 1, **RUNS},
     "corpus={parts: 3}": {"pack": 1, **RUNS},
     "corpus={filter: {max_harmful_perplexity: 50000.0}}": {"prepare_part": 4, "pack": 1, **RUNS},
-    "pretrain={micro_batch_size: 4, recompute_activations: true}": {},
+    "pretrain={micro_batch_size: 4}": {},
     "glue={keep_finetuned: false, allow_partial: true}": {},
 }
 

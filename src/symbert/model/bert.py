@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
-from torch.utils.checkpoint import checkpoint
 
 from symbert.draws import mix
 from symbert.errors import ConfigError
@@ -206,9 +205,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The layers of a BERT. With `recomputes`, gradient checkpointing keeps only the input of each layer."""
-
-    recomputes = False
+    """The layers of a BERT."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
@@ -217,10 +214,7 @@ class Encoder(nn.Module):
     def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
         """`batch token hidden`; `attended` are the further inputs of a layer."""
         for layer in self.layer:
-            if self.recomputes:
-                hidden = checkpoint(layer, hidden, *attended, use_reentrant=False)
-            else:
-                hidden = layer(hidden, *attended)
+            hidden = layer(hidden, *attended)
         return hidden
 
 
@@ -281,12 +275,6 @@ class HostModel(nn.Module):
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.config = config
-
-    def recompute_activations(self) -> None:
-        """Train with less memory, and a third more operations, by gradient checkpointing."""
-        for module in self.modules():
-            if isinstance(module, Encoder):
-                module.recomputes = True
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

@@ -24,6 +24,7 @@ from symbert.model.bert import HostModel
 from symbert.model.card import model_card
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_model, write_weights
+from symbert.paths import TOKENIZER_FILES
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
     bert.MaskedModel: transformers.BertForMaskedLM,
@@ -34,7 +35,6 @@ STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version", "_name_or_path")
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
-TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 @torch.no_grad()

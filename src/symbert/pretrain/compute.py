@@ -34,8 +34,8 @@ EXPLAINED = (
     (
         "out of memory|can't allocate memory",
         MemoryExhaustedError,
-        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or set 'pretrain.recompute_activations: "
-        "true' (the batch stays the same); the last checkpoint is kept",
+        "out of memory; in pre-training lower 'pretrain.micro_batch_size' or divide the parameters among processes "
+        "('pretrain.shard_parameters'; the batch stays the same); the last checkpoint is kept",
     ),
     (
         r"No working C\+\+ compiler|C\+\+ compile error|Failed to find C compiler",
@@ -150,7 +150,8 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
 
 # How a model is computed: a named, recorded choice. `fast` compiles it to one graph for batches of one shape (in
 # fine-tuning on a GPU alone, for rows of all lengths), and on Hopper rounds attention dropout to sixteenths for cuDNN.
-RECIPES = ("faithful", FAST := "fast")
+FAST = "fast"
+RECIPES = ("faithful", FAST)
 
 
 def takes_cudnn(recipe: str, device: torch.device) -> bool:

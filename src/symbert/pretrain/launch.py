@@ -26,7 +26,6 @@ def pretrain(
     /,
     threads: int,
     micro_batch_size: int | None = None,
-    recompute_activations: bool = False,
     shard_parameters: bool = False,
 ) -> None:
     """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
@@ -40,7 +39,7 @@ def pretrain(
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.train import train
 
-    train(folder, stop, threads, micro_batch_size, recompute_activations, shard_parameters)
+    train(folder, stop, threads, micro_batch_size, shard_parameters)
 
 
 def launcher(section: dict[str, Any]) -> str:

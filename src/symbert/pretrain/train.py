@@ -40,7 +40,6 @@ def train(
     stop: StopRequest,
     threads: int,
     micro_batch_size: int | None,
-    recompute_activations: bool,
     shard_parameters: bool,
 ) -> None:
     """Train the run of `folder` from the newest checkpoint to the end, or until `stop`; publish when done.
@@ -62,8 +61,6 @@ def train(
                 verify_shards(manifest)
             world.wait()
             trainer = Trainer(run, settings, manifest, world, micro_batch_size, shard_parameters)
-            if recompute_activations:
-                trainer.model.recompute_activations()
             session = Session(trainer, records, stop)
             session.open(threads)
             session.run()
