@@ -58,7 +58,7 @@ def options_of_training(section: dict[str, Any]) -> str:
     share = section["processes"] // section["nodes"]  # a process has its share of a node's threads, and at least one
     threads = "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
     size = section["micro_batch_size"]
-    flags = [f"--{key.replace('_', '-')}" for key in ("recompute_activations", "shard_parameters") if section[key]]
+    flags = ["--shard-parameters"] if section["shard_parameters"] else []
     return " ".join([f"--threads {threads}", *([f"--micro-batch-size {size}"] if size else []), *flags])
 
 
