@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from corpus.oscar import prepare_texts, record, write_part, write_settings
 from corpus.stock import TEXTS, Liar, stock_ids
-from symbert.corpus import guarded, parts
+from symbert.corpus import guarded
 from symbert.corpus.counts import EDGES, histogram
 from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
-from symbert.corpus.tokens import OFFSET, count_words, id_hash
+from symbert.corpus.tokens import OFFSET, id_hash
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
@@ -239,8 +239,8 @@ def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp
         prepare_part(text, output)
 
 
-def test_the_bytes_do_not_depend_on_batches_or_encoder(tmp_path, vocabulary, monkeypatch, capsys):
-    """tokenizers, tokie a few rows at a time, and a tokie that errs on a document of the sample that is checked."""
+def test_the_bytes_do_not_depend_on_the_encoder(tmp_path, vocabulary, monkeypatch, capsys):
+    """tokenizers, tokie, and a tokie that errs on a document of the sample that is checked."""
     texts, honest = MANY[55:200], guarded.load_tokie
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "tokie", None)
@@ -250,16 +250,10 @@ def test_the_bytes_do_not_depend_on_batches_or_encoder(tmp_path, vocabulary, mon
     assert prepare_texts(tmp_path / "liar", "part", texts, vocabulary)["record"] == expected
     assert re.search(r"part\.jsonl: document <urn:uuid:\d+>: .*; tokenizers encodes", capsys.readouterr().err)
     monkeypatch.setattr(guarded, "load_tokie", honest)
-    monkeypatch.setattr(parts, "CHARACTERS_AT_ONCE", 100)
     found = prepare_texts(tmp_path / "tokie", "part", texts, vocabulary)["record"]
     assert expected.pop("encoder")["name"].startswith("tokenizers ")
     assert found.pop("encoder")["name"].startswith("tokie ")
     assert found == expected
-
-
-@given(st.lists(st.text(alphabet=" \t\n\x0b\x0c\r\x1c\u00a0\u2003aé中", max_size=12)))
-def test_words_are_what_stands_between_ascii_white_space(texts):
-    assert count_words(texts) == sum(len(text.encode().split()) for text in texts)
 
 
 @given(st.sampled_from(sorted(EDGES)), st.lists(st.floats(0, 1e9)), st.lists(st.sampled_from([1.0, 10.0, 1.259])))

@@ -1,16 +1,18 @@
 """`symbert prepare-part`: the text of a part through the filters to token ids, in one process.
 
-Documents are read, filtered and encoded a few at a time, so that memory depends on the longest document and not on the
+Documents are read, filtered and encoded a few at a time, so that memory depends on the longest documents and not on the
 part; the text of kept documents is written nowhere.
 """
 
 import hashlib
 import re
 import sys
-from contextlib import ExitStack
+from bisect import bisect_right
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from symbert.configuration import FilterSettings, settings_from
 from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
-from symbert.corpus.counts import Tally, histogram
+from symbert.corpus.counts import EDGES, Tally, histogram
 from symbert.corpus.digests import listed_digest
 from symbert.corpus.document import Document, documents
 from symbert.corpus.filters import check_categories, make_rules
@@ -27,15 +29,14 @@ from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
-from symbert.sources import RESTORE, listed_sha256, located, name_of_text, verified
+from symbert.sources import RESTORE, Config, listed_sha256, located, name_of_text, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
 OWN_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
-CHARACTERS_AT_ONCE = 1 << 22  # of documents that are encoded together
+AT_ONCE = 64  # documents that are filtered before they are encoded
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
-Encoders = tuple[Reference | Guarded, Reference | None]
-"""The encoder that gives the ids, and the one that a sample of them is compared with."""
+Item = TypeVar("Item")
 
 
 def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
@@ -61,10 +62,10 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
     reference = Reference(encoder(vocabulary))
     fast = guarded(reference)
     try:
-        counts, record = _write(text, output, settings, (fast or reference, fast and reference))
+        counts, record = _write(text, output, settings, fast or reference, fast and reference)
     except DisagreementError as difference:
         print(f"{text}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
-        counts, record = _write(text, output, settings, (reference, None))
+        counts, record = _write(text, output, settings, reference, None)
     digests = {"vocabulary_sha256": vocabulary, "tokens_sha256": output, "offsets_sha256": offsets}
     record |= {name: sha256_of(path) for name, path in digests.items()}
     facts = {
@@ -87,9 +88,12 @@ def _verified_digest(text: Path, checksums: str | None) -> str:
 
 
 def _write(
-    text: Path, output: Path, settings: dict[str, Any], encoders: Encoders
+    text: Path, output: Path, settings: Config, tokenizer: Reference | Guarded, check: Reference | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Publish tokens and offsets; gives the counts of documents and of tokens."""
+    """Publish tokens and offsets; gives the counts of documents and of tokens.
+
+    DisagreementError when `check` gives other ids of a document in the sample.
+    """
     chosen = settings_from(settings["filter"], FilterSettings, "settings.json")
     rules, tally = make_rules(chosen), Tally(chosen)
     look_up, annotate = look_up_nothing, None
@@ -99,78 +103,52 @@ def _write(
         look_up = partial(listed.look_up, match=chosen.match)
     if chosen.annotations == "computed":
         annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)
-    with ExitStack() as stack:
-        arrays = ((output, TOKEN), (output.with_suffix(".offsets.npy"), OFFSET))
-        writers = [stack.enter_context(ArrayWriter(stack.enter_context(publish(path)), kind)) for path, kind in arrays]
-        stream = _Stream(*writers, encoders, settings["split_by_content"])
-        progress = Progress(f"prepare {output.stem}", None, "documents")
+    progress = Progress(f"prepare {output.stem}", None, "documents")
+
+    def kept() -> Iterator[tuple[int, Document]]:
         for line, document in documents(text, chosen.annotations, tally.bad):
             if annotate:
                 document.metadata = annotate(document)
             categories = look_up(document.url)
             reasons = rules(document, categories)
             tally.document(document, categories, reasons)
+            progress.update(tally.read, f"{tokens.length:,} tokens")
             if not reasons:
-                stream.add(line, id_of(document), document.content)
-            progress.update(tally.read, f"{stream.tokens.length:,} tokens")
+                yield line, document
+
+    words = checked = 0
+    bins = histogram("tokens", [])
+    with (
+        publish(output) as token_file,
+        publish(output.with_suffix(".offsets.npy")) as offset_file,
+        ArrayWriter(token_file, TOKEN) as tokens,
+        ArrayWriter(offset_file, OFFSET) as offsets,
+    ):
+        for line, document in _some_at_once(kept()):
+            content, name = document.content, id_of(document)
+            ids, hashed = tokenizer.encode(content), id_hash(content if settings["split_by_content"] else name)
+            if check and (offsets.length < FIRST_CHECKED or hashed % CHECKED_SHARE == 0):
+                if not np.array_equal(ids, check.encode(content)):
+                    raise DisagreementError(f"document {name}: {tokenizer.name} gives other ids than {check.name}")
+                checked += 1
+            offsets.append(np.array([(tokens.length, hashed, line)], OFFSET))
+            tokens.append(ids.astype(TOKEN, copy=False))
+            words += count_words(content)
+            bins[bisect_right(EDGES["tokens"], len(ids))] += 1
         tally.check(text)
-        stream.flush()
-    return tally.counts(), stream.record()
+    return tally.counts(), {
+        "documents": offsets.length,
+        "tokens": tokens.length,
+        "words": words,
+        "histogram": bins,
+        "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
+    }
 
 
-class _Stream:
-    """The token ids of documents, one after another, and where each begins."""
-
-    def __init__(self, tokens: ArrayWriter, offsets: ArrayWriter, encoders: Encoders, split_by_content: bool) -> None:
-        self.tokens, self._offsets = tokens, offsets
-        self._encoder, self._check = encoders
-        self._split_by_content = split_by_content
-        self._pending: list[tuple[int, str, str]] = []
-        self._characters = self._words = self._checked = 0
-        self._bins = np.array(histogram("tokens", []))
-
-    def add(self, line: int, name: str, text: str) -> None:
-        """Encode a document, now or together with the next ones."""
-        self._pending.append((line, name, text))
-        self._characters += len(text)
-        if self._characters >= CHARACTERS_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        """Encode and write the documents that wait. DisagreementError when the two encoders give other ids."""
-        if not self._pending:
-            return
-        lines, names, texts = zip(*self._pending, strict=True)
-        self._pending, self._characters = [], 0
-        ids = [self._encoder.encode(text) for text in texts]
-        lengths, table = np.array([len(document) for document in ids]), np.empty(len(ids), OFFSET)
-        table["start"] = self.tokens.length + np.cumsum(lengths) - lengths
-        keys = texts if self._split_by_content else names
-        table["id_hash"] = np.array([id_hash(key) for key in keys], np.uint64)
-        table["line"] = lines
-        if self._check:
-            is_first = np.arange(len(ids)) + self._offsets.length < FIRST_CHECKED
-            sample = np.flatnonzero(is_first | (table["id_hash"] % CHECKED_SHARE == 0))
-            for place in sample:
-                if not np.array_equal(ids[place], self._check.encode(texts[place])):
-                    difference = f"{self._encoder.name} gives other ids than {self._check.name}"
-                    raise DisagreementError(f"document {names[place]}: {difference}")
-            self._checked += len(sample)
-        self._offsets.append(table)
-        self.tokens.append(np.concatenate(ids).astype(TOKEN))
-        self._words += count_words(texts)
-        self._bins += histogram("tokens", lengths)
-
-    def record(self) -> dict[str, Any]:
-        """The counts."""
-        encoder = {"name": self._encoder.name, "checked": self._checked, "reference": self._encoder.referred}
-        return {
-            "documents": self._offsets.length,
-            "tokens": self.tokens.length,
-            "words": self._words,
-            "histogram": self._bins.tolist(),
-            "encoder": encoder,
-        }
+def _some_at_once(items: Iterator[Item]) -> Iterator[Item]:
+    """The items, of which some are made before the first of them is used: encoding alone keeps the caches warm."""
+    while some := list(islice(items, AT_ONCE)):
+        yield from some
 
 
 def id_of(document: Document) -> str:

@@ -12,14 +12,13 @@ import numpy as np
 from symbert.configuration import CODE, OwnText, settings_from
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import hash_of_corpus
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
+from symbert.corpus.wordpiece import RAREST_CHARACTER, SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
 from symbert.errors import MissingInputError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.sources import DEMO, DOCUMENTATION_PARTS, part_file
 
 CHARACTERS = 3_000_000  # of a text, at most
-RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
 SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 
 

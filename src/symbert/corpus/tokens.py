@@ -1,7 +1,6 @@
 """Documents as one stream of token ids, and where in it each document begins; both are .npy files."""
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +58,6 @@ def id_hash(record_id: str) -> int:
     return int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8], "big")
 
 
-def count_words(texts: Sequence[str]) -> int:
-    """Runs of characters between ASCII white space, in all texts together."""
-    return sum(len(text.encode().split()) for text in texts)
+def count_words(text: str) -> int:
+    """Runs of characters between ASCII white space."""
+    return len(text.encode().split())

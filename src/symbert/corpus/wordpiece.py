@@ -28,7 +28,7 @@ blanks, the punctuation of ASCII but a bracket that may end a special token, and
 LONGEST_WORD = 100  # characters; a longer one is [UNK]
 LONG_RUN = re.compile(f"([A-Za-z0-9]{{{LONGEST_WORD + 1}}})[A-Za-z0-9]+")
 """In a word that is [UNK] and in no special token: its ids are those of its first 101 characters."""
-RAREST_CHARACTER = 1e-5  # share of the text below which a character gets no piece
+RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
 
 
 def encoder(vocabulary: Path) -> Tokenizer:
