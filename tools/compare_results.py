@@ -101,7 +101,7 @@ def _finetuned(file: Path) -> Iterator[Fact]:
     """Predictions of a fine-tuned model and, where they were kept, its weights."""
     content = json.loads(file.read_text())
     name = _name(content["record"])
-    yield from _items("predictions", name, content["predictions"])
+    yield from _items("predictions", name, content.get("predictions", {}))  # none of robustness
     if (weights := file.with_suffix(".safetensors")).is_file():
         yield from _weights("classifiers", name, weights)
 
