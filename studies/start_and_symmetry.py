@@ -237,6 +237,12 @@ def progress(runs: pd.DataFrame) -> str:
     return f"on documentation {' and '.join(shares)}, on copies {copies}"
 
 
+def deep_start(study: pd.DataFrame) -> str:
+    """The first contrast of documentation: its ratio, in how many seeds it is below one, and its exact p."""
+    row = at(study, grid="documentation", contrast="start-of-original").iloc[0]
+    return f"{in_words(row)}, below one in {row['below_one']} of {row['seeds']} seeds, p = {p_in_words(row['p'])}"
+
+
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
@@ -271,6 +277,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "search": search_table(runs),
         "theory": theory_table(runs),
         "progress": progress(runs),
+        "deep-start": deep_start(study),
         **dose.facts_of(runs),
     }
 

@@ -54,15 +54,15 @@ def page() -> str:
 
 
 def steps_to(runs, level, **cell) -> pd.Series:
-    """By seed the step of the first crossing, by interpolation over the whole curve up to it."""
+    """By seed the step at which the loss crosses a level for good, on the line between two evaluations."""
     chosen = runs[(runs[list(cell)] == pd.Series(cell)).all(axis=1)].set_index("seed")
     steps = {}
     for seed, run in chosen.iterrows():
         losses = np.array(run["losses"].split(), float)
+        above = int(np.flatnonzero(losses > level)[-1])  # the last evaluation there
         steps[seed] = float(run["steps"])
-        if (losses <= level).any():
-            below = int(np.argmax(losses <= level))
-            inner = np.interp(-level, -losses[below - 1 : below + 1], [below, below + 1])
+        if above + 1 < len(losses):
+            inner = np.interp(-level, -losses[above : above + 2], [above + 1, above + 2])
             steps[seed] = run["evaluate_every"] * inner
     return pd.Series(steps).sort_index()
 
@@ -80,6 +80,18 @@ def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11))
         for attention in name.split(" / ")
     )
     return np.log(first / second).loc[lambda ratios: ratios.index.isin(seeds)]
+
+
+def deep_ratios(runs) -> pd.Series:
+    """By new seed `original-wide` to `original` with eight layers on documentation, where both are trained."""
+    place = {"size": "deep8", "text": "documentation-48", "study": "start-and-symmetry"}
+    wide, narrow = (steps_to(runs, 2.8, attention=name, **place) for name in ("original-wide", "original"))
+    return (wide / narrow).dropna()
+
+
+def readme() -> str:
+    """README.md in one line."""
+    return " ".join((PAGE.parents[2] / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
@@ -160,6 +172,9 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
     line = float(dose.predicted()["pairwise, line through its own two"][0])
     assert f"{seen:.3f} is {seen - line:.3f} away from {line:.3f}" in page
+    deep = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast="start-of-original")
+    said.append(ratio_in_words(np.log(deep_ratios(runs))))
+    assert said[-1] == start_and_symmetry.in_words(deep.iloc[0]) and said[-1] in readme()
     assert {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} <= {*said}
 
 
