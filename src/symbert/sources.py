@@ -122,7 +122,7 @@ SOURCES = {
         is_stand_in=True,
     ),
     "mirror": Source("OSCAR from a local mirror", "GLUE from a local mirror", "OSCAR parts of a local mirror"),
-    "hub": Source("OSCAR-2301 from its publisher", "GLUE from its publisher", "OSCAR-2301"),
+    "hub": Source("OSCAR-2301 from its publisher", "GLUE from the hub", "OSCAR-2301"),
     OWN_TEXT: Source(
         corpus="the user's own (source files)",
         tasks="",
