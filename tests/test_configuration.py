@@ -145,6 +145,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'sweep.attention' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},
+    "'epochs' another section": {"epochs": 3},
     "'corpus.filter.rules[1]' 'perplexty'": {"corpus": {"filter": {"rules": ["categories", "perplexty"]}}},
     "'experiment'": {"experiment": "../elsewhere"},
     "'suites.superglue.epochs'": {"suites": {"superglue": {"epochs": 0}}},

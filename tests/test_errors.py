@@ -2,6 +2,9 @@
 
 import errno
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,16 @@ from symbert.files import reading, writing
         (["status", "--config", "pretrain={steps: 0}"], 64, "'pretrain.steps'"),
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),
+        (
+            [
+                "status",
+                "--config",
+                "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f1, labels: [0, 1]}}",
+                "sweep={tasks: [a]}",
+            ],
+            65,
+            "no.csv: file not found; correct its path",
+        ),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
         (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
         (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),
@@ -33,6 +46,16 @@ def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, co
     assert cli.main(words) == code
     said = capsys.readouterr().err
     assert said.startswith(f"symbert {words[0]}: ") and told in said and said.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_failure_ends_with_its_code_though_the_disk_of_the_log_is_full(tmp_path):
+    """Python ended with 1 and "lost sys.stderr", and a job at its time limit was not queued again."""
+    with open("/dev/full", "w") as log:
+        ended = subprocess.run(
+            [sys.executable, "-m", "symbert", "pack", "none/manifest.json"], cwd=tmp_path, stderr=log
+        )
+    assert ended.returncode == 65
 
 
 def broken() -> None:

@@ -205,3 +205,9 @@ def test_a_class_among_the_files_of_a_checkpoint_is_not_run(own, tmp_path):
     assert operator_of(config | {"_name_or_path": str(tmp_path / "elsewhere")}).name == "low-rank"
     with pytest.raises(ConfigError, match="lies in the checkpoint that names it"):
         operator_of(config | {"_name_or_path": str(tmp_path)})
+
+
+def test_a_relative_import_outside_of_a_package_is_one_line_and_no_bug_of_ours(own, tmp_path):
+    (tmp_path / "alone.py").write_text("from .nearby import width\n\n\nclass Flat:\n    pass\n")
+    with pytest.raises(ConfigError, match=r"alone\.py:1: imports \.nearby, .* whole name"):
+        assert own("alone", {"class": "alone:Flat"}).code

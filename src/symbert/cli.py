@@ -117,18 +117,26 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write(f"{name}: interrupted; the same command resumes\n")
+        _say(f"{name}: interrupted; the same command resumes\n")
         return PreemptedError.exit_code
     except Exception as error:
         code, message = explain(error)
-        if code == SymbertError.exit_code:
-            traceback.print_exc()
-        sys.stderr.write(f"{name}: {message}\n")  # at once: torchrun's processes are unbuffered
+        trace = traceback.format_exc() if code == SymbertError.exit_code else ""
+        _say(f"{trace}{name}: {message}\n")
         if isinstance(error, TimeLimitError):
             from symbert.pretrain.launch import requeue
 
             requeue()
         return code
+
+
+def _say(text: str) -> None:
+    """Write to standard error at once: torchrun's processes are unbuffered. The exit code stays that of the failure
+    where the disk of the log is full."""
+    try:
+        sys.stderr.write(text)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # or Python would end with 120
 
 
 def load(command: str) -> Callable[..., None]:

@@ -14,8 +14,10 @@ def mistake_in(error: msgspec.ValidationError, known: Iterable[str] = (), remedy
     key = place.replace("$.", "").strip("'")
     if unknown := re.search("unknown field '(.*)'", fact):
         near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.5)
-        where = f" in '{key}'" if key else ""
-        return f"unknown key '{unknown[1]}'{where}; " + (f"did you mean '{near[0]}'?" if near else "remove it")
+        where, remedy = f" in '{key}'" if key else "", f"did you mean '{near[0]}'?" if near else "remove it"
+        if unknown[1] in near:
+            remedy = "it is a key of another section, move it there"
+        return f"unknown key '{unknown[1]}'{where}; {remedy}"
     return (f"'{key}': " if key else "") + f"{fact[:1].lower()}{fact[1:]}; {remedy}"
 
 

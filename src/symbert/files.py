@@ -257,7 +257,7 @@ def known_sha256(path: str | Path) -> str:
     file = Path(path)
     below = (Path(folder, name) for folder, _, names in os.walk(file, followlinks=True) for name in names)
     files = sorted(filter(Path.is_file, below)) if file.is_dir() else [file]
-    with reading(file):
+    with reading(file, absent="correct its path in the configuration"):
         states = [[str(part), part.stat().st_size, part.stat().st_mtime_ns] for part in files]
     size, known = sum(state[1] for state in states), read_json_or_empty(KNOWN)
     entry = known.get(str(file.resolve()), {})

@@ -18,7 +18,7 @@ from symbert.files import known_sha256, verify_sha256
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
 SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
-DEMO_PARTS, DEMO_PIECES = 4, 300  # of its corpus, of its vocabulary
+DEMO_PARTS = 4  # of its corpus
 DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the demo does not read them
 RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
@@ -122,7 +122,7 @@ SOURCES = {
         is_stand_in=True,
     ),
     "mirror": Source("OSCAR from a local mirror", "GLUE from a local mirror", "OSCAR parts of a local mirror"),
-    "hub": Source("OSCAR-2301 from its publisher", "GLUE from its publisher", "OSCAR-2301"),
+    "hub": Source("OSCAR-2301 from its publisher", "GLUE from the hub", "OSCAR-2301"),
     OWN_TEXT: Source(
         corpus="the user's own (source files)",
         tasks="",

@@ -132,8 +132,13 @@ def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, 
 
 def _parent(statement: ast.ImportFrom, module: str) -> str:
     """The module that names are imported from, also where dots say how far it is from the one that imports."""
-    package = module if file_of(module).name == "__init__.py" else module.rpartition(".")[0]
-    return importlib.util.resolve_name("." * statement.level + (statement.module or ""), package)
+    name, file = "." * statement.level + (statement.module or ""), file_of(module)
+    try:
+        return importlib.util.resolve_name(name, module if file.name == "__init__.py" else module.rpartition(".")[0])
+    except ImportError:
+        raise ConfigError(
+            f"{file}:{statement.lineno}: imports {name}, which is outside of its package; import it by its whole name"
+        ) from None
 
 
 def _leaves(node: ast.AST) -> bool:

@@ -63,12 +63,16 @@ def test_an_exported_regression_has_one_output_and_the_dropout_that_it_was_train
     assert config["problem_type"] == "regression" and config["id2label"] == {"0": "LABEL_0"}
 
 
-def test_an_operator_that_no_bert_equals_is_written_as_it_was_trained_with_a_warning(finetuned, tmp_path, capsys):
-    start, weights = finetuned("rte", "symmetric-others")
+@pytest.mark.parametrize(("task", "labels"), [("rte", LABELS["rte"]), ("stsb", ["LABEL_0"])])
+def test_an_operator_that_no_bert_equals_is_written_as_it_was_trained_with_a_warning(
+    finetuned, tmp_path, capsys, task, labels
+):
+    """That of a regression was not to be loaded: its config.json told of two outputs."""
+    start, weights = finetuned(task, "symmetric-others")
     export_classifier(weights, start, tmp_path / "out")
     assert "has no equal BERT" in capsys.readouterr().err
     model = load_model(tmp_path / "out")
-    assert model.config.model_type == "symbert" and list(model.config.id2label.values()) == LABELS["rte"]
+    assert model.config.model_type == "symbert" and list(model.config.id2label.values()) == labels
     torch.testing.assert_close(dense(model, IDS), logits(start, weights))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import sha256_of
-from symbert.glue.sources import published_schema, read_split
+from symbert.glue.sources import published_schema, read_published, read_split
 from symbert.glue.tasks import GLUE, SUITES, published_split
 
 REPOSITORY = SUITES["glue"].repository
@@ -97,3 +97,13 @@ def test_no_flipped_bit_of_a_fetched_file_is_accepted_and_a_missing_one_is_named
     path.unlink()
     with pytest.raises(MissingInputError, match=r"train-00000-of-00001\.parquet: file not found"):
         read(root)
+
+
+def test_an_answer_without_its_place_is_refused_and_is_no_bug_of_ours(tmp_path):
+    """A cast fills fields that a struct lacks with nulls, which are no nulls of the column."""
+    (task,) = SUITES["squad2"].tasks.values()
+    schema = published_schema(task)
+    cells = {name: pa.array(["a"]) for name in schema.names} | {"answers": pa.array([{"text": ["a"]}])}
+    pq.write_table(pa.table(cells), tmp_path / "train.parquet")
+    with pytest.raises(DataError, match="column 'answers' has empty cells"):
+        read_published(tmp_path / "train.parquet", "train.parquet", schema)

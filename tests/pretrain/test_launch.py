@@ -13,7 +13,7 @@ from symbert.pretrain.train import Trainer
 
 
 def section(processes: int, nodes: int, **keys) -> dict:
-    told = {"micro_batch_size": None, "recompute_activations": False, "shard_parameters": False}
+    told = {"micro_batch_size": None, "shard_parameters": False}
     return {**told, "processes": processes, "nodes": nodes, **keys}
 
 

@@ -98,3 +98,14 @@ def test_operators_that_leave_the_plateau_at_one_step_are_named_together(sentenc
     )
     supported, *_ = sentences(exits={"original": [500], "pairwise": [500]})
     assert supported.startswith("In BERT-tiny original and pairwise leave the plateau at the same step, 550. ")
+
+
+def test_scores_of_another_suite_are_not_said_to_be_glues(write_scores, report_facts, record):
+    """Scores of SuperGLUE were "GLUE from its publisher", and stand-ins of GLUE "scores on GLUE, not GLUE"."""
+    scored = {"task": "boolq", "metrics": {"boolq": 0.6}, "majority": {"boolq": 0.5}}
+    records = [record("tiny", "original", 1800, "rte", 1) | scored]
+    sweep = {"tasks": ["boolq"], "finetune_seeds": [1], "suites": ["superglue"]}
+    for source, words in (("hub", "scores: SuperGLUE from the hub."), ("embedded", "text, not SuperGLUE.")):
+        facts = report_facts({"glue.source": source})
+        *_, trained = summary(collected(facts, scores=write_scores(records), sweep=sweep, suite="superglue"))
+        assert trained.endswith(words)

@@ -72,6 +72,7 @@ def _remove(path: Path) -> bool:
                 shutil.rmtree(path)  # links in it are removed, not followed
             else:
                 path.unlink(missing_ok=True)
+                Path(path.parent, "finished", path.stem).unlink(missing_ok=True)  # asked for again it is not forced
     except (InputOutputError, OSError) as error:
         print(f"skipped: {path}: {error}")
         return False

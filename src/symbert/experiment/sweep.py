@@ -125,9 +125,10 @@ def check_sweep(config: Config) -> None:
         for contrast in grid.contrasts:
             for axis, value in [*contrast.first.items(), *contrast.second.items()]:
                 if value not in grid.axes.get(axis, ()):
+                    word, known = (value, grid.axes[axis]) if axis in grid.axes else (axis, grid.axes)
                     raise ConfigError(
                         f"config: 'sweep.grids': the contrast {contrast.name} compares {axis} {value}, which its grid "
-                        f"lacks{suggestion(axis, grid.axes)}"
+                        f"lacks{suggestion(word, known)}"
                     )
             if contrast.first.keys() != contrast.second.keys():
                 raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} has sides of different axes")

@@ -54,10 +54,9 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
         ) from None
     has_classes = isinstance(trained, Classifier) and task.num_labels > 1  # a choice of COPA's has one output
     if isinstance(trained, Classifier):
+        labels = dict(enumerate(task.labels if has_classes else ["LABEL_0"]))
         trained.config.problem_type = "single_label_classification" if has_classes else "regression"
-    if has_classes:
-        trained.config.id2label = dict(enumerate(task.labels))
-        trained.config.label2id = {label: number for number, label in enumerate(task.labels)}
+        trained.config.id2label, trained.config.label2id = labels, {label: number for number, label in labels.items()}
     trained.config.finetuning = {key: facts[key] for key in ("task", "finetune_seed", "metrics", "stand_in")}
     try:
         exported = fold(trained.eval())

@@ -76,7 +76,8 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
         except (KeyError, pa.ArrowException) as error:
             reason = " ".join(str(error).split())
             raise DataError(f"{location}: no {field.type} in '{field.name}' ({reason}); get the file again") from None
-        if columns[-1].null_count:
+        parts = columns[-1].flatten()  # of a struct its fields, which may be absent in the file
+        if columns[-1].null_count or any(part.null_count for part in parts):
             raise DataError(f"{location}: column '{field.name}' has empty cells; get the file again")
     try:
         classes = classes_of(table.schema, "label") or list(labels)

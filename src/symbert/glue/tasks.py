@@ -87,11 +87,6 @@ class Suite:
         """The name of the mean of its columns."""
         return f"{self.name}_score"
 
-    @property
-    def rows_section(self) -> str:
-        """The section of settings that its rows are made by; that of its fine-tuning is called as the suite."""
-        return "task" if self.name == "glue" else f"{self.name}_task"
-
 
 PAIR, ENTAILMENT, TRUTH = ("sentence1", "sentence2"), ("entailment", "not_entailment"), ("False", "True")
 _GLUE = (

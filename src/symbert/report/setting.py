@@ -111,7 +111,7 @@ def _facts(data: Collection) -> Iterator[str]:
         yield "stand-in parallel text"
     if tasks := _tasks_where("stand_in", data):
         suites = [SUITES[suite].title for suite in data.tables_of_scores] + ["BLiMP"] * (data.blimp is not None)
-        yield f"stand-in tasks, not {', '.join(suites)}" if tasks == ALL else f"stand-ins: {tasks}"
+        yield f"stand-in tasks, not {' or '.join(suites)}" if tasks == ALL else f"stand-ins: {tasks}"
     if tasks := _tasks_where("partial", data):
         yield f"partial: {'all tasks' if tasks == ALL else tasks}"
     for suite, tables in data.tables_of_scores.items():

@@ -32,7 +32,7 @@ from symbert.report.statistics import CONFIDENCE, FEWEST
 WIDTH = 3.5  # inches: of a column of a paper
 PANEL, ROW = 2.7, 0.17  # inches: height of a panel with its labels, of a legend's row
 DPI = 200
-INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
+INK, GREY = "#222222", "#666666"
 LINES: dict[str, Any] = {  # by the words that an operator's class has for its line
     "solid": "-",
     "dotted": (0, (1, 1)),

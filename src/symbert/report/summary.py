@@ -22,7 +22,7 @@ from symbert.report.statistics import (
     p_in_words,
     stand_in_names,
 )
-from symbert.sources import SOURCES
+from symbert.sources import SOURCES, is_stand_in
 
 EXITS = {  # from the plateau, by the verdict on the time to them
     "shorter": "an earlier exit from the plateau of {0}-{1} than of {0}-{2}",
@@ -138,8 +138,10 @@ def _trained_on(data: Collection) -> str:
     if setting.reads_corpus(data):
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")
     tasks = {task: SUITES[suite].title for suite, scores in data.scores.items() for task in scores["task"]}
-    if suites := dict.fromkeys(title for task, title in tasks.items() if task not in OWN):
-        parts.append(f"scores on {', '.join(suites)} ({_of_source(settings['glue.source'], 'tasks')})")
+    suites = [*dict.fromkeys(title for task, title in tasks.items() if task not in OWN)]
+    if suites := [*suites, *["BLiMP"] * (data.blimp is not None)]:
+        named = (" or " if is_stand_in(settings["glue.source"]) else ", ").join(suites)  # not GLUE or BLiMP
+        parts.append(f"scores: {_of_source(settings['glue.source'], 'tasks').replace('GLUE', named)}")
     if own := [task for task in tasks if task in OWN]:
         parts.append(f"the user's own tasks: {', '.join(own)}")
     return f"{'; '.join(parts)}."
