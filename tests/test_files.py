@@ -1,9 +1,11 @@
 import errno
+import fcntl
 import json
 import os
 import platform
 import subprocess
 import sys
+import threading
 from unittest import mock
 
 import numpy as np
@@ -84,6 +86,14 @@ def test_bytes_that_are_no_json_are_told_with_file_and_line(tmp_path, content):
     (tmp_path / "x").write_bytes(b"{}\n" + content + b"\n{}\n")
     with pytest.raises(DataError, match=rf"^{tmp_path}/x:2: not (JSON|UTF-8).*; make it again$"):
         list(read_json_lines(tmp_path / "x", "make it again"))
+
+
+def test_a_question_who_works_in_a_folder_stops_no_writer_that_begins_in_that_instant(tmp_path):
+    with open(tmp_path / "lock", "wb") as asked:
+        fcntl.flock(asked, fcntl.LOCK_SH)
+        threading.Timer(0.05, fcntl.flock, (asked, fcntl.LOCK_UN)).start()
+        with single_writer(tmp_path):
+            assert json.loads((tmp_path / "lock").read_text())["process"] == os.getpid()
 
 
 ENTER = "import pathlib, sys, symbert.files as f; f.single_writer(pathlib.Path(sys.argv[1])).__enter__()"

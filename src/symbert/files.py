@@ -10,10 +10,11 @@ import re
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypedDict, Union
+from typing import IO, Any, TypedDict, Union
 
 import msgspec
 
@@ -216,7 +217,7 @@ def single_writer(directory: Path) -> Iterator[None]:
     with file:
         with writing(path):
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(file)
             except BlockingIOError:
                 holder = holder_of(read_json_or_empty(path))
                 raise InputOutputError(f"{directory}: in use by {holder}; wait for it or stop it") from None
@@ -224,6 +225,15 @@ def single_writer(directory: Path) -> Iterator[None]:
             file.truncate(0)
             file.write(json.dumps(lease).encode() + b"\n")
         yield
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock a file; tried twice, as `holder` may have it for an instant."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(0.2)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def holder_of(lease: dict[str, Any]) -> str:
