@@ -4,7 +4,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus.oscar import prepare_texts
@@ -100,8 +100,11 @@ def letters_of(rows: np.ndarray) -> list[str]:
 
 ids = st.integers(0, 3) | st.integers(0, 2**64 - 1)  # some of them equal
 texts = st.lists(st.tuples(ids, st.text("abc", min_size=2, max_size=30)), min_size=3, max_size=30)
+PASSED_OVER = [(0, text) for text in ("ab", "ab", "cc", "cc", "cb", "cb", "ab", "ab")]  # the first row and the last
 
 
+@example(PASSED_OVER, [], 4, 2, 40)
+@example([(2**64 - 3, "cc"), (2**64 - 2, "ca")], [], 2, 1, 40)  # ids that floating-point numbers do not tell apart
 @settings(max_examples=40)
 @given(texts, st.lists(st.integers(0, 30), max_size=4), st.integers(2, 5), st.integers(1, 6), st.integers(1, 40))
 def test_rows_and_the_documents_that_are_in_them_are_those_of_a_naive_packer(
@@ -122,7 +125,9 @@ def test_rows_and_the_documents_that_are_in_them_are_those_of_a_naive_packer(
     }
     read = {"".join(letter for letter, _ in row) for row in rows["train"]}
     candidates = rows["validation"][: 2 * held_out]
-    kept = [row for row in candidates if "".join(letter for letter, _ in row) not in read][:held_out]
+    is_new = ["".join(letter for letter, _ in row) not in read for row in candidates]
+    places = np.flatnonzero(is_new)[:held_out]
+    kept = [candidates[place] for place in places]
     files = write_texts(folder, documents, cuts)
     attempt = partial(pack_files, folder, files, length=length, held_out=held_out, shard_rows=shard_rows)
     if filled[-1] < held_out * length or not kept or not rows["train"]:
@@ -135,6 +140,8 @@ def test_rows_and_the_documents_that_are_in_them_are_those_of_a_naive_packer(
         assert manifest["documents"][side] == len({origin for row in expected for _, origin in row})
     tokens = {side: len(letters) for side, letters in sides.items()}
     assert manifest["tokens"] == sum(tokens.values()) and manifest["remainder_tokens"] == tokens["train"] % length
+    seen = places[-1] if len(kept) == held_out else len(candidates)
+    assert manifest["passed_over_rows"] == is_new[:seen].count(False)
     assert manifest["surplus_tokens"] == {"validation": tokens["validation"] - length * len(kept)}
 
 
@@ -199,8 +206,8 @@ def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
 
 def test_too_few_documents_name_the_filters_that_dropped_them(tmp_path, capsys):
     told = "1 of 1,137 documents were kept (perplexity_too_high 1,099, quality_warning 37)"
-    for documents in ([(1, 3)], [(1, 8)]):
-        with pytest.raises(DataError, match=r"corpus\.pack\.validation_sequences"):
+    for documents, lacking in (([(1, 3)], "have 3 tokens, fewer than the 8 held out"), ([(1, 8)], "no training row")):
+        with pytest.raises(DataError, match=rf"{lacking}.*corpus\.pack\.validation_sequences"):
             pack(tmp_path, documents, cuts=[1], counts=[(1, 99, 37), (0, 1000, 0)])
         assert told in capsys.readouterr().err
     for dropped, is_warned in ((3, False), (4, True)):
@@ -218,8 +225,8 @@ def test_equal_texts_under_two_ids_have_one_hash_where_the_split_is_by_content(t
 
 
 def test_of_an_earlier_packing_neither_a_smaller_one_nor_one_that_fails_leaves_anything(tmp_path):
-    pack(tmp_path, DOCUMENTS)
-    manifest = pack(tmp_path, DOCUMENTS[:15])
+    earlier, manifest = pack(tmp_path, DOCUMENTS), pack(tmp_path, DOCUMENTS[:15])
+    assert earlier["hash"] != manifest["hash"]
     assert {path.name for path in (tmp_path / "shards").glob("*.npy")} == {file["file"] for file in manifest["shards"]}
     parts = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
     with pytest.raises(DataError, match="all 1 held-out rows occur among the training rows"):

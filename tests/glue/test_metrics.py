@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from symbert.errors import SymbertError
 from symbert.glue.metrics import METRICS, hashed, macro_f1, majority, read_kept
-from symbert.glue.tasks import GLUE
+from symbert.glue.tasks import GLUE, SUITES
 
 grades = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=2, max_size=40)
 
@@ -47,6 +47,14 @@ def test_the_baseline_is_the_majority_class_of_training_rows_of_equal_ones_that_
     assert majority(GLUE["stsb"], training, labels) == {"pearson": 0.0, "spearman": 0.0}
     balanced = np.array([0, 1] * 10)
     assert majority(GLUE["mrpc"], balanced, balanced) == {"accuracy": 0.5, "f1": pytest.approx(2 / 3)}
+
+
+def test_the_baseline_of_choices_is_the_place_where_the_right_answer_stands_most_often_in_training():
+    training, truth = (
+        np.array([(at // 3, at % 3 == right[at // 3]) for at in range(9)], [("group", int), ("label", int)])
+        for right in ([1, 0, 1], [1, 1, 0])
+    )
+    assert majority(SUITES["superglue"].tasks["copa"], training, truth) == {"chosen_right": pytest.approx(2 / 3)}
 
 
 def test_a_record_comes_back_and_a_flipped_digit_is_found(tmp_path):

@@ -23,8 +23,10 @@ from symbert.report.statistics import (
     ARRANGEMENTS,
     ExitComparison,
     Exits,
+    Interval,
     compare_exits,
     comparisons,
+    exit_contrasts,
     exits_of,
     final_scores,
     first_crossing,
@@ -32,6 +34,7 @@ from symbert.report.statistics import (
     holm,
     loss_contrasts,
     median_exit,
+    p_in_words,
     paired_interval,
     permutation_test,
     plateau_exit,
@@ -157,6 +160,11 @@ def test_the_intervals_are_those_of_student_and_welch(count):
     assert welch_interval(first, second) == pytest.approx((mean - reach, mean + reach), rel=1e-10)
 
 
+def test_an_interval_includes_its_bounds_but_for_noise():
+    included = [Interval(-1, 2).includes(value) for value in (-1.001, -1 - 1e-12, 0, 2 + 1e-12, 2.001)]
+    assert included == [False, True, True, True, False]
+
+
 def splits(ours, theirs):
     """The p value and the smallest by going through every split, in whole hundredths and fractions."""
     pooled = [round(100 * value) for value in (*ours, *theirs)]
@@ -199,12 +207,13 @@ def test_last_losses_are_paired_by_seed_and_corrected_within_a_size():
     """Runs of a seed differ by 0.1 give or take 0.02, seeds by one: unpaired nothing would show."""
     start = np.arange(6.0)
     ends = {"original": start, "pairwise": start - 0.1 + 0.02 * drawn(6, mean=0), "shared": start + drawn(6)}
-    losses = {("tiny", name): pd.DataFrame({50: 9.0, 100: end}, index=range(1, 7)) for name, end in ends.items()}
+    losses = {("tiny", name): pd.DataFrame({5: 9.0, 9: 8.0, 10: end}, index=range(1, 7)) for name, end in ends.items()}
     pairwise, shared = loss_contrasts(losses, None)
     assert (pairwise.model, shared.model, shared.reference) == ("pairwise", "shared", "original")
     difference = ends["pairwise"] - ends["original"]
     assert (pairwise.n, pairwise.p) == (6, 2 / 64) and pairwise.holm_p == holm([pairwise.p, shared.p])[0]
-    assert pairwise.difference == pytest.approx(difference.mean())
+    assert (pairwise.score, pairwise.difference) == ("validation_loss", pytest.approx(difference.mean()))
+    assert pairwise.std == pytest.approx(difference.std(ddof=1))
     assert pairwise.interval == pytest.approx(stats.ttest_1samp(difference, 0).confidence_interval(0.95))
     assert loss_contrasts(losses, [["pairwise", "original"]])[0].is_significant
     few = {model: table.loc[:2] for model, table in losses.items()}
@@ -220,6 +229,10 @@ def test_holm_rejects_what_his_procedure_rejects(given):
         passes = [given[at] * (len(given) - rank) <= level for rank, at in enumerate(order)]
         rejected = set(order[: passes.index(False) if False in passes else len(order)])
         assert {at for at, value in enumerate(holm(given)) if value <= level} == rejected
+
+
+def test_no_p_value_is_written_as_zero():
+    assert [p_in_words(p_value) for p_value in (9e-5, 1e-4, 0.00794)] == ["< 0.0001", "0.0001", "0.0079"]
 
 
 TWO_TASKS = ["rte", "mnli"]
@@ -404,16 +417,33 @@ def test_the_test_is_mantels(first, second):
     assert p_value == pytest.approx(log_rank_by_hand(first, second), abs=1e-9)
 
 
-def test_the_interval_is_that_of_all_resamples_of_three_seeds():
-    """With three seeds there are 27 resamples; the bootstrap's quantiles are those of their distribution."""
-    first, second = [10, 20, 40], [20, 25, 30]
-    ratios = sorted(
-        np.median([first[seed] for seed in drawn]) / np.median([second[seed] for seed in drawn])
-        for drawn in itertools.product(range(3), repeat=3)
+def test_the_bounds_are_those_of_all_resamples():
+    """Six seeds have 46,656, and no share of a bound is near that of a step of their distribution."""
+    first, second = np.array([50, 80, 110, 30, 20, 40]), np.array([60, 20, 30, 110, 70, 50])
+    draws = np.array([*itertools.product(range(6), repeat=6)])
+    for ours, theirs, ratio in ((first, second, 40 / 50), (second, first, 50 / 40)):
+        ratios = np.sort(ours[draws])[:, 2] / np.sort(theirs[draws])[:, 2]
+        result = compare(seen_to_the_end(ours.tolist(), 120), seen_to_the_end(theirs.tolist(), 120))
+        bounds = [result.low, result.high, result.narrow_low, result.narrow_high]
+        assert bounds == np.quantile(ratios, [0.025, 0.975, 0.05, 0.95], method="inverted_cdf").tolist()
+        assert result.ratio == ratio
+
+
+def test_of_models_that_never_leave_nothing_is_known():
+    never = seen_to_the_end([None] * 5)
+    result = compare(never, never)
+    assert (result.low, result.high, result.narrow_low, result.narrow_high) == (0, math.inf, 0, math.inf)
+    assert (result.p_value, result.verdict) == (1, "undecided")
+
+
+def test_exits_are_corrected_within_a_size():
+    early, late = (
+        pd.DataFrame([demo_curve(leaves, 4.8, seed=seed)[1] for seed in range(5)], columns=range(50, 1801, 50))
+        for leaves in (500, 1000)
     )
-    result = compare(seen_to_the_end(first), seen_to_the_end(second))
-    assert result.ratio == 20 / 25
-    assert (result.low, result.high) == (ratios[0], ratios[-1])  # each has 1 of 27, more than 2.5 %
+    models = {"original": late, "pairwise": early, "shared": early}
+    found = exit_contrasts({(size, name): models[name] for size in ("tiny", "small") for name in models}, None)
+    assert [one.holm_p_value / one.p_value for one in found.values()] == [2] * 4
 
 
 def test_runs_of_a_seed_are_drawn_together():
