@@ -19,7 +19,7 @@ env: .venv/complete
 
 reproduce: env
 	@$(BIN)/snakemake --cores $(CORES)
-	@cat results/demo-embedded/report/texts/summary.txt
+	@fold -s -w 120 results/demo-embedded/report/texts/summary.txt
 
 test: check
 	$(BIN)/python -m pytest $(PROCESSES)
