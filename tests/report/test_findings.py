@@ -175,6 +175,12 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     deep = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast="start-of-original")
     said.append(ratio_in_words(np.log(deep_ratios(runs))))
     assert said[-1] == start_and_symmetry.in_words(deep.iloc[0]) and said[-1] in readme()
+    assert deep["verdict"].item() == "shorter" and deep["stay"].item() == "0/0" and "p = 0.0078" in readme()
+    levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step 2.6", "rule", "rule, two thirds", "step 3.0")]
+    words = (
+        "Its ratio is {} at 2.6 nats, {} by the report's rule and {} by that rule after two thirds of the steps. At 3.0"
+    )
+    assert words.format(*levels) in page and f"before the plateau, it is {levels[-1]}." in page
     assert {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} <= {*said}
 
 
