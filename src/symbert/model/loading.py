@@ -12,10 +12,9 @@ from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import extracted_again, publish
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
-from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
+from symbert.model.configuration import Configuration, read_configuration
 
 Tensors = dict[str, Tensor]
-KINDS = (DEFAULTS["model_type"], "bert")  # of checkpoints with an encoder, by `model_type` in config.json
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -24,10 +23,8 @@ def weights_of(model: nn.Module) -> Tensors:
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
 
 
-def read_checkpoint(
-    directory: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)
-) -> tuple[Configuration, Tensors]:
-    """The configuration and the weights of an extracted checkpoint of one of these `kinds`.
+def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
+    """The configuration and the weights of a directory with config.json and model.safetensors.
 
     MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
     damaged file.
@@ -35,7 +32,7 @@ def read_checkpoint(
     for name in ("config.json", "model.safetensors"):
         if not (directory / name).is_file():
             raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
-    config, weights = read_configuration(directory, kinds), directory / "model.safetensors"
+    config, weights = read_configuration(directory), directory / "model.safetensors"
     try:
         return config, load_file(weights)
     except SafetensorError as error:
@@ -100,10 +97,8 @@ def _building(checkpoint: Path) -> Iterator[None]:
     path = checkpoint / "config.json"
     try:
         yield
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
     except Exception as error:  # torch raises errors of a dozen types
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        said = " ".join(str(error).split())
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
 
 
@@ -112,7 +107,7 @@ def load_encoder(checkpoint: Path) -> Bert:
 
     MissingInputError, ConfigError or IntegrityError name the file.
     """
-    config, kept = read_checkpoint(checkpoint, KINDS)
+    config, kept = read_checkpoint(checkpoint)
     with _building(checkpoint):
         encoder = Bert(config, has_pooler=False)
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
