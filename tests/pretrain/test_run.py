@@ -210,7 +210,7 @@ def test_a_diverging_run_ends_and_keeps_its_last_checkpoint(tmp_path, manifest, 
         assert code == 65 and name in error and "pretrain.learning_rate" in error
         status = read_json(run / "state/status.json")
         assert (status["state"], status["exit_code"]) == ("diverged", 65) and not (run / "done.json").exists()
-        found = sorted(path.name for path in (run / "state/resume").glob("step-*"))
+        found = sorted(path.stem for path in (run / "state/resume").glob("step-*.json"))
         assert found == [f"step-{step:08d}" for step in kept]
 
 

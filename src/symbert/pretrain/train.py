@@ -24,7 +24,7 @@ from symbert.model.anatomy import describe_attention
 from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
-from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world
+from symbert.pretrain.compute import World, alone, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
 from symbert.pretrain.tasks import Batch, Loss, count_targets, move, verify_manifest, verify_shards
