@@ -9,7 +9,6 @@ from typing import Any
 
 from symbert.errors import ConfigError
 from symbert.files import check_shape, extracted_again, read_json
-from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
@@ -108,10 +107,3 @@ def read_configuration(checkpoint: Path) -> Configuration:
             "code back, or train the operator again"
         )
     return Configuration(**values)
-
-
-def refuse_decoder(config: BertConfig) -> None:
-    """ConfigError for the configuration of another host where an encoder is made, whose tokens see later ones."""
-    for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
-        if getattr(config, key):
-            raise ConfigError(f"config: '{key}' is true, but this model is an encoder; set it to false")

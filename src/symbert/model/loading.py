@@ -1,8 +1,8 @@
 """Checkpoints of this project: their weights as safetensors files, and the models of any host, without transformers."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -75,8 +75,7 @@ def load_model(checkpoint: Path) -> HostModel:
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
     """
     config, kept = read_checkpoint(checkpoint)
-    with _building(checkpoint):
-        model = model_of(config)
+    model = _built(checkpoint, lambda: model_of(config))
     model.to(next(iter(kept.values())).dtype)
     fill(model, {*kept, *weights_of(model)}, kept, checkpoint)  # tied weights have one name in the file
     return model.eval()
@@ -91,12 +90,11 @@ def model_of(config: Configuration) -> HostModel:
     return HOSTS[host_named_in(config.architectures) or ENCODER].model_class(config)
 
 
-@contextmanager
-def _building(checkpoint: Path) -> Iterator[None]:
-    """ConfigError that names the checkpoint's config.json where the block cannot build a model of it."""
+def _built(checkpoint: Path, make: Callable[[], nn.Module]) -> Any:
+    """The model that `make` builds; ConfigError that names the checkpoint's config.json where it cannot."""
     path = checkpoint / "config.json"
     try:
-        yield
+        return make()
     except Exception as error:  # torch raises errors of a dozen types
         said = " ".join(str(error).split())
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
@@ -108,8 +106,7 @@ def load_encoder(checkpoint: Path) -> Bert:
     MissingInputError, ConfigError or IntegrityError name the file.
     """
     config, kept = read_checkpoint(checkpoint)
-    with _building(checkpoint):
-        encoder = Bert(config, has_pooler=False)
+    encoder = _built(checkpoint, lambda: Bert(config, has_pooler=False))
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
     for before, today in old.items():
         kept = {name.removeprefix("bert.").replace(before, today): values.float() for name, values in kept.items()}

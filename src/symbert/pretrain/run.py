@@ -184,33 +184,19 @@ class Records:
 
     @contextmanager
     def status_written(self) -> Iterator[None]:
-        """Write how the session ended: state, step, exit code, reason, file.
-
-        Of several processes the leader writes, the others only why they failed; the first failure of a session stays,
-        because the rest fail in consequence.
-        """
-        if self.leads and self._has_failed():  # in an earlier session
-            self.status.unlink()
+        """Write how the session ended: state, step, exit code, reason; of several processes the leader does."""
         try:
             yield
         except BaseException as error:
             state = next((state for kind, state in STATES.items() if isinstance(error, kind)), "failed")
-            if self.leads or state != "preempted":
-                with suppress(OSError, SymbertError):  # a full disk may be the failure; the user shall see that one
-                    if not self._has_failed():
-                        self._write(state, *explain(error))
+            with suppress(OSError, SymbertError):  # a full disk may be the failure; the user shall see that one
+                self._write(state, *explain(error))
             raise
-        if self.leads:
-            self._write("done", 0)
-
-    def _has_failed(self) -> bool:
-        return self.status.is_file() and read_json(self.status, {"state": str})["state"] in ("failed", "diverged")
+        self._write("done", 0)
 
     def _write(self, state: str, exit_code: int | None = None, reason: str | None = None) -> None:
-        named = (reason or "").partition(": ")[0]
-        file = named if named and Path(named).exists() else None
-        values = {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason, "file": file}
-        write_json(self.status, values)
+        if self.leads:
+            write_json(self.status, {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason})
 
 
 def _now() -> str:

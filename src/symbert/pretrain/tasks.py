@@ -22,9 +22,11 @@ from torch.nn import functional as F
 from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
+from symbert.corpus.tokens import open_array
+from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import permute
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import read_json, reading, verify_sha256
+from symbert.files import read_json, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
@@ -76,11 +78,7 @@ def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
 
 
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
-    try:
-        with reading(path, REMEDY):
-            array = np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise IntegrityError(f"{path}: not an array ({error}); {REMEDY}") from None
+    array = open_array(path, TOKEN, dimensions=2)
     if len(array) != rows:
         raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
     return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
