@@ -24,13 +24,12 @@ from symbert.console import Progress
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.corpus.tokens import open_array
 from symbert.corpus.wordpiece import TOKEN
-from symbert.draws import permute
+from symbert.draws import Masker, permute
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
-from symbert.model.masking import Masker
 from symbert.paths import Run
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
 
@@ -226,7 +225,7 @@ class CorpusTask(Task):
 
 
 class MaskedTokens(CorpusTask):
-    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`): corrupted ids
+    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.draws`): corrupted ids
     `batch token`, and the true ids of the chosen tokens as targets."""
 
     layer_inputs = ("input_ids",)
