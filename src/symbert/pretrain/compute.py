@@ -7,7 +7,7 @@ import platform
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -68,13 +68,17 @@ EXPLAINED = (
 def pick_device() -> torch.device:
     """The GPU of this process until it ends, or the CPU.
 
-    ConfigError where a GPU is given that torch cannot use, because a training of days would become one of months, and
-    where processes that train together on this machine are more than its GPUs.
+    ConfigError where a GPU is given that torch cannot use, because a training of days would become one of months: by
+    CUDA_VISIBLE_DEVICES, as Slurm or the user sets it, which may choose none, or else by SYMBERT_GPUS, the number that
+    a rule asked for; and where processes that train together on this machine are more than its GPUs.
     """
     if not torch.cuda.is_available():
-        if given := given_gpu(os.environ):
+        asked, chosen = os.environ.get("SYMBERT_GPUS", "0"), os.environ.get("CUDA_VISIBLE_DEVICES")
+        is_given = asked != "0" if chosen is None else re.match(r"\s*(\d|GPU-|MIG-)", chosen)
+        if is_given:
             raise ConfigError(
-                f"{given}, but torch {torch.__version__} cannot use one; install a torch and a driver that fit, or set "
+                f"this job has GPUs (SYMBERT_GPUS={asked}, CUDA_VISIBLE_DEVICES={chosen}), but torch "
+                f"{torch.__version__} cannot use one; install a torch and a driver that fit, or set "
                 "CUDA_VISIBLE_DEVICES= (empty) to compute on the CPU (docs/pretraining.md)"
             )
         return torch.device("cpu")
@@ -95,15 +99,6 @@ def _free_gpu(number: int, processes: int, visible: int) -> int:
             _claims.enter_context(single_writer(folder / str(torch.cuda.get_device_properties(gpu).uuid)))
             return gpu
     return number
-
-
-def given_gpu(environment: Mapping[str, str]) -> str | None:
-    """The variable that gives this process a GPU: CUDA_VISIBLE_DEVICES, as Slurm or the user sets it, which may choose
-    none, or else SYMBERT_GPUS, the number that a rule asked for. None without one."""
-    chosen, number = environment.get("CUDA_VISIBLE_DEVICES"), environment.get("SYMBERT_GPUS", "0")
-    if chosen is not None:
-        return f"CUDA_VISIBLE_DEVICES is {chosen}" if re.match(r"\s*(\d|GPU-|MIG-)", chosen) else None
-    return f"this job has GPUs (SYMBERT_GPUS={number})" if number != "0" else None
 
 
 @contextmanager
@@ -196,8 +191,6 @@ class AdamW(torch.optim.AdamW):
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
     add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
     zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
-    state_dict = inspect.unwrap(torch.optim.AdamW.state_dict)
-    load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
 
 
 def build_optimizer(model: nn.Module, settings: Any) -> AdamW:
@@ -312,7 +305,7 @@ class World:
 def join_world() -> Iterator[World]:
     """The processes that `torchrun` started together (NCCL on GPUs, Gloo on CPUs), or this one alone."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
-        yield alone()
+        yield World(0, 1, pick_device())
         return
     device = pick_device()
     backend = "nccl" if device.type == "cuda" else "gloo"
@@ -323,11 +316,6 @@ def join_world() -> Iterator[World]:
         if backend == "gloo":
             time.sleep(SETTLING)
     dist.destroy_process_group()  # not after a failure: it would wait for the others, who wait for this process
-
-
-def alone() -> World:
-    """A single process."""
-    return World(0, 1, pick_device())
 
 
 def distribute(loss: nn.Module, world: World, shard_parameters: bool, compiled: bool) -> nn.Module:
