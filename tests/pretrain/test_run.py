@@ -297,7 +297,7 @@ def words(resumable, manifest, brief):
 def test_what_a_run_is_told_and_what_it_records_are_named_when_they_are_something_else(
     resumable, words, manifest, capsys
 ):
-    records = (resumable / "state" / name for name in ("identity.json", "status.json", "provenance.json"))
+    records = (resumable / "state" / name for name in ("identity.json", "provenance.json"))
     for file in (manifest, resumable / "run.json", *records):
         assert_named(words, file, capsys)
 
