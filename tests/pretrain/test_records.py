@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from symbert.errors import DivergedError, PreemptedError
+from symbert.errors import DivergedError, MemoryExhaustedError, PreemptedError
 from symbert.files import read_json
 from symbert.pretrain.run import Records, storage_of
 
@@ -51,21 +51,33 @@ def test_each_session_has_its_facts_and_tells_those_that_may_change_bits_in_one_
 def test_a_run_is_said_to_be_going_on_and_every_end_has_the_state_and_the_exit_code_of_its_error(
     tmp_path, error, state, code
 ):
-    """Of several processes the leader tells."""
+    """Of several processes those that do not lead tell only of failures."""
     for leads in (False, True):
         told = records(tmp_path, leads)
         told.open(FACTS)
         with pytest.raises(type(error)) if error else nullcontext(), told.status_written():
             if leads:
                 told.update()
-            running = {"state": "running", "step": 7, "exit_code": None, "reason": None}
+            running = {"state": "running", "step": 7, "exit_code": None, "reason": None, "file": None}
             assert not leads or read_json(tmp_path / "status.json") == running
             if error:
                 raise error
-        assert (tmp_path / "status.json").exists() == leads
+        assert (tmp_path / "status.json").exists() == (leads or state in ("failed", "diverged"))
     status = read_json(tmp_path / "status.json")
-    assert (status["state"], status["step"], status["exit_code"]) == (state, 7, code)
+    assert (status["state"], status["step"], status["exit_code"], status["file"]) == (state, 7, code, None)
     assert error is None or str(error) in status["reason"] or "/x" in status["reason"]
+
+
+def test_the_first_failure_stays_when_the_leader_fails_in_consequence_until_another_session(tmp_path):
+    path = tmp_path / "status.json"
+    with pytest.raises(RuntimeError), records(tmp_path).status_written():
+        with pytest.raises(MemoryExhaustedError), records(tmp_path, leads=False).status_written():
+            raise MemoryExhaustedError("out of memory")
+        raise RuntimeError("connection closed by peer")
+    assert read_json(path)["exit_code"] == 65
+    with pytest.raises(PreemptedError), records(tmp_path).status_written():
+        raise PreemptedError("SIGTERM")
+    assert read_json(path)["state"] == "preempted"
 
 
 def test_storage_has_each_kept_step_the_last_one_too_and_four_checkpoints_of_weights_and_two_moments(brief):
@@ -73,3 +85,10 @@ def test_storage_has_each_kept_step_the_last_one_too_and_four_checkpoints_of_wei
     assert storage_of(parameters, brief(steps=200_000, save_every=1000)) == 4 * parameters * (200 + 4 * 3)
     for steps, kept in ((30, 3), (35, 4), (5, 1)):
         assert storage_of(1000, brief(steps=steps, save_every=10)) == 4000 * (kept + 12)
+
+
+def test_a_damaged_status_stops_no_run(tmp_path):
+    (tmp_path / "status.json").write_text("{")
+    with records(tmp_path).status_written():
+        pass
+    assert read_json(tmp_path / "status.json")["state"] == "done"

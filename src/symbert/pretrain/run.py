@@ -25,7 +25,16 @@ from symbert.errors import (
     SymbertError,
     explain,
 )
-from symbert.files import copy_file, extracted_again, hash_of, read_json, sha256_of, verify_sha256, write_json
+from symbert.files import (
+    copy_file,
+    extracted_again,
+    hash_of,
+    read_json,
+    read_json_or_empty,
+    sha256_of,
+    verify_sha256,
+    write_json,
+)
 from symbert.operators import planned_operator
 from symbert.paths import Run
 from symbert.sizes import BUILT_IN, define
@@ -184,19 +193,33 @@ class Records:
 
     @contextmanager
     def status_written(self) -> Iterator[None]:
-        """Write how the session ended: state, step, exit code, reason; of several processes the leader does."""
+        """Write how the session ended: state, step, exit code, reason, file.
+
+        Of several processes the leader writes, the others only why they failed; the first failure of a session stays,
+        because the rest fail in consequence.
+        """
+        if self.leads and self._has_failed():  # in an earlier session
+            self.status.unlink()
         try:
             yield
         except BaseException as error:
             state = next((state for kind, state in STATES.items() if isinstance(error, kind)), "failed")
-            with suppress(OSError, SymbertError):  # a full disk may be the failure; the user shall see that one
-                self._write(state, *explain(error))
+            if self.leads or state != "preempted":
+                with suppress(OSError, SymbertError):  # a full disk may be the failure; the user shall see that one
+                    if not self._has_failed():
+                        self._write(state, *explain(error))
             raise
-        self._write("done", 0)
+        if self.leads:
+            self._write("done", 0)
+
+    def _has_failed(self) -> bool:
+        return read_json_or_empty(self.status).get("state") in ("failed", "diverged")
 
     def _write(self, state: str, exit_code: int | None = None, reason: str | None = None) -> None:
-        if self.leads:
-            write_json(self.status, {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason})
+        named = (reason or "").partition(": ")[0]
+        file = named if named and Path(named).exists() else None
+        values = {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason, "file": file}
+        write_json(self.status, values)
 
 
 def _now() -> str:
