@@ -25,8 +25,7 @@ from benchmarks.pretrain import TOKENS, VOCABULARY, settings_of, write_corpus
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
 from symbert.paths import Run
-from symbert.pretrain.compute import RECIPES, pick_device
-from symbert.pretrain.distributed import World
+from symbert.pretrain.compute import RECIPES, World, pick_device
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.provenance import PROJECT, commit_of

@@ -39,7 +39,7 @@ def test_a_checkpoint_is_read_with_all_that_it_says(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"model_type": "bert"}, "'model_type'"),
+        ({"model_type": "roberta"}, "'model_type'"),
         ({"pretraining": "x"}, "pretraining"),  # it was an internal error
         ({"attention": None}, "attention"),
         ({"pretraining": {"settings": {"operator_code": "0" * 16}}}, "trained by other code of 'shared'"),
@@ -53,6 +53,6 @@ def test_a_checkpoint_of_another_kind_is_refused(tmp_path, changes, named):
 
 def test_a_plain_bert_attends_as_the_original_where_it_is_taken(tmp_path):
     BertConfig(vocab_size=90, hidden_dropout_prob=0.2).save_pretrained(tmp_path)
-    config = read_configuration(tmp_path, ("symbert", "bert"))
+    config = read_configuration(tmp_path)
     assert (config.model_type, config.attention, config.vocab_size) == ("symbert", "original", 90)
     assert config.hidden_dropout_prob == 0.2 and config.pretraining is None

@@ -41,10 +41,10 @@ def test_original_equals_stock_hugging_face(precision, tolerance):
     theirs, their_pair = models.stock(decoder, BertLMHeadModel), stock(pair)
     assert list(decoder.state_dict()) == list(theirs.state_dict())
     assert list(pair.state_dict()) == list(their_pair.state_dict())
-    compared = [(decoder.logits(IDS), theirs(IDS).logits)]
+    compared = [(decoder(IDS), theirs(IDS).logits)]
     for mask in (MASK, torch.ones_like(MASK)):
         expected = their_pair(input_ids=SOURCE, attention_mask=mask, decoder_input_ids=TARGET).logits
-        compared.append((pair.logits(SOURCE, mask, TARGET), expected))
+        compared.append((pair(SOURCE, mask, TARGET), expected))
     for found, expected in compared:
         torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
         assert expected.std() > 0.1
@@ -69,11 +69,11 @@ def test_greedy_generation_is_that_of_stock_hugging_face():
 @pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
 def test_a_later_token_changes_no_earlier_logits_and_an_earlier_one_changes_all_that_follow(name, kernel):
     model = moved(DecoderModel(small_config(name, _attn_implementation=kernel)))
-    expected = model.logits(IDS)
+    expected = model(IDS)
     for place in (1, 5, 11):
         changed = IDS.clone()
         changed[:, place] = (changed[:, place] + 1) % 100
-        found = model.logits(changed)
+        found = model(changed)
         torch.testing.assert_close(found[:, :place], expected[:, :place], rtol=0, atol=1e-12)
         assert ((found - expected)[:, place:].abs().amax(-1) > 1e-6).all()
 
@@ -81,17 +81,17 @@ def test_a_later_token_changes_no_earlier_logits_and_an_earlier_one_changes_all_
 @pytest.mark.parametrize("name", ["original", "pairwise", "shared"])
 def test_padding_and_later_tokens_change_nothing_and_the_source_changes_all(name):
     model = moved(EncoderDecoderModel(small_config(name)))
-    expected = model.logits(SOURCE, MASK, TARGET)
+    expected = model(SOURCE, MASK, TARGET)
     padded = SOURCE.where(MASK.bool(), 7)
-    torch.testing.assert_close(model.logits(padded, MASK, TARGET), expected, rtol=0, atol=1e-12)
-    alone = model.logits(SOURCE[1:, :5], MASK[1:, :5], TARGET[1:])
+    torch.testing.assert_close(model(padded, MASK, TARGET), expected, rtol=0, atol=1e-12)
+    alone = model(SOURCE[1:, :5], MASK[1:, :5], TARGET[1:])
     torch.testing.assert_close(alone, expected[1:], rtol=0, atol=1e-12)
     later = TARGET.clone()
     later[:, 4:] = 7
-    torch.testing.assert_close(model.logits(SOURCE, MASK, later)[:, :4], expected[:, :4], rtol=0, atol=1e-12)
+    torch.testing.assert_close(model(SOURCE, MASK, later)[:, :4], expected[:, :4], rtol=0, atol=1e-12)
     other = SOURCE.clone()
     other[:, 2] = 7
-    assert ((model.logits(other, MASK, TARGET) - expected).abs().amax(-1) > 1e-6).all()
+    assert ((model(other, MASK, TARGET) - expected).abs().amax(-1) > 1e-6).all()
 
 
 class Rolled(nn.Linear):
@@ -133,7 +133,7 @@ class OfBoth(OriginalAttention):
 def test_an_operator_of_the_users_own_stands_there_or_is_refused_with_the_reason(monkeypatch):
     """One that changed a projection alone, or a method of a class that says it, trained a decoder on what follows."""
     define(monkeypatch, "own", Rectified)
-    assert moved(EncoderDecoderModel(small_config("own"))).logits(SOURCE, MASK, TARGET).isfinite().all()
+    assert moved(EncoderDecoderModel(small_config("own")))(SOURCE, MASK, TARGET).isfinite().all()
     refused = [(DecoderModel, kind, "keeps_tokens_apart") for kind in (Averaged, Shifted, LateMixing)]
     refused += [(DecoderModel, kind, "keeps_tokens_apart") for kind in (Projected, Inherited)]
     refused += [(EncoderDecoderModel, kind, "keeps_tokens_apart") for kind in (Averaged, Doubled)]
@@ -149,8 +149,8 @@ def test_an_operator_of_the_users_own_stands_there_or_is_refused_with_the_reason
 
 FORWARD = {
     MaskedModel: lambda model: model.masked_logits(IDS, torch.arange(6)),
-    DecoderModel: lambda model: model.logits(IDS),
-    EncoderDecoderModel: lambda model: model.logits(SOURCE, MASK, TARGET),
+    DecoderModel: lambda model: model(IDS),
+    EncoderDecoderModel: lambda model: model(SOURCE, MASK, TARGET),
 }
 
 
@@ -176,8 +176,8 @@ def test_the_formula_of_flops_is_what_pytorch_counts_but_for_what_is_dropped(hos
 
 def test_the_model_compiles_to_one_graph():
     model = moved(EncoderDecoderModel(small_config("pairwise")))
-    compiled = torch.compile(model.logits, backend="eager", fullgraph=True)
-    expected = model.logits(SOURCE, MASK, TARGET)
+    compiled = torch.compile(model.forward, backend="eager", fullgraph=True)
+    expected = model(SOURCE, MASK, TARGET)
     torch.testing.assert_close(compiled(SOURCE, MASK, TARGET), expected, rtol=0, atol=1e-12)
 
 

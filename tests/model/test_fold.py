@@ -50,12 +50,12 @@ def test_a_folded_model_of_another_host_has_equal_logits(attention):
     model = moved(bert.DecoderModel(small_config(attention)))
     folded = fold(model)
     assert type(folded) is BertLMHeadModel and folded.config.is_decoder
-    torch.testing.assert_close(folded(IDS).logits, model.logits(IDS), rtol=0, atol=1e-12)
+    torch.testing.assert_close(folded(IDS).logits, model(IDS), rtol=0, atol=1e-12)
     model = moved(bert.EncoderDecoderModel(small_config(attention)))
     folded = fold(model)
     assert type(folded) is EncoderDecoderModel
     found = folded(input_ids=IDS, attention_mask=MASK, decoder_input_ids=IDS[:, :6]).logits
-    torch.testing.assert_close(found, model.logits(IDS, MASK, IDS[:, :6]), rtol=0, atol=1e-12)
+    torch.testing.assert_close(found, model(IDS, MASK, IDS[:, :6]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("attention", ["pairwise", "shared"])

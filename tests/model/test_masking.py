@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbert.model.masking import ROWS_AT_ONCE, Masker
+from symbert.draws import ROWS_AT_ONCE, Masker
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASK = 4

@@ -19,7 +19,6 @@ from symbert.pretrain.compute import (
     attention_kernels,
     build_optimizer,
     explained,
-    given_gpu,
     linear_rate,
     pick_device,
     recorded_dropout,
@@ -27,15 +26,6 @@ from symbert.pretrain.compute import (
 )
 
 CPU, GPU, SETTINGS = torch.device("cpu"), torch.device("cuda", 0), brief()
-
-
-def test_a_gpu_is_given_by_the_rule_or_the_scheduler_and_the_user_may_choose_none():
-    assert "SYMBERT_GPUS=2" in given_gpu({"SYMBERT_GPUS": "2"})
-    for chosen in ("4", "0,-1,1", "GPU-8932f937,GPU-11"):
-        assert given_gpu({"CUDA_VISIBLE_DEVICES": chosen, "SYMBERT_GPUS": "0"}) == f"CUDA_VISIBLE_DEVICES is {chosen}"
-    for none in ("", "-1", "NoDevFiles"):
-        assert given_gpu({"CUDA_VISIBLE_DEVICES": none, "SYMBERT_GPUS": "1"}) is None
-    assert given_gpu({}) is given_gpu({"SYMBERT_GPUS": "0"}) is None
 
 
 @pytest.fixture
@@ -78,13 +68,24 @@ def test_processes_of_a_training_have_the_gpus_of_their_local_ranks_or_free_ones
 
 
 def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu_unless_that_is_chosen(picking, monkeypatch):
-    monkeypatch.setenv("SYMBERT_GPUS", "1")
+    """It is given by the rule or the scheduler, and the user may choose none."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    with pytest.raises(ConfigError, match=r"has GPUs .*torch .* cannot use one.*set CUDA_VISIBLE_DEVICES="):
-        pick_device()
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert pick_device() == CPU
+    given = [("2", None), *(("0", chosen) for chosen in ("4", "0,-1,1", "GPU-8932f937,GPU-11"))]
+    none = [("0", None), *(("1", chosen) for chosen in ("", "-1", "NoDevFiles"))]
+    for asked, chosen in given + none:
+        monkeypatch.setenv("SYMBERT_GPUS", asked)
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if chosen is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+        pick_device.cache_clear()
+        if (asked, chosen) in none:
+            assert pick_device() == CPU
+        else:
+            with pytest.raises(ConfigError, match=r"has GPUs .*torch .* cannot use one.*set CUDA_VISIBLE_DEVICES="):
+                pick_device()
+
+
+def test_fp16_needs_a_gpu():
     with pytest.raises(ConfigError, match="'precision' is fp16"):
         resolve_precision("fp16", CPU)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pretrain.corpora import losses, options, wait_for
 from symbert.cli import main
 from symbert.files import read_json, sha256_of
-from symbert.pretrain.distributed import World
+from symbert.pretrain.compute import World
 
 
 @given(st.integers(0, 1000), st.integers(1, 17))

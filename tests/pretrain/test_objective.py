@@ -76,7 +76,7 @@ def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
     with torch.no_grad():
         for ids, targets in zip(batch["ids"], batch["targets"], strict=True):
             for token, target in enumerate(targets):
-                logits = trainer.model.logits(ids[None, : token + 1])[0, -1]
+                logits = trainer.model(ids[None, : token + 1])[0, -1]
                 losses.append(F.cross_entropy(logits.double(), target).item())
     assert trainer.step(0).loss == pytest.approx(np.mean(losses), rel=1e-5)
 

@@ -85,3 +85,10 @@ def test_storage_has_each_kept_step_the_last_one_too_and_four_checkpoints_of_wei
     assert storage_of(parameters, brief(steps=200_000, save_every=1000)) == 4 * parameters * (200 + 4 * 3)
     for steps, kept in ((30, 3), (35, 4), (5, 1)):
         assert storage_of(1000, brief(steps=steps, save_every=10)) == 4000 * (kept + 12)
+
+
+def test_a_damaged_status_stops_no_run(tmp_path):
+    (tmp_path / "status.json").write_text("{")
+    with records(tmp_path).status_written():
+        pass
+    assert read_json(tmp_path / "status.json")["state"] == "done"

@@ -20,9 +20,9 @@ from symbert.cli import main
 from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
 from symbert.paths import Run
-from symbert.pretrain import distributed
+from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import CheckpointStore
-from symbert.pretrain.distributed import World, join_world
+from symbert.pretrain.compute import World, join_world
 from symbert.pretrain.train import Trainer
 
 FORK = multiprocessing.get_context("fork")
@@ -69,7 +69,7 @@ def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
     torch.set_num_threads(1)
     # A fork ends without cleaning up: Gloo's threads need the interpreter's lock, for longer than SETTLING where others
     # keep the machine busy, and whoever deletes their group holds it.
-    distributed.SETTLING, dist.destroy_process_group = 0.0, lambda: None
+    compute.SETTLING, dist.destroy_process_group = 0.0, lambda: None
     try:
         end.send(function())
     except Exception as error:
@@ -153,7 +153,7 @@ def test_the_files_of_four_processes_are_those_that_one_process_writes(tmp_path,
     one, four = losses(tmp_path), losses(by_four)
     assert four["train"] == pytest.approx(one["train"], rel=1e-4)
     assert four["validation"] == pytest.approx(one["validation"], rel=1e-4)
-    for name in ("weights/step-00000012.safetensors", "resume/step-00000012/optimizer.safetensors"):
+    for name in ("weights/step-00000012.safetensors", "resume/step-00000012.safetensors"):
         ours, theirs = (load_file(run / "state" / name) for run in (by_four, tmp_path))
         assert {key: value.shape for key, value in ours.items()} == {key: value.shape for key, value in theirs.items()}
     session = read_json(by_four / "timing.json")
@@ -188,7 +188,7 @@ def test_when_one_of_four_is_killed_the_others_end_with_65_and_all_go_on_to_the_
 def test_any_number_of_processes_goes_on_with_a_checkpoint(tmp_path, manifest, brief, by_four):
     for size, shards in ((2, True), (1, False)):
         run = shutil.copytree(by_four, tmp_path / str(size))
-        shutil.rmtree(run / "state/resume/step-00000012")
+        (run / "state/resume/step-00000012.json").unlink()
         unpublish(run)
         assert train(options(manifest, brief(**LENGTH), run), size, shards) == [0] * size
         assert losses(run)["train"] == pytest.approx(losses(by_four)["train"], rel=1e-4)

@@ -9,8 +9,7 @@ from torch.nn import functional as F
 from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
-from symbert.pretrain.compute import Updater, pick_device
-from symbert.pretrain.distributed import World
+from symbert.pretrain.compute import Updater, World, pick_device
 from symbert.pretrain.train import Trainer
 
 

@@ -16,7 +16,7 @@ from symbert.cli import main
 from symbert.errors import ConfigError, IntegrityError
 from symbert.files import read_json
 from symbert.paths import Run
-from symbert.pretrain.distributed import World
+from symbert.pretrain.compute import World
 from symbert.pretrain.parallel_text import END, PADDING, START
 from symbert.pretrain.tasks import IGNORED, ParallelText, count_matches, scores_of
 from symbert.pretrain.train import Trainer

@@ -41,15 +41,17 @@ class ArrayWriter:
         npy.write_array_header_1_0(self._file, description)
 
 
-def open_array(path: Path, dtype: np.dtype) -> np.ndarray:
+def open_array(path: Path, dtype: np.dtype, dimensions: int = 1) -> np.ndarray:
     """A read-only memory map; MissingInputError or DataError name the file."""
     try:
         with reading(path, absent="run the rule that makes it"):
             array = np.lib.format.open_memmap(path, mode="r")  # np.load would open archives, too
     except ValueError as error:
         raise DataError(f"{path}: not an array ({error}); delete it and run again") from None
-    if array.dtype != dtype or array.ndim != 1:
-        raise DataError(f"{path}: {array.ndim} dimensions of {array.dtype}, expected 1 of {dtype}; delete it and run")
+    if array.dtype != dtype or array.ndim != dimensions:
+        raise DataError(
+            f"{path}: {array.ndim} dimensions of {array.dtype}, expected {dimensions} of {dtype}; delete it"
+        )
     return array
 
 

@@ -51,19 +51,16 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
         if context is not None:
             query, key, _ = query_key_value(operator, hidden, context)
             logits = (query @ key.mT).float() * operator.scaling
-            pairs, entropies = (
-                logits[mask.expand_as(logits)],
-                _entropy(logits.masked_fill(~mask, -torch.inf).softmax(-1)),
-            )
-        elif mask is not None and not operator.is_causal:
-            logits, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden, mask))
-            pairs = logits[(mask & mask.mT).expand_as(logits)]
-            entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
-        elif type(operator).forward is SelfAttention.forward and not operator.is_causal:
+            pairs = logits[mask.expand_as(logits)]
+            entropies = _entropy(logits.masked_fill(~mask, -torch.inf).softmax(-1))
+        elif mask is None and type(operator).forward is SelfAttention.forward and not operator.is_causal:
             pairs = logits_of(operator, hidden)
             entropies = -(pairs.softmax(-1) * pairs.log_softmax(-1)).sum(-1)
         else:
-            pairs, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden))
+            pairs, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden, mask))
+            if mask is not None and not operator.is_causal:
+                pairs = pairs[(mask & mask.mT).expand_as(pairs)]
+                entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
         numbers.append((pairs.std(correction=0).item(), entropies.mean().item()))
 
     _visit(getattr(model, "bert", model), inputs, describe)  # the part below the head

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from symbert.draws import mix
 from symbert.errors import ConfigError
 from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
-from symbert.model.configuration import Configuration, configuration_of, refuse_decoder
+from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.from_transformers import (
     ALL_ATTENTION_FUNCTIONS,
     BertConfig,
@@ -271,9 +271,13 @@ class HostModel(nn.Module):
     """A model in which operators are compared: a configuration, and how parameters start."""
 
     _tied_weights_keys: tuple[str, ...] = ()  # second names of weights (Hugging Face's word)
+    is_encoder = True  # whose tokens see later ones
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
+        for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
+            if self.is_encoder and getattr(config, key):
+                raise ConfigError(f"config: '{key}' is true, but this model is an encoder; set it to false")
         self.config = config
 
     @torch.no_grad()
@@ -332,10 +336,6 @@ class PredictingModel(HostModel):
 class MaskedModel(PredictingModel):
     """The encoder with BERT's masked-token head."""
 
-    def __init__(self, config: Configuration) -> None:
-        refuse_decoder(config)
-        super().__init__(config)
-
     def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
 
@@ -348,16 +348,11 @@ class Classifier(HostModel):
     """The encoder with pooler and classifier, for GLUE; one label is a grade."""
 
     def __init__(self, config: Configuration, num_labels: int) -> None:
-        refuse_decoder(config)
         super().__init__(config)
         self.bert = Bert(config, has_pooler=True)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)
-
-    @property
-    def new_layers(self) -> tuple[nn.Linear, ...]:
-        """The layers that pre-training has no weights of."""
-        return self.bert.pooler.dense, self.classifier
+        self.new_layers = (self.bert.pooler.dense, self.classifier)  # that pre-training has no weights of
 
 
 class SpanModel(HostModel):
@@ -367,15 +362,10 @@ class SpanModel(HostModel):
     """
 
     def __init__(self, config: Configuration, num_labels: int) -> None:
-        refuse_decoder(config)
         super().__init__(config)
         self.bert = Bert(config, has_pooler=False)
         self.qa_outputs = nn.Linear(config.hidden_size, num_labels)
-
-    @property
-    def new_layers(self) -> tuple[nn.Linear, ...]:
-        """The layers that pre-training has no weights of."""
-        return (self.qa_outputs,)
+        self.new_layers = (self.qa_outputs,)
 
 
 class DecoderModel(PredictingModel):
@@ -383,6 +373,8 @@ class DecoderModel(PredictingModel):
 
     ConfigError for an operator that may look at later tokens.
     """
+
+    is_encoder = False
 
     def __init__(self, config: Configuration, attends_to_source: bool = False) -> None:
         own = copy.copy(config)
@@ -397,8 +389,6 @@ class DecoderModel(PredictingModel):
         """
         return self.cls["predictions"](self.bert(ids, None, source, source_mask))
 
-    logits = forward
-
 
 class EncoderDecoderModel(HostModel):
     """An encoder and a decoder of one shape and one vocabulary, with embeddings of their own.
@@ -407,6 +397,7 @@ class EncoderDecoderModel(HostModel):
     """
 
     _tied_weights_keys = tuple(f"decoder.{name}" for name in DecoderModel._tied_weights_keys)
+    is_encoder = False
 
     def __init__(self, config: Configuration) -> None:
         own, side = copy.copy(config), copy.copy(config)
@@ -423,8 +414,6 @@ class EncoderDecoderModel(HostModel):
         """
         mask = source_mask.bool()[:, None, None]
         return self.decoder(target, self.encoder(source, mask), mask)
-
-    logits = forward
 
     @torch.no_grad()
     def generate(self, source: Tensor, source_mask: Tensor, start_id: int, end_id: int, length: int) -> Tensor:

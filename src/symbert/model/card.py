@@ -6,20 +6,12 @@ from symbert.errors import ConfigError
 from symbert.operators import operator_of
 from symbert.sources import SOURCES, is_stand_in
 
-KINDS = {  # the hub's task and the Auto class, by the end of the class in config.json, ours or Hugging Face's
-    "ForMaskedLM": ("fill-mask", "AutoModelForMaskedLM"),
-    "ForSequenceClassification": ("text-classification", "AutoModelForSequenceClassification"),
-    "ForQuestionAnswering": ("question-answering", "AutoModelForQuestionAnswering"),
-    "EncoderDecoderModel": ("text2text-generation", "AutoModelForSeq2SeqLM"),
-    "DecoderModel": ("text-generation", "AutoModelForCausalLM"),
-    "LMHeadModel": ("text-generation", "AutoModelForCausalLM"),
-}
 LIMITS = """\
 Made to compare attention operators under equal conditions. It has not been made safe for decisions about people, and
 repeats what its text says."""
 LICENCE = "MIT, as the project that made it. It covers the weights, not any text they learned from."
 OURS = 'from pathlib import Path\n\nfrom symbert.model.loading import load_model\n\nmodel = load_model(Path("."))'
-STOCK = 'from transformers import AUTO\n\nmodel = AUTO.from_pretrained(".")'
+STOCK = 'from transformers import CLASS\n\nmodel = CLASS.from_pretrained(".")'
 TOKENIZER = '\n\nfrom transformers import AutoTokenizer\n\ntokenizer = AutoTokenizer.from_pretrained(".")'
 
 
@@ -32,10 +24,9 @@ def model_card(config: dict[str, Any]) -> str:
         operator = operator_of({**named, "operator": config.get("operator") or facts.get("operator")}).summary
     except ConfigError:  # its class is not known here
         operator = named["attention"]
-    architecture = (config.get("architectures") or ["ForMaskedLM"])[0]
-    task, auto = next(kind for ending, kind in KINDS.items() if architecture.endswith(ending))
-    loading = OURS if config["model_type"] == "symbert" else STOCK.replace("AUTO", auto)
-    if task != "text2text-generation":  # whose text has no tokenizer
+    architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]
+    loading = OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)
+    if architecture != "EncoderDecoderModel":  # whose text has no tokenizer
         loading += TOKENIZER
     told = {
         "Not pre-trained: the weights that a run starts from.": facts.get("step") == 0,
@@ -48,7 +39,7 @@ def model_card(config: dict[str, Any]) -> str:
     lines += [f"{name}: {fact}" for name, fact in {**settings, **facts, **finetuning}.items()]
     return "\n\n".join(
         [
-            f"---\nlibrary_name: transformers\npipeline_tag: {task}\nlicense: mit\ntags: [symbert]\n---",
+            "---\nlibrary_name: transformers\nlicense: mit\ntags: [symbert]\n---",
             f"# {facts.get('size', 'BERT')}-{named['attention']}",
             *(sentence for sentence, holds in told.items() if holds),
             "\n".join(f"* {line}" for line in lines),

@@ -9,7 +9,6 @@ from typing import Any
 
 from symbert.errors import ConfigError
 from symbert.files import check_shape, extracted_again, read_json
-from symbert.model.from_transformers import BertConfig
 from symbert.operators import operator_named, operator_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
@@ -50,7 +49,6 @@ DEFAULTS = {
     "use_cache": True,
     "vocab_size": VOCABULARY_SIZE,
 }
-PLAIN = {"bert": {"model_type": DEFAULTS["model_type"], "attention": "original"}}  # the keys of a plain BERT
 
 
 class Configuration(SimpleNamespace):
@@ -84,19 +82,18 @@ def configuration_of(
     )
 
 
-def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)) -> Configuration:
-    """The configuration of a Hugging Face directory of one of these `kinds`. A plain BERT's operator is `original`.
+def read_configuration(checkpoint: Path) -> Configuration:
+    """The configuration of a Hugging Face directory, of this project or of a plain BERT, whose operator is `original`.
 
     DataError or ConfigError name a file that is none, is of another kind, names no operator, or names one whose code
     was edited since it was trained.
     """
     file = checkpoint / "config.json"
     values = read_json(file, {"model_type": str}, extracted_again(file))
-    if values["model_type"] not in kinds:
-        raise ConfigError(
-            f"{file}: 'model_type' is {values['model_type']}, expected {' or '.join(kinds)}; give the checkpoint of one"
-        )
-    values = {"pretraining": None, **values, **PLAIN.get(values["model_type"], {}), "_name_or_path": str(checkpoint)}
+    if values["model_type"] not in (DEFAULTS["model_type"], "bert"):
+        raise ConfigError(f"{file}: 'model_type' is {values['model_type']}, expected symbert or bert; give another one")
+    plain = {"model_type": DEFAULTS["model_type"], "attention": "original"} if values["model_type"] == "bert" else {}
+    values = {"pretraining": None, **values, **plain, "_name_or_path": str(checkpoint)}
     check_shape(values, {"attention": str, "pretraining": (dict, type(None))}, file, extracted_again(file))
     if (positions := values.get("position_embedding_type", "absolute")) != "absolute":
         raise ConfigError(
@@ -110,10 +107,3 @@ def read_configuration(checkpoint: Path, kinds: tuple[str, ...] = (DEFAULTS["mod
             "code back, or train the operator again"
         )
     return Configuration(**values)
-
-
-def refuse_decoder(config: BertConfig) -> None:
-    """ConfigError for the configuration of another host where an encoder is made, whose tokens see later ones."""
-    for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
-        if getattr(config, key):
-            raise ConfigError(f"config: '{key}' is true, but this model is an encoder; set it to false")

@@ -34,7 +34,7 @@ def log_likelihoods(model: MaskedModel | DecoderModel, rows: Sequence[Sequence[i
         if isinstance(model, DecoderModel):
             most = max(1, min(MOST_TOKENS // length, MOST_LOGITS // (vocabulary_size * length)))
             for part, positions in zip(ids.split(most), index.split(most), strict=True):
-                logits = model.logits(part[:, :-2].to(device))  # [SEP] and its successor do not count
+                logits = model(part[:, :-2].to(device))  # [SEP] and its successor do not count
                 totals[positions] = _log_probabilities(logits, part[:, 1:-1].to(device)).sum(dim=1)
             continue
         most = max(1, min(MOST_TOKENS // length, MOST_LOGITS // vocabulary_size))

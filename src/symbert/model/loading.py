@@ -1,8 +1,8 @@
 """Checkpoints of this project: their weights as safetensors files, and the models of any host, without transformers."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -12,10 +12,9 @@ from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import extracted_again, publish
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
-from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
+from symbert.model.configuration import Configuration, read_configuration
 
 Tensors = dict[str, Tensor]
-KINDS = (DEFAULTS["model_type"], "bert")  # of checkpoints with an encoder, by `model_type` in config.json
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -24,10 +23,8 @@ def weights_of(model: nn.Module) -> Tensors:
     return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
 
 
-def read_checkpoint(
-    directory: Path, kinds: tuple[str, ...] = (DEFAULTS["model_type"],)
-) -> tuple[Configuration, Tensors]:
-    """The configuration and the weights of an extracted checkpoint of one of these `kinds`.
+def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
+    """The configuration and the weights of a directory with config.json and model.safetensors.
 
     MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
     damaged file.
@@ -35,7 +32,7 @@ def read_checkpoint(
     for name in ("config.json", "model.safetensors"):
         if not (directory / name).is_file():
             raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
-    config, weights = read_configuration(directory, kinds), directory / "model.safetensors"
+    config, weights = read_configuration(directory), directory / "model.safetensors"
     try:
         return config, load_file(weights)
     except SafetensorError as error:
@@ -78,8 +75,7 @@ def load_model(checkpoint: Path) -> HostModel:
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
     """
     config, kept = read_checkpoint(checkpoint)
-    with _building(checkpoint):
-        model = model_of(config)
+    model = _built(checkpoint, lambda: model_of(config))
     model.to(next(iter(kept.values())).dtype)
     fill(model, {*kept, *weights_of(model)}, kept, checkpoint)  # tied weights have one name in the file
     return model.eval()
@@ -94,16 +90,13 @@ def model_of(config: Configuration) -> HostModel:
     return HOSTS[host_named_in(config.architectures) or ENCODER].model_class(config)
 
 
-@contextmanager
-def _building(checkpoint: Path) -> Iterator[None]:
-    """ConfigError that names the checkpoint's config.json where the block cannot build a model of it."""
+def _built(checkpoint: Path, make: Callable[[], nn.Module]) -> Any:
+    """The model that `make` builds; ConfigError that names the checkpoint's config.json where it cannot."""
     path = checkpoint / "config.json"
     try:
-        yield
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        return make()
     except Exception as error:  # torch raises errors of a dozen types
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        said = " ".join(str(error).split())
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
 
 
@@ -112,9 +105,8 @@ def load_encoder(checkpoint: Path) -> Bert:
 
     MissingInputError, ConfigError or IntegrityError name the file.
     """
-    config, kept = read_checkpoint(checkpoint, KINDS)
-    with _building(checkpoint):
-        encoder = Bert(config, has_pooler=False)
+    config, kept = read_checkpoint(checkpoint)
+    encoder = _built(checkpoint, lambda: Bert(config, has_pooler=False))
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
     for before, today in old.items():
         kept = {name.removeprefix("bert.").replace(before, today): values.float() for name, values in kept.items()}

@@ -42,8 +42,7 @@ def anatomy(
     if output is not None:
         write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
         return
-    known = [column for column in FACTS if heads[column].notna().all()]
-    known = known if len(known) == len(FACTS) else ["checkpoint"]
+    known = ["checkpoint"] if heads[list(FACTS)].isna().any(axis=None) else list(FACTS)
     means = heads.groupby([*known, "layer"], sort=False)[list(MEASURES)].mean().reset_index()
     print(means.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
 

@@ -1,12 +1,12 @@
 """Files that a killed run continues from, and the weights that are kept for extraction.
 
-    state/metrics.jsonl                                                         holds nothing that depends on speed
-    state/resume/step-00000300/{model,optimizer}.safetensors, checkpoint.json   the newest KEEP, to continue
-    state/weights/step-00000300.safetensors and .json                           every `save_every` steps, for good
+    state/metrics.jsonl                                 holds nothing that depends on speed
+    state/resume/step-00000300.safetensors and .json    weights and optimizer's state, the newest KEEP, to continue
+    state/weights/step-00000300.safetensors and .json   the weights of every `save_every` steps, for good
 
-The formats do not check their content, so checkpoint.json holds the sha256 of every file and of the log until then, and
-a directory appears under its final name only when all of it is on disk. One process writes; any number may load. Files
-have whole tensors, so any number of processes goes on with them.
+The format does not check its content, so the .json has the sha256 of the file and of the log until then, and it is
+written last: without it there is no checkpoint. One process writes; any number may load. Files have whole tensors, so
+any number of processes goes on with them.
 """
 
 import hashlib
@@ -31,16 +31,15 @@ from symbert.files import (
     read_json_lines,
     reading,
     sha256_of,
-    synchronise,
     verify_sha256,
     write_json,
     writing,
 )
 from symbert.model.loading import Tensors, weights_of, write_tensors
-from symbert.pretrain.distributed import gather, part_of
+from symbert.pretrain.compute import gather, part_of
 from symbert.pretrain.run import DAMAGED, KEEP, METRICS, name_of_step
 
-RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "sha256": {str: str}, "hash": str}  # checkpoint.json
+RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "metrics_sha256": str, "sha256": str, "hash": str}
 DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
 
 
@@ -123,55 +122,42 @@ class CheckpointStore:
 
     def save(self, model: nn.Module, optimizer: Optimizer, position: Position) -> None:
         """Publish a checkpoint of this step and drop all but the newest KEEP."""
-        files = {
-            "model.safetensors": gather(weights_of(model), self.writes),
-            "optimizer.safetensors": gather(_states_of(model, optimizer), self.writes),
-        }
+        weights = {f"model/{name}": tensor for name, tensor in weights_of(model).items()}
+        tensors = gather(weights | _states_of(model, optimizer), self.writes)
         if not self.writes:
             return
-        final = self.resume / name_of_step(position.step)
-        temporary = self.resume / f".{final.name}.tmp"
-        self._remove_surplus(final.name)
-        try:
-            temporary.mkdir(parents=True)
-            for name, tensors in files.items():
-                write_tensors(tensors, temporary / name)
-            facts = {
-                **vars(position),
-                "metrics_sha256": _hash_of_beginning(self.log, position.metrics_bytes).hexdigest(),
-            }
-            facts["sha256"] = {name: sha256_of(temporary / name) for name in files}
-            write_json(temporary / "checkpoint.json", {**facts, "hash": hash_of(facts)})
-            os.replace(temporary, final)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-        synchronise(self.resume)
-        for old in self._newest_first()[KEEP:]:
-            shutil.rmtree(old)
+        self._remove_surplus(name_of_step(position.step))
+        log_until_then = _hash_of_beginning(self.log, position.metrics_bytes).hexdigest()
+        self._publish(self.resume, position.step, tensors, {**vars(position), "metrics_sha256": log_until_then})
+        for record in self._newest_first()[KEEP:]:
+            record.unlink()
+            record.with_suffix(".safetensors").unlink(missing_ok=True)
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
         """Publish the weights of this step for `extract`.
 
         DivergedError when one is not finite: a validation does not read all of them.
         """
-        path, weights = self.weights / f"{name_of_step(step)}.safetensors", gather(weights_of(model), self.writes)
+        weights = gather(weights_of(model), self.writes)
         if not self.writes:
             return
         constants = dict(model.named_buffers())  # such as a mask of -inf
         if wrong := [name for name, tensor in weights.items() if name not in constants and not tensor.isfinite().all()]:
-            raise DivergedError(f"{path}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
-        write_tensors(weights, path)
-        write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256_of(path)})
+            raise DivergedError(f"{self.weights}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
+        self._publish(self.weights, step, weights, {"step": step})
+
+    def _publish(self, folder: Path, step: int, tensors: Tensors, facts: dict[str, Any]) -> None:
+        path = folder / f"{name_of_step(step)}.safetensors"
+        write_tensors(tensors, path)
+        facts = {**facts, "sha256": sha256_of(path)}
+        write_json(path.with_suffix(".json"), {**facts, "hash": hash_of(facts)})
 
     def _remove_surplus(self, name: str) -> None:
-        """Remove half-written files of killed processes, and checkpoints beyond this step: none could be loaded."""
-        for leftover in self.weights.glob(".*tmp*"):  # of `publish`, and of safetensors within it
-            leftover.unlink()
-        older = [directory for directory in self._newest_first() if directory.name < name]
-        for directory in (*self.resume.glob(".step-*.tmp"), *self.resume.glob("step-*")):
-            if directory not in older[:KEEP]:
-                shutil.rmtree(directory)
+        """Remove half-written files of killed processes, and checkpoints from this step on: none could be loaded."""
+        older = [record.stem for record in self._newest_first() if record.stem < name][:KEEP]
+        surplus = (file for file in sorted(self.resume.glob("step-*")) if file.stem not in older)  # .json first
+        for file in (*surplus, *self.resume.glob(".*tmp*"), *self.weights.glob(".*tmp*")):
+            file.unlink()
 
     def load_newest(self, model: nn.Module, optimizer: Optimizer) -> Position | None:
         """Fill model and optimizer from the newest intact checkpoint; None when the run is new.
@@ -180,9 +166,9 @@ class CheckpointStore:
         exists although the run was beyond its first: silently starting over could waste days.
         """
         candidates, failures = self._newest_first(), []
-        for directory in candidates:
+        for record in candidates:
             try:
-                return self._load(directory, model, optimizer)
+                return self._load(record, model, optimizer)
             except (SymbertError, OSError) as error:
                 failures.append(str(error))
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
@@ -194,22 +180,27 @@ class CheckpointStore:
             )
         return None
 
-    def _load(self, directory: Path, model: nn.Module, optimizer: Optimizer) -> Position:
-        record = directory / "checkpoint.json"
-        facts = read_json(record, RECORD, DAMAGED)
+    def _load(self, record: Path, model: nn.Module, optimizer: Optimizer) -> Position:
+        facts, path = read_json(record, RECORD, DAMAGED), record.with_suffix(".safetensors")
         if facts.pop("hash") != hash_of(facts):
             raise IntegrityError(f"{record}: its hash does not match: {DAMAGED}")
-        for name, expected in facts.pop("sha256").items():
-            verify_sha256(directory / name, expected, DAMAGED)
+        verify_sha256(path, facts.pop("sha256"), DAMAGED)
         length, expected = facts["metrics_bytes"], facts.pop("metrics_sha256")
         if _hash_of_beginning(self.log, length).hexdigest() != expected:
-            raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {directory.name}: {DAMAGED}")
-        weights, own = directory / "model.safetensors", model.state_dict()
-        tensors = {name: part_of(tensor, own.get(name, tensor)) for name, tensor in load_file(weights).items()}
-        keys = model.load_state_dict(tensors, strict=False)
+            raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {record.stem}: {DAMAGED}")
+        own, parameters, weights, states = model.state_dict(), dict(model.named_parameters()), {}, {}
+        for place, tensor in load_file(path).items():
+            part, _, name = place.partition("/")
+            if part == "model":
+                weights[name] = part_of(tensor, own.get(name, tensor))
+            else:
+                states[name] = tensor
+        keys = model.load_state_dict(weights, strict=False)
         if wrong := {*keys.missing_keys, *keys.unexpected_keys} - set(model._tied_weights_keys):
-            raise IntegrityError(f"{weights}: not of this model, by its tensor {min(wrong)}; made by another version?")
-        _restore_states(model, optimizer, directory / "optimizer.safetensors")
+            raise IntegrityError(f"{path}: not of this model, by its tensor {min(wrong)}; made by another version?")
+        for place, tensor in states.items():
+            name, _, key = place.rpartition("/")
+            optimizer.state[parameters[name]][key] = part_of(tensor.to(parameters[name].device), parameters[name])
         return Position(**facts)
 
     def remove_kept(self) -> None:
@@ -227,21 +218,13 @@ class CheckpointStore:
         shutil.rmtree(removed)
 
     def _newest_first(self) -> list[Path]:
-        return sorted(self.resume.glob("step-*"), reverse=True)
+        return sorted(self.resume.glob("step-*.json"), reverse=True)
 
 
 def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:
-    """The tensors that the optimizer keeps, as `parameter/state`."""
+    """The tensors that the optimizer keeps, as `optimizer/parameter/state`."""
     return {
-        f"{name}/{key}": value
+        f"optimizer/{name}/{key}": value
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
-
-
-def _restore_states(model: nn.Module, optimizer: Optimizer, path: Path) -> None:
-    """Give the optimizer the tensors of a file of `_states_of`."""
-    parameters = dict(model.named_parameters())
-    for file_name, tensor in load_file(path).items():
-        name, _, key = file_name.rpartition("/")
-        optimizer.state[parameters[name]][key] = part_of(tensor.to(parameters[name].device), parameters[name])

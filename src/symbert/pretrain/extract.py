@@ -12,8 +12,6 @@ from symbert.operators import operator_code
 from symbert.pretrain.run import CHECKSUM, kept_weights, read_run
 from symbert.sources import located
 
-FACTS_OF_START = ("size", "attention", "pretrain_seed", "parameters", "model_host")  # that hold before the first step
-
 
 def extract(folder: Path, step: int, /) -> None:
     """Write config.json, model.safetensors, the tokenizer and a model card for one kept step of a run into
@@ -29,7 +27,7 @@ def extract(folder: Path, step: int, /) -> None:
     state, output, weights = folder / "state", folder / f"step-{step}", folder / f"step-{step}/model.safetensors"
     kept = kept_weights(state, step) if step else None
     config = read_json(state / "config.json", {"model_type": str, "vocab_size": int})
-    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str})
+    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int})
     found = read_json_or_empty(manifest).get("hash", done["corpus_hash"])  # the rows may be gone
     if found != done["corpus_hash"]:
         raise IntegrityError(
@@ -49,7 +47,7 @@ def extract(folder: Path, step: int, /) -> None:
         model = model_of(Configuration(**config))
         initialize(model, run.pretrain_seed)
         write_weights(model, weights)
-        facts = {name: done[name] for name in FACTS_OF_START if name in done}
+        facts = {**run.facts, "parameters": done["parameters"]}  # that hold before the first step
         facts["settings"] = {"operator_code": operator_code(run.attention)}
     else:
         copy_file(kept, weights)

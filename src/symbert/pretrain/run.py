@@ -25,7 +25,16 @@ from symbert.errors import (
     SymbertError,
     explain,
 )
-from symbert.files import copy_file, extracted_again, hash_of, read_json, sha256_of, verify_sha256, write_json
+from symbert.files import (
+    copy_file,
+    extracted_again,
+    hash_of,
+    read_json,
+    read_json_or_empty,
+    sha256_of,
+    verify_sha256,
+    write_json,
+)
 from symbert.operators import planned_operator
 from symbert.paths import Run
 from symbert.sizes import BUILT_IN, define
@@ -204,7 +213,7 @@ class Records:
             self._write("done", 0)
 
     def _has_failed(self) -> bool:
-        return self.status.is_file() and read_json(self.status, {"state": str})["state"] in ("failed", "diverged")
+        return read_json_or_empty(self.status).get("state") in ("failed", "diverged")
 
     def _write(self, state: str, exit_code: int | None = None, reason: str | None = None) -> None:
         named = (reason or "").partition(": ")[0]

@@ -22,13 +22,14 @@ from torch.nn import functional as F
 from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
-from symbert.draws import permute
+from symbert.corpus.tokens import open_array
+from symbert.corpus.wordpiece import TOKEN
+from symbert.draws import Masker, permute
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import read_json, reading, verify_sha256
+from symbert.files import read_json, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
-from symbert.model.masking import Masker
 from symbert.paths import Run
 from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
 
@@ -76,11 +77,7 @@ def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
 
 
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
-    try:
-        with reading(path, REMEDY):
-            array = np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise IntegrityError(f"{path}: not an array ({error}); {REMEDY}") from None
+    array = open_array(path, TOKEN, dimensions=2)
     if len(array) != rows:
         raise IntegrityError(f"{path}: {len(array)} rows, the manifest says {rows}; {REMEDY}")
     return np.asarray(array)  # a plain view of the mapping: np.memmap takes five times as long to give a row
@@ -228,7 +225,7 @@ class CorpusTask(Task):
 
 
 class MaskedTokens(CorpusTask):
-    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.model.masking`): corrupted ids
+    """A share of the tokens of packed rows, hidden and to be predicted (`symbert.draws`): corrupted ids
     `batch token`, and the true ids of the chosen tokens as targets."""
 
     layer_inputs = ("input_ids",)

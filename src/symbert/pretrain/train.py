@@ -24,7 +24,7 @@ from symbert.model.anatomy import describe_attention
 from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
-from symbert.pretrain.distributed import World, alone, distribute, exchange, join_world
+from symbert.pretrain.compute import World, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
 from symbert.pretrain.tasks import Batch, Loss, count_targets, move, verify_manifest, verify_shards
@@ -95,7 +95,7 @@ class Trainer:
         micro_batch_size: int | None = None,
         shard_parameters: bool = False,
     ) -> None:
-        self.run, self.settings, self.world = run, settings, world or alone()
+        self.run, self.settings, self.world = run, settings, world or World(0, 1, compute.pick_device())
         self.device, self.is_compiled = self.world.device, settings.recipe == compute.FAST
         self.precision = compute.resolve_precision(settings.precision, self.device)
         if settings.batch_size < self.world.size:

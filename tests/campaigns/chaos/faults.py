@@ -56,7 +56,7 @@ RUN, SCORES, REPORT = "results/runs/*/log.txt", "results/scores/*.log", "results
 DAMAGES = {
     "corpus": (Damage("token file damaged", "results/corpus/shards-*", "corpus/parts-*/*.npy"),),
     "pretrain": (
-        Damage("checkpoint damaged", RUN, "runs/*/*/*/state/resume/step-*/*"),
+        Damage("checkpoint damaged", RUN, "runs/*/*/*/state/resume/step-*"),
         Damage("shard damaged", RUN, "corpus/shards-*/*-0*.npy"),
         Damage("lock of a dead host", RUN, "runs/*/*/*/lock"),
     ),

@@ -58,7 +58,7 @@ class Training:
 
     def hold(self) -> bool:
         """Stop its process once a step is saved; False while there is none, or not this session's."""
-        saved = f"results/runs/encoder/tiny-{self.attention}-*/seed-1/state/resume/step-*"
+        saved = f"results/runs/encoder/tiny-{self.attention}-*/seed-1/state/resume/step-*.json"
         if not self.process and any(self.directory.glob(saved)):
             with suppress(ValueError):  # the lock is being written
                 lease = json.loads((self.folder / "lock").read_text())
