@@ -153,7 +153,7 @@ def facts_of(rows: pd.DataFrame) -> dict[str, str]:
         return {"mechanism": "", "mechanism-predictions": ""}
     exits = rows[rows["moment"] == "exit"]
     heads = exits.loc[exits.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
-    copying = rows.merge(heads).set_index(["moment", *RUN])
+    copying = rows.merge(heads).set_index(["moment", *RUN]).sort_index()
     means = rows.groupby(["moment", *RUN])[["cosine", "consistency"]].mean()
     columns = [(copying, *place) for place in (("copies", "exit"), ("agreement", "start"), ("agreement", "exit"))]
     columns += [(copying, "overlap", "exit"), (means, "cosine", "100"), (means, "consistency", "100")]
