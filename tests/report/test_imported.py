@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csv_rows import read_shown
+from documented import own_files
 from legibility import assert_legible
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
-from symbert.report.compare import final_scores_in
 from symbert.report.figures import loss_figures
 from symbert.report.imported import import_scores
 from symbert.report.statistics import exits_of
@@ -280,14 +281,11 @@ def test_an_import_reads_the_csv_that_lies_in_its_folder(write, imported, tmp_pa
     assert kept.read_text() == text
 
 
-def test_a_comparison_of_an_import_has_its_final_scores_alone(write, tmp_path, monkeypatch):
-    """Those of the checkpoint at the last step, of other seeds, counted with them."""
-    monkeypatch.chdir(tmp_path)
-    lines = [f"small,mine,,rte,{seed},0.5" for seed in (1, 2, 3)] + [
-        f"small,mine,100,rte,{seed},0.9" for seed in (7, 8)
-    ]
-    import_scores(write(*lines, header=SCORES), "theirs")
-    assert final_scores_in(Path("theirs"))["finetune_seed"].to_list() == [1, 2, 3]
+def test_the_comparison_has_final_scores_alone(write, imported):
+    """Scores of the checkpoint at the last step, of other seeds, counted with them."""
+    lines = [f"small,mine,,rte,{seed},0.5" for seed in (1, 2, 3)]
+    lines += [f"small,mine,100,rte,{seed},0.9" for seed in (7, 8)]
+    assert [row["finetune_seed"] for row in imported(write(*lines, header=SCORES))] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])
@@ -334,6 +332,23 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
         found = assert_legible(loss_figures(data)["base"])
     names = ("original: 26,750; 1.683", "symmetric: 14,250; 1.788", "pairwise: 11,750; 1.681")
     assert {*names, "hollow: the authors' runs"} <= set(found)
+
+
+def test_several_results_stand_in_one_table_as_documented(published_import, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ours = Path("results/demo-embedded/report/data/scores.csv")
+    ours.parent.mkdir(parents=True)
+    shutil.copy(published_import / "report/data/scores.csv", ours)
+    rows = [f"base,mine,{column},{seed},0.7" for column in published.COLUMNS for seed in (1, 2, 3)]
+    Path("scores.csv").write_text("\n".join([HEADER, *rows]), encoding="utf-8")
+    exec(own_files(root, "docs/report.md")["join.py"], {})
+    import_scores(Path("both.csv"), "both")
+    table = {row["model"]: row for row in read_shown(Path("results/both/report/tables/table3_glue.csv"))}
+    first = {row["model"]: row for row in read_shown(published_import / "report/tables/table3_glue.csv")}
+    for size in ("small", "base"):
+        assert table[f"{size}-original"].items() == first[f"{size}-original"].items()
+        assert table[f"{size}-demo pairwise"] == first[f"{size}-pairwise"] | {"model": f"{size}-demo pairwise"}
+    assert table["base-theirs mine"]["glue_score"] == "70.00"
 
 
 def test_sizes_with_other_columns_have_their_own_tested_score(tmp_path, monkeypatch):

@@ -52,8 +52,8 @@ def bundle(results: Path, /, output: Path) -> None:
     """Write a finished experiment as one citable archive: page, tables, figures, scores, settings, losses, provenance,
     code, and metadata as a Workflow RO-Crate. The same results and the same code give the same bytes.
 
-    `results` is the experiment's name or folder. Weights, texts and token ids stay out, and so do names of machines and
-    absolute paths. MissingInputError names a file that is not there.
+    `results` is the experiment's name or folder, `output` a .zip file. Weights, texts and token ids stay out, and so do
+    names of machines and absolute paths. MissingInputError names a file that is not there.
     """
     if output.suffix != ".zip":
         raise UsageError(f"--output is {output}; name a .zip file")

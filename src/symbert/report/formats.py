@@ -9,7 +9,6 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from symbert.errors import UsageError
 from symbert.files import write_text
 from symbert.glue.tasks import BESIDE_GLUE
 
@@ -111,10 +110,7 @@ def heading(column: str) -> str:
 
 
 def write_table(table: Table, words: Words, files: list[Path]) -> None:
-    """Write the table to each file in the format of its suffix; UsageError for an unknown suffix."""
-    for path in files:
-        if path.suffix not in FORMATS:
-            raise UsageError(f"{path}: no table format for '{path.suffix}'; choose from {', '.join(FORMATS)}")
+    """Write the table to each file in the format of its suffix."""
     for path in files:
         write_text(path, FORMATS[path.suffix](table, words))
 
