@@ -242,6 +242,7 @@ def write_timing():
         machine = {
             "host": "here",
             "commit": "0123abcd",
+            "commits": ["0123abcd"],
             "device": "cpu",
             "processor": "A chip, AVX2",
             "versions": {"torch": "2.13.0"},
@@ -279,24 +280,6 @@ def pretrained(write_run, write_timing):
         write(folder / "done.json", done | {"corpus_hash": "c0ffee", "settings_hash": "5e77"})
         write_timing(folder, **changes)
         return folder
-
-    return make
-
-
-@pytest.fixture
-def write_sessions():
-    """Writes the record of a run's sessions into its folder: (host, device, processes, minutes) each."""
-
-    def make(folder: Path, *sessions) -> Path:
-        times = {"started": "2026-01-01T00:00:00Z"}
-        records = [
-            {**dict(zip(("host", "device", "processes"), facts, strict=True)), **times, "until": until(minutes)}
-            for *facts, minutes in sessions
-        ]
-        return write(folder / "state/provenance.json", {"sessions": records})
-
-    def until(minutes) -> str:
-        return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
 
     return make
 

@@ -29,7 +29,7 @@ from symbert.configuration import (
 )
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.experiment.sweep import Grid, grids_of
-from symbert.files import reading, sha256_of
+from symbert.files import check_shape, read_json, read_json_lines, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
@@ -88,24 +88,9 @@ MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
 ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
 SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
 SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
-SESSIONS = kind(sessions=list[kind(started=str, device=str, processes=int)])
+TIMING = kind(RUN_FILE, started=str, until=str, device=str, processes=int, sessions=int, commits=list[str])
+TIMING = kind(TIMING, versions=dict[str, str])
 EXPERIMENT = kind(experiment=str, key=str, configuration=dict, report=dict, inputs=kind(scores=dict))
-
-
-def read(file: Path, shape: Any) -> Any:
-    """The JSON value in a file, of a declared type; DataError names file and key."""
-    with reading(file, absent="run the rule that makes it"):
-        content = file.read_bytes()
-    return _decoded(content, shape, str(file))
-
-
-def _decoded(content: bytes, shape: Any, place: str) -> Any:
-    try:
-        value = msgspec.json.decode(content)
-        msgspec.convert(value, shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{place}: {error}; {REMEDY}") from None
-    return value
 
 
 # The collection.
@@ -160,7 +145,7 @@ def read_record(place: Path) -> tuple[Path, Record]:
     file = folder / "experiment.json"
     if not file.is_file():
         raise MissingInputError(f"{file}: file not found; name an experiment that was run, or its folder")
-    record = read(file, EXPERIMENT)
+    record = read_json(file, EXPERIMENT)
     above = Path(os.path.relpath(folder / "../.."))  # the folder with results/, where paths begin
     return folder, {**record, "inputs": _from(above, record["inputs"])}
 
@@ -303,7 +288,7 @@ def read_records(files: Iterable[Path], shape: type) -> list[Record]:
     """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
     records = []
     for file in sorted(files):
-        of_file = read(file, list[shape])
+        of_file = read_json(file, list[shape])
         if not of_file:
             raise DataError(f"{file}: no record in it; {REMEDY}")
         records += [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
@@ -418,7 +403,7 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
     """
     records = []
     for file in files:
-        record = checked(read(file, JUDGEMENT), str(file), REMEDY)
+        record = checked(read_json(file, JUDGEMENT), str(file), REMEDY)
         records.append({"host": record.get("model_host", ENCODER), **record})
         if list(record["paradigms"]) != list(PARADIGMS) or records[-1]["host"] not in HOSTS:
             raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
@@ -448,7 +433,7 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
         raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {REMEDY}")
@@ -457,10 +442,9 @@ def read_run(folder: Path) -> Record:
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
     kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
-    lines = []
-    for number, line in enumerate(log.read_bytes().splitlines(), start=1):
-        split = _decoded(line, Record, f"{log}:{number}").get("split")
-        lines.append(_decoded(line, kinds.get(split, Record), f"{log}:{number}"))
+    lines = list(read_json_lines(log, REMEDY))
+    for number, line in enumerate(lines, start=1):
+        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", REMEDY)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
@@ -559,34 +543,23 @@ def grids_of_runs(
 
 
 def machine_of(run: Record) -> Record:
-    """A run, how long it took, and on what: the values of all its sessions, each once.
-
-    Its sessions stand in its working state, which may have been removed since; timing.json then tells of the last one,
-    and the hours of several are not known.
-    """
-    file, sessions = run["folder"] / "timing.json", run["folder"] / "state/provenance.json"
-    facts = run["done"] | read(file, RUN_FILE)
-    kept = read(sessions, SESSIONS)["sessions"] if sessions.is_file() else [facts]
-    wall, on_gpus = hours_of(kept) if len(kept) == facts.get("sessions", 1) else (None, None)
+    """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
+    several sessions are not known."""
+    timing = read_json(run["folder"] / "timing.json", TIMING)
+    facts = run["done"] | timing
+    begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
+    hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
+    of_gpus = 0 if timing["device"] == "cpu" else timing["processes"]
     known = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
-    row = {key: run[key] for key in ("host", *RUN)} | {key: facts.get(key) for key in known}
-    row |= {"wall_hours": wall, "gpu_hours": on_gpus}
-    for key in ("device", "processor", "processes", "threads", "precision", "recipe", "commit", "versions"):
-        values = [session[key] for session in kept if key in session]
-        versions = [", ".join(map(" ".join, value.items())) if isinstance(value, dict) else value for value in values]
-        row[key] = "; ".join(dict.fromkeys(map(str, versions))) or None
-    return row
-
-
-def hours_of(sessions: list[Record]) -> tuple[float, float]:
-    """The hours of all sessions, and as much of GPUs, one per process. A session that was killed at once has no end."""
-    wall = on_gpus = 0.0
-    for session in (session for session in sessions if "until" in session):
-        begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
-        hours = (ended - begun).total_seconds() / 3600
-        wall += hours
-        on_gpus += hours * (0 if session["device"] == "cpu" else session["processes"])
-    return wall, on_gpus
+    return {
+        **{key: run[key] for key in ("host", *RUN)},
+        **{key: facts.get(key) for key in known},
+        "wall_hours": hours,
+        "gpu_hours": None if hours is None else hours * of_gpus,
+        **{key: timing.get(key) for key in ("device", "processor", "processes", "threads", "precision", "recipe")},
+        "commit": "; ".join(timing["commits"]),
+        "versions": ", ".join(map(" ".join, timing["versions"].items())),
+    }
 
 
 def read_speeds(files: list[Path]) -> pd.DataFrame:
@@ -597,9 +570,9 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     """
     rows = []
     for file in files:
-        if not read(file, dict[str, Any]).get("operators", True):
+        if not read_json(file, dict[str, Any]).get("operators", True):
             continue  # they did not fit the memory side by side
-        measured = read(file, SPEEDS_FILE)
+        measured = read_json(file, SPEEDS_FILE)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
@@ -628,7 +601,7 @@ def read_parts(files: list[Path]) -> list[Record]:
     """
     parts = {}
     for file in files:
-        part = read(file, kind(counts=COUNTS, record=TOKENS))
+        part = read_json(file, kind(counts=COUNTS, record=TOKENS))
         counts, characters = part["counts"], part["counts"]["characters"]
         for what, count, expected in (
             ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
@@ -646,7 +619,7 @@ def read_parts(files: list[Path]) -> list[Record]:
 
 def read_manifest(file: Path, parts: list[Record]) -> Record:
     """What was packed; DataError where documents and tokens are more than was kept, or do not add up."""
-    manifest = read(file, MANIFEST)
+    manifest = read_json(file, MANIFEST)
     packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
     left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
     documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
