@@ -58,9 +58,8 @@ def _of_suite(suite: Suite) -> list[Exhibit]:
 
 
 GLUE_SCORE = (
-    "The GLUE score is the mean of nine columns, MNLI’s two counted as two; the mean of tasks counts MNLI once; wnli "
-    "and own tasks count for neither. Majority baseline: the most frequent training class, or mean grade, for every "
-    "row."
+    "The GLUE score is the mean of nine columns, MNLI’s two counted as two; wnli and own tasks do not count. Majority "
+    "baseline: the most frequent training class, or mean grade, for every row."
 )
 OF_HOSTS = " ".join(HOSTS[host].sentence for host in OTHERS)
 EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page

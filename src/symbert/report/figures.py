@@ -113,7 +113,7 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
         return None
     sizes, looks = names.sizes(scores["size"]), style.looks_of(scores["attention"])
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()[:1].tolist()
-    mean_name = statistics.means_of(scores)[0]
+    mean_name = statistics.mean_of(scores)
     kind = "stand-in task score" if mean_name in statistics.stand_in_names(scores) else heading(mean_name)
     height = PANEL + ROW * (len(looks) + len(baseline) + 3)
     figure, panels = style.figure_of([height] * len(sizes), columns=min(2, len(sizes)))

@@ -57,10 +57,9 @@ LATEX_TABLE = r"""\begin{table*}
 @dataclass(frozen=True)
 class Table:
     """The cells of a table: text, bool (yes or no), int, float (readers see two decimals, as in the paper, unless
-    `decimals` has others for a column) or None (does not apply). Csv has numbers in full precision, and no emphasis."""
+    `decimals` has others for a column) or None (does not apply). Csv has numbers in full precision."""
 
     frame: pd.DataFrame
-    best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     readable: pd.DataFrame | None = None  # rows that the other formats show in place of those of `frame`
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
     decimals: dict[str, int] = field(default_factory=dict)
@@ -89,11 +88,7 @@ class Column(NamedTuple):
 def table_of(rows: list[dict[str, Any]], names: dict[str, str] | None = None, **marks: Any) -> Table:
     """A table of rows that have the same keys in the same order; `names` renames some columns."""
     names = names or {}
-    marks |= {
-        key: frozenset((at, names.get(column, column)) for at, column in marks[key])
-        for key in ("best", "marked")
-        if key in marks
-    }
+    marks["marked"] = frozenset((at, names.get(column, column)) for at, column in marks.get("marked", ()))
     return Table(frame_of(rows).rename(columns=names), **marks)
 
 
@@ -129,12 +124,12 @@ def to_csv(table: Table, words: Words | None = None) -> str:
 
 
 def to_markdown(table: Table, words: Words) -> str:
-    """A GitHub table between its caption and the note; the best values are bold."""
+    """A GitHub table between its caption and the note."""
 
     def escaped(text: str) -> str:
         return text.translate(MARKDOWN)
 
-    columns, body = _shown(table, escaped, "**{}**")
+    columns, body = _shown(table, escaped)
     rules = ["---:" if column.kind == "number" else "---" for column in columns]
     rows = [[escaped(column.heading) for column in columns], rules, *body]
     lines = [f"| {' | '.join(row)} |" for row in rows]
@@ -152,7 +147,7 @@ def to_latex(table: Table, words: Words) -> str:
         is_stacked = column.kind == "number" and len(words) > 1
         return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
 
-    columns, body = _shown(table, latex_text, r"\textbf{{{}}}")
+    columns, body = _shown(table, latex_text)
     return LATEX_TABLE % {
         "caption": latex_text(words.caption),
         "label": words.label,
@@ -170,7 +165,7 @@ def latex_text(text: str) -> str:
 
 def body_of(table: Table, words: Words) -> Markup:
     """A `figure` of the page with the table, which scrolls where it is wide, and its caption."""
-    columns, rows = _shown(table, escape, Markup("<strong>{}</strong>"))
+    columns, rows = _shown(table, escape)
     body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words)
     return Markup(body)  # escaped by the template
 
@@ -178,15 +173,14 @@ def body_of(table: Table, words: Words) -> Markup:
 FORMATS: dict[str, Callable[[Table, Words], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex}
 
 
-def _shown(table: Table, escaped: Callable[[str], str], bold: str) -> tuple[list[Column], list[list[str]]]:
-    """The columns and rows that readers see, with daggers, and the best cells in `bold`; no column of dashes alone."""
+def _shown(table: Table, escaped: Callable[[str], str]) -> tuple[list[Column], list[list[str]]]:
+    """The columns and rows that readers see, with daggers; no column of dashes alone."""
     frame = table.frame if table.readable is None else table.readable
     frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
 
     def text(position: int, column: str, value: Any) -> str:
         text = _plain(value, table.decimals.get(column, 2))
-        marked = escaped(text + DAGGER * ((position, column) in table.marked))
-        return bold.format(marked) if (position, column) in table.best else marked
+        return escaped(text + DAGGER * ((position, column) in table.marked))
 
     rows = [
         [text(position, column, value) for column, value in zip(frame, row, strict=True)]

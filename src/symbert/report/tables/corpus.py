@@ -57,8 +57,8 @@ UNKNOWN = "–"
 
 
 def settings_table(data: Collection) -> Table | None:
-    """Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors’ code;
-    bold where they differ. A dash: not known.
+    """Settings that change losses or scores, by their keys in config.yaml, those of the paper or its authors’ code, and
+    whether they differ. A dash: not known.
     """
     if data.origin is not None:
         return None
@@ -66,10 +66,12 @@ def settings_table(data: Collection) -> Table | None:
     theirs = published.SETTINGS | {key: value for key, value in PAPERS_CORPUS.items() if key in ours}
     if "corpus.filter.rules" in ours:  # where some filters were chosen
         theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}
-    keys = list({**theirs, **ours})
-    rows = [{"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)} for key in keys]
-    other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}
-    return table_of(rows, best=other)
+    rows = [
+        {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
+        | {"differs": ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}
+        for key in {**theirs, **ours}
+    ]
+    return table_of(rows)
 
 
 def _setting(settings: Row, key: str) -> str:

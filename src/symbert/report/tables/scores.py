@@ -1,6 +1,6 @@
 """Scores: Table 3 and those of other suites, every seed, kinds of SQuAD's questions, and minimal pairs of BLiMP."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -14,7 +14,7 @@ from symbert.report.statistics import (
     STAND_IN,
     Spread,
     headlines,
-    means_of,
+    mean_of,
     seed_scores,
     spread,
     stand_in_names,
@@ -48,8 +48,8 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     if final["majority"].notna().any():  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
-        percent = seed_scores(baseline).reindex(columns=[*means_of(final), *columns])
-        lines.append(Line(_row("majority baseline", percent, means_of(final)) | {"finetune_seeds": None}))
+        percent = seed_scores(baseline).reindex(columns=[mean_of(final), *columns])
+        lines.append(Line(_row("majority baseline", percent) | {"finetune_seeds": None}))
     marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
     return table_of([line.row for line in lines], names=stand_in_names(final), marked=marked)
 
@@ -59,28 +59,24 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
 
     There is but one line of a model where none has several pre-training seeds.
     """
-    several, means = final["pretrain_seed"].nunique() > 1, means_of(final)
-    percent = seed_scores(final).reindex(columns=[*means, *columns])
+    several, headline = final["pretrain_seed"].nunique() > 1, mean_of(final)
+    percent = seed_scores(final).reindex(columns=[headline, *columns])
     of_models = dict(list(percent.groupby(level=MODEL)))
     of_runs = dict(list(percent.groupby(level=[*MODEL, "pretrain_seed"])))
     for (size, attention, step), scores in final.groupby(MODEL, sort=False):
         model = names.model_name(size, attention, step)
-        row = _row(model, of_models[size, attention, step], means)
+        row = _row(model, of_models[size, attention, step])
         if several:
             runs = {seed: of_runs[size, attention, step, seed] for seed in scores["pretrain_seed"].unique()}
             seeds = [
-                Line(
-                    _row(f"{model}, seed {seed}", run, means),
-                    None,
-                    _collapsed(scores[scores["pretrain_seed"] == seed]),
-                )
+                Line(_row(f"{model}, seed {seed}", run), None, _collapsed(scores[scores["pretrain_seed"] == seed]))
                 for seed, run in runs.items()
             ]
             yield from seeds if step else ()
             spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
             row |= {key: values and values.mean for key, values in spreads.items()}
             row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-            mean = spreads[means[0]]
+            mean = spreads[headline]
             row["std"] = mean and mean.deviation
         yield Line(row, (size, attention), _collapsed(scores))
         if step and with_paper and (size, attention) in published.SCORES:
@@ -91,19 +87,17 @@ def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
     return frozenset(scores.loc[scores["constant_prediction"].eq(True), "column"])
 
 
-def _row(name: str, seeds: pd.DataFrame, means: Sequence[str]) -> Row:
-    """The cells of one pre-trained model, from its `means` of columns and its columns by seed; only seeds with all
-    columns that count do so for the means."""
-    columns = [column for column in seeds if column not in means]
+def _row(name: str, seeds: pd.DataFrame) -> Row:
+    """The cells of one pre-trained model, from the mean of its columns and its columns by seed; only seeds with all
+    columns that count do so for the mean."""
+    headline, *columns = seeds
     complete = seeds.dropna(subset=[column for column in columns if column in COUNTED])
-    spreads = {name: _spread(complete[name] if name in means else seeds[name]) for name in seeds}
-    cells = {name: values and values.mean for name, values in spreads.items()}
-    score = spreads[means[0]]
+    score, spreads = _spread(complete[headline]), {column: _spread(seeds[column]) for column in columns}
     return {
         "model": name,
-        means[0]: cells[means[0]],
+        headline: score and score.mean,
         "std": score and score.deviation,
-        **{column: cells[column] for column in (*columns, *means[1:])},
+        **{column: values and values.mean for column, values in spreads.items()},
         "finetune_seeds": len(complete),
     }
 
@@ -117,7 +111,6 @@ def _paper_row(size: str, attention: str, columns: list[str]) -> Row:
         "glue_score": score if whole else None,
         "std": std if whole else None,
         **{column: printed.get(column) for column in columns},
-        "mean_of_tasks": None,
         "finetune_seeds": published.FINETUNE_SEEDS,
     }
 
