@@ -202,7 +202,7 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
     assert len(data.trained) == 8 and set(data.trained["step"]) == {4_000} and len(data.curves["glue"]) == 4
     assert data.runs[["step", "loss"]].values.tolist() == [[250 * at, 9 - at / 4] for at in range(1, 17)]
     made = {file.stem for file in folder.glob("report/*s/*.*")}
-    assert made == {"claims", "table3_glue", "table3_published", "statistics", "scores", "provenance"} | {
+    assert made == {"claims", "table3_glue", "table3_published", "statistics", "provenance"} | {
         *("table1_operators", "table2_parameters", "figure2_small", "figure3_checkpoints", "summary")
     }, "neither corpus nor speed nor settings"
     assert (folder / "report/report.html").is_file()

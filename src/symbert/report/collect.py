@@ -49,7 +49,6 @@ REMEDY = "delete it and run again"  # of a file
 LISTED = 20  # problems that an error names
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of robustness sets
 KINDS = get_args(NoiseKind)  # names of noise
-SAME = 1e-9  # clean scores that differ by more are of two models
 
 RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
@@ -344,27 +343,34 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     """A row per set of every record: its cell, the set's facts, `score` and `majority` (0 to 1), flags.
 
     `label` is the column of tables that a row counts for: 'hans', or 'mixed_20' for 20 % of mixed noise. The score of
-    the same model without noise is `clean` (NaN where the set has no column); the model `differs` where it was
-    fine-tuned again and does not score as the table `clean` says. Rows are in the order of that table, whose other
-    fine-tuning seeds are left out. DataError as of `read_scores`: every model of a task needs the same sets of the same
-    rows, and the checkpoint, rows, precision and dropout of its clean score. Noise on a column outside the GLUE score
-    (wnli) is left out; MissingInputError where nothing is left.
+    the same model without noise is `clean` (NaN where the set has no column), which may be another than in the table
+    `clean` where it was fine-tuned again. Rows are in the order of that table, whose other fine-tuning seeds are left
+    out. DataError as of `read_scores`: every model of a task needs the same sets of the same rows, and the checkpoint,
+    rows, precision and dropout of its clean score. Noise on a column outside the GLUE score (wnli) is left out;
+    MissingInputError where nothing is left.
     """
     seeds = set(clean["finetune_seed"])
     records = [record for record in read_records(files, ROBUSTNESS) if record["finetune_seed"] in seeds]
-    known: dict[tuple, dict[str, float]] = defaultdict(dict)  # clean scores by cell and column
-    for *cell, column, score in clean[[*CELL, "column", "score"]].itertuples(index=False):
-        known[tuple(cell)][column] = score
-    rows = [row for record in records for row in _sets_of(record, known.get(tuple(record[key] for key in CELL), {}))]
+    rows = [
+        {
+            **{key: record[key] for key in (*CELL, "stand_in")},
+            "label": level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"],
+            "clean": record["clean"].get(facts["column"], math.nan),
+            **{key: facts[key] for key in SET.__struct_fields__},
+            "settings_hash": record["settings_hash"],
+        }
+        for record in records
+        for facts in record["sets"].values()
+    ]
     sets: dict[str, dict] = defaultdict(dict)  # of each task, by label and column
     for row in rows:
         sets[row["task"]][row["label"], row["column"]] = None
-    wanted = [(*cell, *name) for cell in known for name in sets.get(cell[4], ())]
-    alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     cells = clean.drop_duplicates(list(CELL))[[*CELL, *CHECKED]].to_dict("records")
+    rank = {tuple(cell[key] for key in CELL): place for place, cell in enumerate(cells)}
+    wanted = [(*cell, *name) for cell in rank for name in sets.get(cell[4], ())]
+    alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
     check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
-    rank = {cell: place for place, cell in enumerate(known)}
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS]
     if not rows:
         raise MissingInputError(
@@ -372,22 +378,6 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
         )
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
     return table.drop(columns="settings_hash")
-
-
-def _sets_of(record: Record, known: dict[str, float]) -> Iterator[Record]:
-    """A row per set of a record; `known` are the scores of the same model in Table 3."""
-    clean = record["clean"]
-    differs = any(abs(score - known.get(column, math.nan)) > SAME for column, score in clean.items())
-    for facts in record["sets"].values():
-        label = level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"]
-        yield {
-            **{key: record[key] for key in (*CELL, "stand_in")},
-            "differs": differs,
-            "label": label,
-            "clean": clean.get(facts["column"], math.nan),
-            **{key: facts[key] for key in SET.__struct_fields__},
-            "settings_hash": record["settings_hash"],
-        }
 
 
 def level_name(kind: str, share: float) -> str:

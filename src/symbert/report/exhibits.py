@@ -48,12 +48,11 @@ def _of_suite(suite: Suite) -> list[Exhibit]:
     """The exhibits of a suite beside GLUE."""
     name, title = suite.name, suite.title
     table, statistics = partial(scores.glue_table, suite=name), partial(scores.statistics_table, suite=name)
-    curve, seeds = partial(figures.checkpoints_figure, suite=name), partial(scores.scores_table, suite=name)
+    curve = partial(figures.checkpoints_figure, suite=name)
     return [
         Exhibit(name, table, f"{title}: scores of this experiment", suite.note),
         Exhibit(f"{name}_checkpoints", curve, f"{title}: score over checkpoints"),
         Exhibit(f"{name}_statistics", statistics, f"{title}: differences between operators"),
-        Exhibit(f"{name}_scores", seeds, f"{title}: scores of every seed"),
     ]
 
 
@@ -100,10 +99,7 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("blimp", scores.blimp_table, "BLiMP: accuracy by phenomenon"),
         Exhibit("blimp", figures.blimp_figure, "BLiMP: accuracy over checkpoints"),
     ],
-    "Statistics of scores": [
-        Exhibit("statistics", scores.statistics_table, "Differences between operators"),
-        Exhibit("scores", scores.scores_table, "Scores of every seed"),
-    ],
+    "Statistics of scores": [Exhibit("statistics", scores.statistics_table, "Differences between operators")],
     "Corpus": [
         Exhibit("corpus", figures.corpus_figure, "Perplexity, length and tokens of documents"),
         Exhibit("corpus", corpus.corpus_table, "Documents read, dropped and kept"),

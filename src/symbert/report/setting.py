@@ -127,7 +127,7 @@ def _facts(data: Collection) -> Iterator[str]:
 
 
 def _limits(data: Collection) -> Iterator[str]:
-    """Sentences about models that predict one class throughout or were fine-tuned again, and about comparisons."""
+    """Sentences about models that predict one class throughout, and about comparisons."""
     facts, tables = data.facts, [table for tables in data.tables_of_scores.values() for table in tables]
     if reads_corpus(data) and has_stand_in_corpus(facts) and facts.scale == "demo":
         yield CHOSEN
@@ -140,12 +140,6 @@ def _limits(data: Collection) -> Iterator[str]:
         if runs.any() or runs.isna().any():
             unknown = f"; of {runs.isna().sum():,} it is not known" if runs.isna().any() else ""
             yield f"† One class is predicted throughout in {runs.sum():,.0f} of {runs.count():,} fine-tunings{unknown}."
-    if data.robustness is not None and data.robustness["differs"].any():
-        again = data.robustness.drop_duplicates([*SEEDS, "task"])["differs"]
-        yield (
-            f"For noise and out-of-domain sets {again.sum()} of {len(again)} models were fine-tuned again, and score "
-            "otherwise than in Table 3."
-        )
     if _seeds(data)[0] == 1:
         yield ONE_SEED
     if facts.scale != IMPORTED and other_settings(facts):

@@ -8,7 +8,6 @@ from importlib import metadata
 from typing import Any
 
 import symbert
-from symbert.configuration import PAPERS_CORPUS, PAPERS_FILTERS
 from symbert.corpus.filters import REASONS
 from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
@@ -62,10 +61,7 @@ def settings_table(data: Collection) -> Table | None:
     """
     if data.origin is not None:
         return None
-    ours = data.facts.settings
-    theirs = published.SETTINGS | {key: value for key, value in PAPERS_CORPUS.items() if key in ours}
-    if "corpus.filter.rules" in ours:  # where some filters were chosen
-        theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}
+    ours, theirs = data.facts.settings, published.SETTINGS
     rows = [
         {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
         | {"differs": ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}

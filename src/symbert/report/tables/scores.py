@@ -1,4 +1,4 @@
-"""Scores: Table 3 and those of other suites, every seed, kinds of SQuAD's questions, and minimal pairs of BLiMP."""
+"""Scores: Table 3 and those of other suites, differences between operators, and minimal pairs of BLiMP."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -23,14 +23,12 @@ from symbert.report.statistics import (
 Row = dict[str, Any]
 
 MODEL = ["size", "attention", "step"]
-ANSWERS = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")  # of SQuAD 2.0, by kind of question
 
 
 class Line(NamedTuple):
     """A row of Table 3, and facts about it beside its cells."""
 
     row: Row
-    model: tuple[str, str] | None = None  # size and operator; None: a single seed, or not of a model here
     collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
 
 
@@ -69,7 +67,7 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
         if several:
             runs = {seed: of_runs[size, attention, step, seed] for seed in scores["pretrain_seed"].unique()}
             seeds = [
-                Line(_row(f"{model}, seed {seed}", run), None, _collapsed(scores[scores["pretrain_seed"] == seed]))
+                Line(_row(f"{model}, seed {seed}", run), _collapsed(scores[scores["pretrain_seed"] == seed]))
                 for seed, run in runs.items()
             ]
             yield from seeds if step else ()
@@ -78,7 +76,7 @@ def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> It
             row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
             mean = spreads[headline]
             row["std"] = mean and mean.deviation
-        yield Line(row, (size, attention), _collapsed(scores))
+        yield Line(row, _collapsed(scores))
         if step and with_paper and (size, attention) in published.SCORES:
             yield Line(_paper_row(size, attention, columns))
 
@@ -131,23 +129,6 @@ def published_table(data: Collection) -> Table:
         for (size, name), printed in published.SCORES.items()
     ]
     return table_of(rows)
-
-
-def scores_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Scores in percent of every fine-tuning seed. Collapsed: tasks of which a seed predicts one class throughout."""
-    if suite not in data.scores:
-        return None
-    final = data.scores[suite]
-    constant = final[final["constant_prediction"].eq(True)]
-    collapsed = constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
-    seeds = seed_scores(final).rename(columns=stand_in_names(final))
-    if suite == "squad2":
-        answers = pd.DataFrame(list(final["details"]), index=pd.MultiIndex.from_frame(final[SEEDS]))
-        seeds = seeds.join(100 * answers.reindex(columns=list(ANSWERS)))
-    seeds = (seeds.assign(collapsed=collapsed) if len(collapsed) else seeds).reset_index()
-    seeds.insert(0, "model", list(map(names.model_name, *(seeds[level] for level in MODEL))))
-    hidden = [*MODEL, *["pretrain_seed"] * (final["pretrain_seed"].nunique() == 1)]
-    return Table(seeds.drop(columns=hidden).astype(object).where(seeds.notna(), None))
 
 
 def blimp_table(data: Collection) -> Table | None:
