@@ -13,7 +13,6 @@ import pytest
 from msgspec import to_builtins
 
 from symbert.configuration import ReportFacts, settings_from
-from symbert.corpus.counts import EDGES
 from symbert.experiment.project import read_config
 from symbert.report import published
 
@@ -50,15 +49,6 @@ def report_facts():
     return make
 
 
-def bins(quantity, **values):
-    """A histogram by hand: documents by the value that all of them have, written v1000=3."""
-    edges = EDGES[quantity]
-    counts = [0] * (len(edges) + 1)
-    for value, documents in values.items():
-        counts[sum(edge <= float(value[1:]) for edge in edges)] += documents
-    return counts
-
-
 @pytest.fixture
 def corpus_files(tmp_path):
     """Writes counts and record of parts by number; `part` and `record` change those of every part."""
@@ -68,8 +58,7 @@ def corpus_files(tmp_path):
         for number in numbers:
             name = f"en_meta_part_{number}"
             tokens = {"part": name, "documents": 1000, "tokens": 642_000, "words": 480_000}
-            tokens |= {"histogram": bins("tokens", v600=400, v700=600), **(record or {})}
-            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens}
+            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens | (record or {})}
             files.append(write(tmp_path / f"{name}.json", content))
         return files
 
@@ -77,11 +66,6 @@ def corpus_files(tmp_path):
 
 
 def counts_of_part(name, number):
-    scored = {
-        "read": bins("harmful_perplexity", v2=3, v800=1000 + number),
-        "kept": bins("harmful_perplexity", v800=1000),
-    }
-    lengths = {"read": bins("characters", v50=3 + number, v4000=1000), "kept": bins("characters", v4000=1000)}
     return {
         "part": name,
         "file_sha256": "0" * 64,
@@ -97,7 +81,6 @@ def counts_of_part(name, number):
             "kept": 4_000_000,
             "dropped": {"blocked_category": 50, "quality_warning": 100},
         },
-        "histograms": {"harmful_perplexity": scored, "characters": lengths},
     }
 
 

@@ -32,7 +32,6 @@ from symbert.report.exhibits import EXHIBITS
 from symbert.report.figures import (
     blimp_figure,
     checkpoints_figure,
-    corpus_figure,
     hosts_figure,
     loss_figures,
     robustness_figure,
@@ -252,9 +251,6 @@ def test_figures_draw_what_the_collection_says(folder):
         (panel,) = panels_of(blimp_figure(data))
         ends = [(65 * (percent + 5) + 200) / 67 for percent in (50, 60)]  # of two seeds, 5 and 6, and 6 and 7 of 10
         np.testing.assert_allclose(lines_of(panel)["original"], [[900, ends[0]], [1800, ends[1]]])
-        perplexity, *_ = panels_of(corpus_figure(data))
-        sums = [patch.get_data().values.sum() for patch in perplexity.patches]
-        assert sums == [3 * 1003 + 1 + 2 + 10, 3 * 1000], "read, and kept"
         noise, *_ = panels_of(robustness_figure(data))
         rows = {row["model"]: row for row in read(GOLDEN / "tables/robustness.csv")}
         for name, curve in lines_of(noise).items():
@@ -288,7 +284,7 @@ def test_latex_sets_every_exhibit_and_no_text_of_a_figure_runs_into_another(fold
                     stems.append(tmp_path / exhibit.name)
                     words = Words(exhibit.name, exhibit.caption, note_of(data))
                     write_table(part, words, [stems[-1].with_suffix(".tex")])
-    assert figures >= 7 and len(stems) > 20
+    assert figures >= 6 and len(stems) > 15
     if shutil.which("pdflatex"):
         floats = "\n".join(rf"\input{{{stem.name}}}\clearpage" for stem in stems)
         (tmp_path / "paper.tex").write_text(PAPER % floats)

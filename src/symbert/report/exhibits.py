@@ -100,10 +100,7 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("blimp", figures.blimp_figure, "BLiMP: accuracy over checkpoints"),
     ],
     "Statistics of scores": [Exhibit("statistics", scores.statistics_table, "Differences between operators")],
-    "Corpus": [
-        Exhibit("corpus", figures.corpus_figure, "Perplexity, length and tokens of documents"),
-        Exhibit("corpus", corpus.corpus_table, "Documents read, dropped and kept"),
-    ],
+    "Corpus": [Exhibit("corpus", corpus.corpus_table, "Documents read, dropped and kept")],
     "Provenance": [
         Exhibit("settings", corpus.settings_table, "Settings, and the paper’s"),
         Exhibit("provenance", corpus.provenance_table, "What made this report"),
