@@ -6,9 +6,9 @@ is the function's docstring.
 
 import argparse
 import gc
-import importlib
 import inspect
 import os
+import pkgutil
 import sys
 import traceback
 import types
@@ -107,10 +107,9 @@ def _say(text: str) -> None:
 
 def load(command: str) -> Callable[..., None]:
     """The function behind a command; its module is imported only now."""
-    module, function = COMMANDS[command].split(":")
     gc.disable()  # what torch and its like make stays: the collector would search it in vain, a sixth of the time
     try:
-        return getattr(importlib.import_module(module), function)
+        return pkgutil.resolve_name(COMMANDS[command])
     finally:
         gc.freeze()  # nor is it searched while the command works
         gc.enable()

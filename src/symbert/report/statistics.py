@@ -417,19 +417,19 @@ class ExitComparison:
         return WITHIN if is_within else "undecided"
 
 
-def compare_exits(pairs: Iterable[tuple[Exits, Exits]], seed: int = 0) -> list[ExitComparison]:
+def compare_exits(pairs: Iterable[tuple[Exits, Exits]]) -> list[ExitComparison]:
     """Compare pairs of models, whose runs have the same seeds in the same order; p is corrected for their number.
 
     The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
     same batches and masks. Two one-sided tests of equivalence at 5 % are a 90 % interval within the bounds (Schuirmann
     1987).
     """
-    results = [_compare(*pair, seed) for pair in pairs]
+    results = [_compare(*pair) for pair in pairs]
     corrected = holm([result.p_value for result in results])
     return [replace(result, holm_p_value=p_value) for result, p_value in zip(results, corrected, strict=True)]
 
 
-def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
+def _compare(first: Exits, second: Exits) -> ExitComparison:
     from scipy.stats import CensoredData, logrank  # slow to load, and most reports compare nothing
 
     def ratio_of(drawn: Any) -> Any:
@@ -437,7 +437,7 @@ def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
 
     count = len(first.steps)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = ratio_of(np.random.default_rng(seed).integers(0, count, (RESAMPLES, count)))
+        ratios = ratio_of(np.random.default_rng(0).integers(0, count, (RESAMPLES, count)))
         ratio = float(ratio_of(slice(None)))
     if np.isnan(ratios).mean() > LEVEL / 2:  # both medians are never: nothing is known of their ratio
         bounds = [0.0, np.inf, 0.0, np.inf]
