@@ -630,11 +630,10 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({' '.join(str(error).split())}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    ranks = {"size": names.sizes, "attention": names.attentions}
+    ordered = {"size": names.sizes, "attention": names.attentions}
 
     def rank(column: pd.Series) -> pd.Series:
-        order = ranks[column.name](column) if column.name in ranks else None
-        return column.map(order.index) if order else column
+        return column.map(ordered[column.name](column).index) if column.name in ordered else column
 
     keys = [column for column in (*HEAD, "head") if column in table]
     return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)

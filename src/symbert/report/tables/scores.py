@@ -1,7 +1,7 @@
 """Scores: Table 3 and those of other suites, differences between operators, and minimal pairs of BLiMP."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -25,13 +25,6 @@ Row = dict[str, Any]
 MODEL = ["size", "attention", "step"]
 
 
-class Line(NamedTuple):
-    """A row of Table 3, and facts about it beside its cells."""
-
-    row: Row
-    collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
-
-
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
     With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
@@ -42,47 +35,43 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     final = data.scores[suite]
     columns = list(final["column"].unique())
     with_paper = suite == "glue" and setting.other_finetuning(data) is None and not final["stand_in"].any()
-    lines = [*model_lines(final, columns, with_paper)]
+    lines = [*_model_lines(final, columns, with_paper)]
     if final["majority"].notna().any():  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         percent = seed_scores(baseline).reindex(columns=[mean_of(final), *columns])
-        lines.append(Line(_row("majority baseline", percent) | {"finetune_seeds": None}))
-    marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
-    return table_of([line.row for line in lines], names=stand_in_names(final), marked=marked)
+        lines.append((_row("majority baseline", percent) | {"finetune_seeds": None}, ()))
+    marked = {(at, column) for at, (_, collapsed) in enumerate(lines) for column in collapsed}
+    return table_of([row for row, _ in lines], names=stand_in_names(final), marked=marked)
 
 
-def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
-    """Lines of each model: of its seeds and their mean, the paper's beneath, and the model without pre-training.
+def _model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[tuple[Row, Iterable[str]]]:
+    """Rows of each model: of its seeds and their mean, the paper's beneath, and the model without pre-training; with
+    the columns in which a run predicts one class throughout.
 
-    There is but one line of a model where none has several pre-training seeds.
+    There is but one row of a model where none has several pre-training seeds.
     """
     several, headline = final["pretrain_seed"].nunique() > 1, mean_of(final)
-    percent = seed_scores(final).reindex(columns=[headline, *columns])
-    of_models = dict(list(percent.groupby(level=MODEL)))
-    of_runs = dict(list(percent.groupby(level=[*MODEL, "pretrain_seed"])))
-    for (size, attention, step), scores in final.groupby(MODEL, sort=False):
+    percent = seed_scores(final).reindex(columns=[headline, *columns]).groupby(level=MODEL, sort=False)
+    for ((size, attention, step), scores), (_, seeds) in zip(final.groupby(MODEL, sort=False), percent, strict=True):
         model = names.model_name(size, attention, step)
-        row = _row(model, of_models[size, attention, step])
+        row = _row(model, seeds)
         if several:
-            runs = {seed: of_runs[size, attention, step, seed] for seed in scores["pretrain_seed"].unique()}
-            seeds = [
-                Line(_row(f"{model}, seed {seed}", run), _collapsed(scores[scores["pretrain_seed"] == seed]))
-                for seed, run in runs.items()
-            ]
-            yield from seeds if step else ()
-            spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
+            runs = seeds.groupby(level="pretrain_seed", sort=False)
+            rows = {seed: _row(f"{model}, seed {seed}", run) for seed, run in runs}
+            if step:
+                yield from ((rows[seed], _collapsed(scores[scores["pretrain_seed"] == seed])) for seed in rows)
+            spreads = {key: _spread(of_run[key] for of_run in rows.values()) for key in row.keys() - {"model", "std"}}
             row |= {key: values and values.mean for key, values in spreads.items()}
-            row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-            mean = spreads[headline]
-            row["std"] = mean and mean.deviation
-        yield Line(row, _collapsed(scores))
+            row["model"] = f"{model}, mean of {len(rows)} seed{'s' if len(rows) > 1 else ''}"
+            row["std"] = spreads[headline] and spreads[headline].deviation
+        yield row, _collapsed(scores)
         if step and with_paper and (size, attention) in published.SCORES:
-            yield Line(_paper_row(size, attention, columns))
+            yield _paper_row(size, attention, columns), ()
 
 
-def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
-    return frozenset(scores.loc[scores["constant_prediction"].eq(True), "column"])
+def _collapsed(scores: pd.DataFrame) -> set[str]:
+    return {*scores.loc[scores["constant_prediction"].eq(True), "column"]}
 
 
 def _row(name: str, seeds: pd.DataFrame) -> Row:
