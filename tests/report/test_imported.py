@@ -15,7 +15,7 @@ from csv_rows import read_shown
 from documented import own_files
 from legibility import assert_legible
 from symbert.cli import main
-from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, UsageError
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures import loss_figures
@@ -54,6 +54,7 @@ def imported(tmp_path, monkeypatch):
     monkeypatch.setattr("symbert.report.imported.report", lambda folder: None)
 
     def make(scores, losses=None, **options):
+        shutil.rmtree("results", ignore_errors=True)
         import_scores(scores, "theirs", losses, **options)
         steps = read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps"]
         return parted(read_scores(tmp_path / "results/theirs/scores.csv"), steps)[0].to_dict("records")
@@ -227,25 +228,14 @@ def test_losses_that_are_no_curve_are_named(write, imported, line, problem):
         imported(write("base,pairwise,rte,1,0.5"), losses)
 
 
-def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path, imported):
+def test_nothing_that_is_there_is_overwritten(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     own = tmp_path / "results/theirs/experiment.json"
     own.parent.mkdir(parents=True)
     own.write_text('{"inputs": {}}')
-    with pytest.raises(
-        ConfigError, match="results/theirs: not empty, and no import; remove it, or choose another --na"
-    ):
-        imported(write("base,pairwise,rte,1,0.5"))
+    with pytest.raises(ConfigError, match="results/theirs: exists already; remove it, or choose another --name"):
+        import_scores(write("base,pairwise,rte,1,0.5"), "theirs")
     assert list(own.parent.iterdir()) == [own] and own.read_text() == '{"inputs": {}}'
-
-
-def test_importing_again_replaces_all_and_leaves_no_run_of_the_import_before(files, write, imported, tmp_path):
-    scores, losses = files
-    imported(scores)
-    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")}
-    imported(scores, losses)
-    assert (tmp_path / "results/theirs/losses.csv").is_file()
-    imported(scores)
-    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")} == before
 
 
 UNLIKE = f"{HEADER},stand_in,majority"
@@ -264,17 +254,6 @@ def test_scores_that_no_table_may_compare_are_refused(write, imported, lines, na
     """A stand-in was tested against real rows, and BoolQ counted for the mean of GLUE."""
     with pytest.raises(DataError, match=named):
         imported(write(*lines, header=UNLIKE))
-
-
-def test_an_import_reads_the_csv_that_lies_in_its_folder(write, imported, tmp_path):
-    """It removed the folder, and the file with it."""
-    imported(write("small,mine,rte,1,0.5"))
-    kept = tmp_path / "results/theirs/scores.csv"
-    text = kept.read_text()
-    assert [row["score"] for row in imported(kept)] == [0.5] and kept.read_text() == text
-    with pytest.raises(MissingInputError):
-        imported(tmp_path / "nothing.csv")
-    assert kept.read_text() == text
 
 
 def test_the_comparison_has_final_scores_alone(write, imported):

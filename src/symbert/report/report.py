@@ -116,7 +116,6 @@ def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
         setting=setting.sentences_of(data),
         summary=[line for text in shown if isinstance(text.body, list) for line in text.body],
         folded=FOLDED,
-        glossary=setting.GLOSSARY,
         chapters=[(name, list(group)) for name, group in groupby(exhibits, key=lambda exhibit: exhibit.chapter)],
     )
     write_text(folder / "report.html", page)

@@ -25,17 +25,6 @@ ONE_SEED = (
     "Scores are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
     "pre-training of the same operators may give other differences."
 )
-GLOSSARY = {
-    "operator": "how the score of two tokens in attention is computed; original is that of BERT",
-    "host": "the model that an operator stands in: encoder, decoder, or encoder–decoder",
-    "run": "one pre-training of a size with an operator in a host, from a pre-training seed",
-    "plateau, exit": "the loss first stays near that of guessing by frequency; the exit is the evaluation after it",
-    "stand-in": "made-up text or a made-up task in place of the published one, to try the chain",
-    "band": "95 % confidence of the mean over seeds, of two seeds their range",
-    "†": "a model that predicts one class throughout",
-    "std": "the sample standard deviation over seeds",
-    "p, Holm": "a permutation test over all splits of the seeds; Holm’s correction for the number of tests",
-}
 
 
 def other_settings(facts: ReportFacts, section: str = "") -> list[str]:
