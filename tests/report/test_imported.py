@@ -310,7 +310,7 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
 
 def test_several_results_stand_in_one_table_as_documented(published_import, root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ours = Path("results/demo-embedded/report/data/scores.csv")
+    ours = Path("results/laptop-mirror/report/data/scores.csv")
     ours.parent.mkdir(parents=True)
     shutil.copy(published_import / "report/data/scores.csv", ours)
     rows = [f"base,mine,{column},{seed},0.7" for column in published.COLUMNS for seed in (1, 2, 3)]
@@ -321,7 +321,7 @@ def test_several_results_stand_in_one_table_as_documented(published_import, root
     first = {row["model"]: row for row in read_shown(published_import / "report/tables/table3_glue.csv")}
     for size in ("small", "base"):
         assert table[f"{size}-original"].items() == first[f"{size}-original"].items()
-        assert table[f"{size}-demo pairwise"] == first[f"{size}-pairwise"] | {"model": f"{size}-demo pairwise"}
+        assert table[f"{size}-laptop pairwise"] == first[f"{size}-pairwise"] | {"model": f"{size}-laptop pairwise"}
     assert table["base-theirs mine"]["glue_score"] == "70.00"
 
 

@@ -22,6 +22,7 @@ TEMPLATES = Environment(
     keep_trailing_newline=True,
     undefined=StrictUndefined,
 )
+LATEX_TABLE = Path(__file__).with_name("templates") / "table.tex"
 DAGGER = "†"
 LONG = 40  # characters from which the text of a column is wrapped
 ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by kind
@@ -36,22 +37,6 @@ LATEX = str.maketrans(
         **{"∞": r"$\infty$", "→": r"$\to$"},
     }
 )
-LATEX_TABLE = r"""\begin{table*}
-\centering
-\caption{%(caption)s}
-\label{%(label)s}
-\begin{adjustbox}{max width=\linewidth,max totalheight=0.8\textheight}
-\begin{tabular}{@{}%(alignments)s@{}}
-\toprule
-%(head)s \\
-\midrule
-%(body)s
-\bottomrule
-\end{tabular}
-\end{adjustbox}
-\par\smallskip\parbox{\linewidth}{\footnotesize %(note)s}
-\end{table*}
-"""
 
 
 @dataclass(frozen=True)
@@ -148,7 +133,7 @@ def to_latex(table: Table, words: Words) -> str:
         return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
 
     columns, body = _shown(table, latex_text)
-    return LATEX_TABLE % {
+    return LATEX_TABLE.read_text(encoding="utf-8") % {
         "caption": latex_text(words.caption),
         "label": words.label,
         "alignments": "".join(ALIGNMENTS[column.kind] for column in columns),
