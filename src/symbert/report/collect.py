@@ -6,7 +6,6 @@ refuses cells that are missing or twice, and rows that were computed with other 
 
 import math
 import os
-import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -584,7 +583,7 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
 
 
 def read_parts(files: list[Path]) -> list[Record]:
-    """The counts and the record of each part, en_meta_part_9 before en_meta_part_10.
+    """The counts and the record of each part.
 
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
@@ -602,9 +601,7 @@ def read_parts(files: list[Path]) -> list[Record]:
                 raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
         if parts.setdefault(counts["part"], part) is not part:
             raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
-    return [
-        parts[name] for name in sorted(parts, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(9), name))
-    ]
+    return list(parts.values())
 
 
 def read_manifest(file: Path, parts: list[Record]) -> Record:
