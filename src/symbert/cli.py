@@ -1,13 +1,14 @@
 """`symbert <command>`: the commands that people type, and one per rule.
 
-Options of a command are the parameters of its function; a positional-only one is an argument without a name.
+Options of a command are the parameters of its function; a positional-only one is an argument without a name. Their help
+is the function's docstring.
 """
 
 import argparse
 import gc
-import importlib
 import inspect
 import os
+import pkgutil
 import sys
 import traceback
 import types
@@ -32,7 +33,6 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "export": "symbert.model.hf:export",
     "export-classifier": "symbert.glue.export:export_classifier",
     "import-scores": "symbert.report.imported:import_scores",
-    "compare": "symbert.report.compare:compare",
 }
 JOBS: dict[str, str] = {  # that rules run
     "download": "symbert.corpus.published:download",
@@ -51,47 +51,13 @@ JOBS: dict[str, str] = {  # that rules run
     "report": "symbert.report.report:report",
 }
 COMMANDS = TYPED | JOBS
-# Of each option of a command that people type: `--help` shows it. A name means the same in every command, unless that
-# command is named.
-OPTIONS: dict[str, str] = {
-    "scale": "name of a scale; stands for --config scale=…",
-    "configfile": "files of settings above config.yaml, as Snakemake takes them",
-    "config": "settings above all files, as key=value",
-    "output": "file to write",
-    "checkpoint": "Hugging Face folder of a pre-trained model",
-    # The experiment as a whole.
-    "status name": "experiment as it was started last: a folder below results/",
-    "surplus_weights": "also weights of finished runs that were kept of steps that nothing asks for",
-    "yes": "remove; without it, only say what would go",
-    "bundle results": "experiment by the name or the folder of its results",
-    "bundle output": "archive to write (.zip)",
-    "results": "experiments and imports by name or folder, or csv files of others' scores",
-    # Models and operators.
-    "export output": "folder to write, new or empty",
-    "checkpoints": "Hugging Face folders of pre-trained models",
-    "anatomy manifest": "manifest.json of a corpus whose rows are read; without it, rows are random",
-    "with_start": "also the model before its first step",
-    "operators": "operators by name, or as my_module:Class",
-    "operator": "operator by name, or as my_module:Class",
-    "arguments": "arguments of the operator's class, as JSON",
-    "weights": "weights that glue.keep_finetuned kept (.safetensors)",
-    "export-classifier output": "folder to write, new or empty",
-    # Scores and the report.
-    "path": "csv file of scores, a row each",
-    "name": "name of the import: results/<name>",
-    "losses": "csv file of validation losses, a row each",
-    "steps": "steps of pre-training; without it, the last step in the files",
-    "score": "score whose differences are shown",
-    "reference": "model that the others are compared with; without it, the first one",
-    "compare output": "files to write, too: .csv, .md or .tex",
-}
 HELP = """\
 usage: symbert COMMAND …
 
 Looks at experiments, which Snakemake runs, and at their models and scores.
 
 options:
-  --help              show this text; symbert COMMAND --help has a line for each option of a command
+  --help              show this text; symbert COMMAND --help has the options of a command
   --version           show the version
 
 commands:
@@ -141,10 +107,9 @@ def _say(text: str) -> None:
 
 def load(command: str) -> Callable[..., None]:
     """The function behind a command; its module is imported only now."""
-    module, function = COMMANDS[command].split(":")
     gc.disable()  # what torch and its like make stays: the collector would search it in vain, a sixth of the time
     try:
-        return getattr(importlib.import_module(module), function)
+        return pkgutil.resolve_name(COMMANDS[command])
     finally:
         gc.freeze()  # nor is it searched while the command works
         gc.enable()
@@ -183,8 +148,6 @@ def _parse(command: str, *words: str) -> tuple[Callable[..., None], list[Any]]:
     hints, parameters = typing.get_type_hints(function), inspect.signature(function).parameters
     for name, parameter in parameters.items():
         options = _value_options(hints[name])
-        if command in TYPED:  # rules know the options of their commands
-            options["help"] = OPTIONS.get(f"{command} {name}") or OPTIONS[name]
         is_optional = parameter.default is not parameter.empty
         if is_optional:
             options["default"] = parameter.default

@@ -68,11 +68,6 @@ NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[tuple(COLLECTIONS)]
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
-PAPERS_CORPUS = {  # how much of OSCAR is read and packed; reports list it where it is other
-    "corpus.parts": 300,
-    "corpus.pack.max_documents": 30_000_000,
-}
-PAPERS_FILTERS = ("categories", "perplexity", "quality_warnings")
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
 Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
@@ -536,20 +531,22 @@ def judging_seeds(config: Config, host: str) -> list[int]:
 
 
 def report_of(config: Config) -> Config:
-    """What the report says of a configuration, as `ReportFacts` has it.
-
-    A filter that is not chosen has no settings; keys of `suites` and `hosts` stand beside those that they replace.
-    """
-    sweep, filters, name = config["sweep"], filter_of(config), experiment_name(config)
+    """What the report says of a configuration, as `ReportFacts` has it; keys of `suites` and `hosts` stand beside those
+    that they replace."""
+    sweep, corpus, filters = config["sweep"], config["corpus"], filter_of(config)
     pretrain = _compared(config, "pretrain", PretrainSettings)
     glue = _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings)
-    filtered = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
     settings = {
         "recipe": config["recipe"],
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
-        **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
-        "corpus.pack.sequence_length": config["corpus"]["pack"]["sequence_length"],
+        "corpus.parts": corpus["parts"],
+        "corpus.filter.rules": ", ".join(filters["rules"]) or "none",
+        **{
+            f"corpus.filter.{key}": filters[key]
+            for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")
+        },
+        **{f"corpus.pack.{key}": corpus["pack"][key] for key in ("max_documents", "sequence_length")},
         **{f"pretrain.{key}": value for key, value in pretrain.items()},
         **{f"glue.{key}": value for key, value in glue.items()},
         **{
@@ -560,14 +557,9 @@ def report_of(config: Config) -> Config:
             for key, value in config[section][own].items()
         },
     }
-    corpus = config["corpus"]
-    read = {"corpus.parts": corpus["parts"], "corpus.pack.max_documents": corpus["pack"]["max_documents"]}
-    settings |= {key: value for key, value in read.items() if value != PAPERS_CORPUS[key]}
-    if filters["rules"] != list(PAPERS_FILTERS):
-        settings["corpus.filter.rules"] = ", ".join(filters["rules"]) or "none"
     translates = any(not HOSTS[host].reads_corpus for host in sweep["hosts"])
     return {
-        "experiment": name,
+        "experiment": experiment_name(config),
         "title": config.get("title") or _title(config),
         "scale": Path(config["scale"]).stem,
         "steps": pretrain["steps"],

@@ -138,9 +138,7 @@ def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
 
 def _parsed(content: bytes, shape: Shape, place: str, remedy: str) -> Any:
     try:
-        value = json.loads(content.decode("utf-8-sig"))  # a byte-order mark says nothing
-    except UnicodeDecodeError:
-        raise DataError(f"{place}: not UTF-8; {remedy}") from None
+        value = msgspec.json.decode(content)  # which refuses NaN
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error}); {remedy}") from None
     check_shape(value, shape, place, remedy)

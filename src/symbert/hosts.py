@@ -16,9 +16,9 @@ element by element (softmax, norms, biases, activations, the diagonals of `share
 customary for model FLOPs (Chowdhery et al. 2022, PaLM, appendix B); nor is what a kernel computes twice.
 """
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any, Literal, Protocol
 
 from symbert.errors import ConfigError
@@ -71,22 +71,17 @@ class Host:
     @property
     def model_class(self) -> Any:
         """The class that is trained."""
-        return _named(self.model)
+        return resolve_name(self.model)
 
     @property
     def task_class(self) -> Any:
         """The class of its task."""
-        return _named(self.task)
+        return resolve_name(self.task)
 
     @property
     def reads_corpus(self) -> bool:
         """Whether it is trained on rows of the corpus."""
         return self.data == "corpus"
-
-
-def _named(path: str) -> Any:
-    module, name = path.split(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def _masked_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:

@@ -231,7 +231,7 @@ class TestChain:
     def test_the_operator_is_in_every_table_and_on_its_card(self, results):
         formula = "(Q(x) + u) Q(y)ᵀ"
         assert "shifted" in text_of(results, "table1_operators") and formula in text_of(results, "table1_operators")
-        for table in ("table2_parameters", "table2_training", "table3_glue", "scores", "statistics"):
+        for table in ("table2_parameters", "table2_training", "table3_glue", "statistics"):
             assert "shifted" in text_of(results, table), table
         (checkpoint,) = results.parent.glob("runs/encoder/slim-shifted-*/seed-1/step-20")
         assert formula in (checkpoint / "README.md").read_text(encoding="utf-8")

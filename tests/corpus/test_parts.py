@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from corpus.oscar import prepare_texts, record, write_part, write_settings
 from corpus.stock import TEXTS, Liar, stock_ids
 from symbert.corpus import guarded
-from symbert.corpus.counts import EDGES, histogram
 from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
 from symbert.corpus.tokens import OFFSET, id_hash
@@ -173,7 +171,6 @@ def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_fi
     none = {"blocklist": None}
     kept, counts = run(own, none, annotations="computed", rules=[])
     assert (len(kept), counts["read"], sum(counts["dropped"].values()), counts["without_url"]) == (3, 3, 0, 2)
-    assert not sum(counts["histograms"]["harmful_perplexity"]["read"])
     kept, counts = run(own, none, annotations="computed", rules=["quality_warnings"])
     assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
     kept, counts = run(own, annotations="computed", rules=["categories"])
@@ -214,8 +211,6 @@ def test_a_part_is_its_documents_one_after_another_and_its_record_says_so(tmp_pa
     assert offsets["line"].tolist() == list(range(2, 2 * len(MANY) + 1, 2))
     assert (facts["part"], facts["documents"], facts["tokens"]) == ("mine", len(MANY), len(ids))
     assert facts["words"] == sum(len(text.encode().split()) for text in MANY)
-    bounds = [0, *EDGES["tokens"], np.inf]
-    assert facts["histogram"] == np.histogram([len(piece) for piece in pieces], bounds)[0].tolist()
     assert facts["vocabulary_sha256"] == sha256_of(vocabulary)
     assert facts["tokens_sha256"] == sha256_of(tmp_path / "parts/mine.npy")
     assert facts["offsets_sha256"] == sha256_of(tmp_path / "parts/mine.offsets.npy")
@@ -254,13 +249,6 @@ def test_the_bytes_do_not_depend_on_the_encoder(tmp_path, vocabulary, monkeypatc
     assert expected.pop("encoder")["name"].startswith("tokenizers ")
     assert found.pop("encoder")["name"].startswith("tokie ")
     assert found == expected
-
-
-@given(st.sampled_from(sorted(EDGES)), st.lists(st.floats(0, 1e9)), st.lists(st.sampled_from([1.0, 10.0, 1.259])))
-def test_every_value_is_counted_in_the_bin_that_begins_at_or_below_it(name, values, edges):
-    bounds = [-np.inf, *EDGES[name], np.inf]
-    expected = [sum(low <= value < high for value in [*values, *edges]) for low, high in pairwise(bounds)]
-    assert histogram(name, [*values, *edges]) == expected
 
 
 def test_every_filter_is_seen_to_act_in_the_demo_and_most_text_is_kept(tmp_path, blocklist_file):

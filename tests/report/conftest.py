@@ -13,7 +13,6 @@ import pytest
 from msgspec import to_builtins
 
 from symbert.configuration import ReportFacts, settings_from
-from symbert.corpus.counts import EDGES
 from symbert.experiment.project import read_config
 from symbert.report import published
 
@@ -50,15 +49,6 @@ def report_facts():
     return make
 
 
-def bins(quantity, **values):
-    """A histogram by hand: documents by the value that all of them have, written v1000=3."""
-    edges = EDGES[quantity]
-    counts = [0] * (len(edges) + 1)
-    for value, documents in values.items():
-        counts[sum(edge <= float(value[1:]) for edge in edges)] += documents
-    return counts
-
-
 @pytest.fixture
 def corpus_files(tmp_path):
     """Writes counts and record of parts by number; `part` and `record` change those of every part."""
@@ -68,8 +58,7 @@ def corpus_files(tmp_path):
         for number in numbers:
             name = f"en_meta_part_{number}"
             tokens = {"part": name, "documents": 1000, "tokens": 642_000, "words": 480_000}
-            tokens |= {"histogram": bins("tokens", v600=400, v700=600), **(record or {})}
-            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens}
+            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens | (record or {})}
             files.append(write(tmp_path / f"{name}.json", content))
         return files
 
@@ -77,11 +66,6 @@ def corpus_files(tmp_path):
 
 
 def counts_of_part(name, number):
-    scored = {
-        "read": bins("harmful_perplexity", v2=3, v800=1000 + number),
-        "kept": bins("harmful_perplexity", v800=1000),
-    }
-    lengths = {"read": bins("characters", v50=3 + number, v4000=1000), "kept": bins("characters", v4000=1000)}
     return {
         "part": name,
         "file_sha256": "0" * 64,
@@ -97,7 +81,6 @@ def counts_of_part(name, number):
             "kept": 4_000_000,
             "dropped": {"blocked_category": 50, "quality_warning": 100},
         },
-        "histograms": {"harmful_perplexity": scored, "characters": lengths},
     }
 
 
@@ -242,6 +225,7 @@ def write_timing():
         machine = {
             "host": "here",
             "commit": "0123abcd",
+            "commits": ["0123abcd"],
             "device": "cpu",
             "processor": "A chip, AVX2",
             "versions": {"torch": "2.13.0"},
@@ -279,24 +263,6 @@ def pretrained(write_run, write_timing):
         write(folder / "done.json", done | {"corpus_hash": "c0ffee", "settings_hash": "5e77"})
         write_timing(folder, **changes)
         return folder
-
-    return make
-
-
-@pytest.fixture
-def write_sessions():
-    """Writes the record of a run's sessions into its folder: (host, device, processes, minutes) each."""
-
-    def make(folder: Path, *sessions) -> Path:
-        times = {"started": "2026-01-01T00:00:00Z"}
-        records = [
-            {**dict(zip(("host", "device", "processes"), facts, strict=True)), **times, "until": until(minutes)}
-            for *facts, minutes in sessions
-        ]
-        return write(folder / "state/provenance.json", {"sessions": records})
-
-    def until(minutes) -> str:
-        return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
 
     return make
 

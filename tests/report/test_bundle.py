@@ -44,6 +44,7 @@ SESSION = {
     "precision": "fp32",
     "versions": {"torch": "2.13.0"},
     "commit": "c0ffee",
+    "commits": ["c0ffee"],
     "started": "2026-01-02T00:00:00Z",
     "until": "2026-01-02T01:30:00Z",
 }

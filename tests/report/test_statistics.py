@@ -39,7 +39,6 @@ from symbert.report.statistics import (
     permutation_test,
     plateau_exit,
     sign_flip_test,
-    task_scores,
     welch_interval,
 )
 from symbert.report.tidy import parted
@@ -49,7 +48,7 @@ TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 finite = st.floats(-1, 1, allow_nan=False)
 
 
-def test_the_glue_score_counts_mnli_twice_and_the_mean_of_tasks_once(record, write_scores):
+def test_the_glue_score_counts_mnli_twice(record, write_scores):
     values = dict(zip(published.COLUMNS, [0.1, 0.2, 0.9, 0.7, 0.3, 0.4, 0.5, 0.6, 0.8], strict=True))
     records = []
     for task in TASKS:
@@ -57,7 +56,6 @@ def test_the_glue_score_counts_mnli_twice_and_the_mean_of_tasks_once(record, wri
         records.append(record("tiny", "original", 1, task, 1, metrics={key: values[key] for key in columns}))
     table = read_scores(write_scores(records), TASKS, [1])
     assert glue_scores(table).tolist() == pytest.approx([100 * sum(values.values()) / 9])
-    assert task_scores(table).tolist() == pytest.approx([100 * (sum(values.values()) - 0.8) / 8])
 
 
 @given(st.lists(finite, min_size=1, max_size=8), finite)
@@ -236,7 +234,7 @@ def test_no_p_value_is_written_as_zero():
 
 
 TWO_TASKS = ["rte", "mnli"]
-SCORES = ["glue_score", "mean_of_tasks", "rte", "mnli_matched", "mnli_mismatched"]
+SCORES = ["glue_score", "rte", "mnli_matched", "mnli_mismatched"]
 
 
 @pytest.fixture

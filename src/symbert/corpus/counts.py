@@ -1,34 +1,15 @@
-"""Counts of documents by outcome, and distributions."""
+"""Counts of documents by outcome."""
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from symbert.configuration import FilterSettings
+from symbert.corpus.document import Document
 from symbert.corpus.filters import REASONS
 from symbert.errors import DataError
 
-if TYPE_CHECKING:  # reports import this module where msgspec may be absent
-    from symbert.corpus.document import Document
-
-BINS_PER_DECADE = 10
-DECADES = {"harmful_perplexity": 7, "characters": 7, "tokens": 6}  # from 1 on
-EDGES = {
-    name: [float(f"{10 ** (step / BINS_PER_DECADE):.4g}") for step in range(decades * BINS_PER_DECADE + 1)]
-    for name, decades in DECADES.items()
-}
-"""Edges of the bins by quantity: harmful perplexity, characters and tokens per document."""
 BAD_LINES_SHOWN = 10
-
-
-def histogram(name: str, values: Sequence[float]) -> list[int]:
-    """Counts of `values` below the first edge, from each edge to the next, and from the last edge on: edges + 1."""
-    bins = np.searchsorted(EDGES[name], np.asarray(values, dtype=np.float64), side="right")
-    return np.bincount(bins, minlength=len(EDGES[name]) + 1).tolist()
 
 
 class Tally:
@@ -42,8 +23,6 @@ class Tally:
         self._documents: Counter[str] = Counter()
         self._characters: Counter[str] = Counter()
         self._overlaps: Counter[str] = Counter()
-        quantities = ("harmful_perplexity", "characters")
-        self._histograms = {name: {side: histogram(name, []) for side in ("read", "kept")} for name in quantities}
 
     def bad(self, error: DataError) -> None:
         """Count a bad line; raise `error` when none is allowed."""
@@ -54,7 +33,7 @@ class Tally:
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
-    def document(self, document: "Document", listed: frozenset[str] | None, reasons: list[str]) -> None:
+    def document(self, document: Document, listed: frozenset[str] | None, reasons: list[str]) -> None:
         """Count a document with the categories of its URL and all reasons against it, in order; none: it is kept."""
         outcome, characters = reasons[0] if reasons else "kept", len(document.content)
         self.read += 1
@@ -62,11 +41,6 @@ class Tally:
         self._overlaps.update(reasons)
         self._documents[outcome] += 1
         self._characters[outcome] += characters
-        for name, value in (("harmful_perplexity", document.metadata.harmful_pp), ("characters", characters)):
-            if value is not None:
-                place = bisect_right(EDGES[name], value)
-                self._histograms[name]["read"][place] += 1
-                self._histograms[name]["kept"][place] += not reasons
 
     def check(self, part: Path) -> None:
         """DataError when the part has too many bad lines."""
@@ -90,5 +64,4 @@ class Tally:
             "dropped": {reason: self._documents[reason] for reason in REASONS},
             "overlaps": {reason: self._overlaps[reason] for reason in REASONS},
             "characters": characters | {"dropped": {reason: self._characters[reason] for reason in REASONS}},
-            "histograms": self._histograms,
         }

@@ -7,7 +7,6 @@ part; the text of kept documents is written nowhere.
 import hashlib
 import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -20,7 +19,7 @@ from symbert.configuration import FilterSettings, settings_from
 from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
-from symbert.corpus.counts import EDGES, Tally, histogram
+from symbert.corpus.counts import Tally
 from symbert.corpus.digests import listed_digest
 from symbert.corpus.document import Document, documents
 from symbert.corpus.filters import check_categories, make_rules
@@ -117,7 +116,6 @@ def _write(
                 yield line, document
 
     words = checked = 0
-    bins = histogram("tokens", [])
     with (
         publish(output) as token_file,
         publish(output.with_suffix(".offsets.npy")) as offset_file,
@@ -134,13 +132,11 @@ def _write(
             offsets.append(np.array([(tokens.length, hashed, line)], OFFSET))
             tokens.append(ids.astype(TOKEN, copy=False))
             words += count_words(content)
-            bins[bisect_right(EDGES["tokens"], len(ids))] += 1
         tally.check(text)
     return tally.counts(), {
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "histogram": bins,
         "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
     }
 

@@ -254,7 +254,7 @@ def published_split(task: Task, split: str) -> PublishedFile:
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
 COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
-COLUMNS_OF_TABLES += ("task", "column", *(suite.score for suite in SUITES.values()), "std", "mean_of_tasks")
+COLUMNS_OF_TABLES += ("task", "column", *(suite.score for suite in SUITES.values()), "std")
 
 GLUE: dict[str, Task] = SUITES["glue"].tasks
 PUBLISHED = ChainMap(*(suite.tasks for suite in reversed(SUITES.values())))  # which names the last map's keys first

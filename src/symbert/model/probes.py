@@ -128,7 +128,8 @@ def lookups_of(operator: str) -> list[dict[str, Any]]:
 def probe(operators: list[str], /, output: Path | None = None) -> None:
     """Measure which relations between tokens operators can express, and how fast they learn to look something up.
 
-    Takes seconds per operator; prints a table, or writes a csv.
+    Operators are named as tables name them, or as my_module:Class. Takes seconds per operator; prints a table, or
+    writes the csv `output`.
     """
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []

@@ -25,26 +25,7 @@ MADE = ("__pycache__", ".egg-info")
 OF_RUN = ("done.json", "timing.json", "metrics.jsonl")  # state and weights stay out
 BESIDE = ("commit.json", "blocklist.json")  # the settings of a folder with a key
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the beginning of time for zip: no file's own time is kept
-README = """\
-# {title}
-
-{summary}
-
-Written by symbert {version}. Begin with `report.html`, which opens offline.
-
-| path | what it is |
-|---|---|
-| `tables/`, `figures/`, `texts/`, `data/` | the report in all formats, and the tidy tables that it is made from |
-| `experiment.json` | the configuration, and the settings behind the key at the end of each folder's name |
-| `runs/` | losses, speed and machine of each run of pre-training |
-| `corpus/`, `published/` | counts and checksums of the corpus, and the commits of the published files |
-| `scores/`, `robustness/`, `measured/` | scores of each checkpoint, and what was measured of operators |
-| `Snakefile`, `workflow/`, `src/`, `profiles/`, `envs/` | the workflow, its code, options and packages |
-| `ro-crate-metadata.json` | all this for machines: a Workflow RO-Crate |
-
-The commits that trained models stand in `tables/provenance.md` and in `timing.json` of each run; they may be older than
-the code here. Weights, texts and token ids are not in the archive.
-"""
+README = Path(__file__).with_name("templates") / "bundle.md"
 Record = dict[str, Any]
 
 
@@ -52,8 +33,8 @@ def bundle(results: Path, /, output: Path) -> None:
     """Write a finished experiment as one citable archive: page, tables, figures, scores, settings, losses, provenance,
     code, and metadata as a Workflow RO-Crate. The same results and the same code give the same bytes.
 
-    `results` is the experiment's name or folder. Weights, texts and token ids stay out, and so do names of machines and
-    absolute paths. MissingInputError names a file that is not there.
+    `results` is the experiment's name or folder, `output` a .zip file. Weights, texts and token ids stay out, and so do
+    names of machines and absolute paths. MissingInputError names a file that is not there.
     """
     if output.suffix != ".zip":
         raise UsageError(f"--output is {output}; name a .zip file")
@@ -80,7 +61,7 @@ def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     contents = {name: _content(file) for name, file in files.items()}
     title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
-    readme = README.format(title=title, summary=summary, version=__version__)
+    readme = README.read_text(encoding="utf-8").format(title=title, summary=summary, version=__version__)
     date = re.search(rb"^written,(\S+)", contents.get("tables/provenance.csv", b""), re.MULTILINE)
     crate = _metadata(title, summary, date[1].decode() if date else None, [*contents, "README.md"], project)
     return {"ro-crate-metadata.json": crate.encode(), "README.md": readme.encode(), **contents}

@@ -6,7 +6,6 @@ refuses cells that are missing or twice, and rows that were computed with other 
 
 import math
 import os
-import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from symbert.configuration import (
 )
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.experiment.sweep import Grid, grids_of
-from symbert.files import reading, sha256_of
+from symbert.files import check_shape, read_json, read_json_lines, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
@@ -49,7 +48,6 @@ REMEDY = "delete it and run again"  # of a file
 LISTED = 20  # problems that an error names
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of robustness sets
 KINDS = get_args(NoiseKind)  # names of noise
-SAME = 1e-9  # clean scores that differ by more are of two models
 
 RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
@@ -81,31 +79,16 @@ ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
 JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
 JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
 KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
-COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT, histograms=dict[str, dict[str, list[int]]])
-TOKENS = kind(part=str, documents=int, tokens=int, words=int, histogram=list[int])
+COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT)
+TOKENS = kind(part=str, documents=int, tokens=int, words=int)
 MANIFEST = kind(documents=Counted, rows=kind(train=int, validation=int), sequence_length=int, tokens=int)
 MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
 ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
 SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
 SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
-SESSIONS = kind(sessions=list[kind(started=str, device=str, processes=int)])
+TIMING = kind(RUN_FILE, started=str, until=str, device=str, processes=int, sessions=int, commits=list[str])
+TIMING = kind(TIMING, versions=dict[str, str])
 EXPERIMENT = kind(experiment=str, key=str, configuration=dict, report=dict, inputs=kind(scores=dict))
-
-
-def read(file: Path, shape: Any) -> Any:
-    """The JSON value in a file, of a declared type; DataError names file and key."""
-    with reading(file, absent="run the rule that makes it"):
-        content = file.read_bytes()
-    return _decoded(content, shape, str(file))
-
-
-def _decoded(content: bytes, shape: Any, place: str) -> Any:
-    try:
-        value = msgspec.json.decode(content)
-        msgspec.convert(value, shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{place}: {error}; {REMEDY}") from None
-    return value
 
 
 # The collection.
@@ -160,7 +143,7 @@ def read_record(place: Path) -> tuple[Path, Record]:
     file = folder / "experiment.json"
     if not file.is_file():
         raise MissingInputError(f"{file}: file not found; name an experiment that was run, or its folder")
-    record = read(file, EXPERIMENT)
+    record = read_json(file, EXPERIMENT)
     above = Path(os.path.relpath(folder / "../.."))  # the folder with results/, where paths begin
     return folder, {**record, "inputs": _from(above, record["inputs"])}
 
@@ -303,7 +286,7 @@ def read_records(files: Iterable[Path], shape: type) -> list[Record]:
     """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
     records = []
     for file in sorted(files):
-        of_file = read(file, list[shape])
+        of_file = read_json(file, list[shape])
         if not of_file:
             raise DataError(f"{file}: no record in it; {REMEDY}")
         records += [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
@@ -359,27 +342,34 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     """A row per set of every record: its cell, the set's facts, `score` and `majority` (0 to 1), flags.
 
     `label` is the column of tables that a row counts for: 'hans', or 'mixed_20' for 20 % of mixed noise. The score of
-    the same model without noise is `clean` (NaN where the set has no column); the model `differs` where it was
-    fine-tuned again and does not score as the table `clean` says. Rows are in the order of that table, whose other
-    fine-tuning seeds are left out. DataError as of `read_scores`: every model of a task needs the same sets of the same
-    rows, and the checkpoint, rows, precision and dropout of its clean score. Noise on a column outside the GLUE score
-    (wnli) is left out; MissingInputError where nothing is left.
+    the same model without noise is `clean` (NaN where the set has no column), which may be another than in the table
+    `clean` where it was fine-tuned again. Rows are in the order of that table, whose other fine-tuning seeds are left
+    out. DataError as of `read_scores`: every model of a task needs the same sets of the same rows, and the checkpoint,
+    rows, precision and dropout of its clean score. Noise on a column outside the GLUE score (wnli) is left out;
+    MissingInputError where nothing is left.
     """
     seeds = set(clean["finetune_seed"])
     records = [record for record in read_records(files, ROBUSTNESS) if record["finetune_seed"] in seeds]
-    known: dict[tuple, dict[str, float]] = defaultdict(dict)  # clean scores by cell and column
-    for *cell, column, score in clean[[*CELL, "column", "score"]].itertuples(index=False):
-        known[tuple(cell)][column] = score
-    rows = [row for record in records for row in _sets_of(record, known.get(tuple(record[key] for key in CELL), {}))]
+    rows = [
+        {
+            **{key: record[key] for key in (*CELL, "stand_in")},
+            "label": level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"],
+            "clean": record["clean"].get(facts["column"], math.nan),
+            **{key: facts[key] for key in SET.__struct_fields__},
+            "settings_hash": record["settings_hash"],
+        }
+        for record in records
+        for facts in record["sets"].values()
+    ]
     sets: dict[str, dict] = defaultdict(dict)  # of each task, by label and column
     for row in rows:
         sets[row["task"]][row["label"], row["column"]] = None
-    wanted = [(*cell, *name) for cell in known for name in sets.get(cell[4], ())]
-    alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     cells = clean.drop_duplicates(list(CELL))[[*CELL, *CHECKED]].to_dict("records")
+    rank = {tuple(cell[key] for key in CELL): place for place, cell in enumerate(cells)}
+    wanted = [(*cell, *name) for cell in rank for name in sets.get(cell[4], ())]
+    alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
     check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
-    rank = {cell: place for place, cell in enumerate(known)}
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS]
     if not rows:
         raise MissingInputError(
@@ -387,22 +377,6 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
         )
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
     return table.drop(columns="settings_hash")
-
-
-def _sets_of(record: Record, known: dict[str, float]) -> Iterator[Record]:
-    """A row per set of a record; `known` are the scores of the same model in Table 3."""
-    clean = record["clean"]
-    differs = any(abs(score - known.get(column, math.nan)) > SAME for column, score in clean.items())
-    for facts in record["sets"].values():
-        label = level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"]
-        yield {
-            **{key: record[key] for key in (*CELL, "stand_in")},
-            "differs": differs,
-            "label": label,
-            "clean": clean.get(facts["column"], math.nan),
-            **{key: facts[key] for key in SET.__struct_fields__},
-            "settings_hash": record["settings_hash"],
-        }
 
 
 def level_name(kind: str, share: float) -> str:
@@ -418,7 +392,7 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
     """
     records = []
     for file in files:
-        record = checked(read(file, JUDGEMENT), str(file), REMEDY)
+        record = checked(read_json(file, JUDGEMENT), str(file), REMEDY)
         records.append({"host": record.get("model_host", ENCODER), **record})
         if list(record["paradigms"]) != list(PARADIGMS) or records[-1]["host"] not in HOSTS:
             raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
@@ -448,7 +422,7 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
         raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {REMEDY}")
@@ -457,10 +431,9 @@ def read_run(folder: Path) -> Record:
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
     kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
-    lines = []
-    for number, line in enumerate(log.read_bytes().splitlines(), start=1):
-        split = _decoded(line, Record, f"{log}:{number}").get("split")
-        lines.append(_decoded(line, kinds.get(split, Record), f"{log}:{number}"))
+    lines = list(read_json_lines(log, REMEDY))
+    for number, line in enumerate(lines, start=1):
+        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", REMEDY)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
@@ -559,34 +532,23 @@ def grids_of_runs(
 
 
 def machine_of(run: Record) -> Record:
-    """A run, how long it took, and on what: the values of all its sessions, each once.
-
-    Its sessions stand in its working state, which may have been removed since; timing.json then tells of the last one,
-    and the hours of several are not known.
-    """
-    file, sessions = run["folder"] / "timing.json", run["folder"] / "state/provenance.json"
-    facts = run["done"] | read(file, RUN_FILE)
-    kept = read(sessions, SESSIONS)["sessions"] if sessions.is_file() else [facts]
-    wall, on_gpus = hours_of(kept) if len(kept) == facts.get("sessions", 1) else (None, None)
+    """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
+    several sessions are not known."""
+    timing = read_json(run["folder"] / "timing.json", TIMING)
+    facts = run["done"] | timing
+    begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
+    hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
+    of_gpus = 0 if timing["device"] == "cpu" else timing["processes"]
     known = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
-    row = {key: run[key] for key in ("host", *RUN)} | {key: facts.get(key) for key in known}
-    row |= {"wall_hours": wall, "gpu_hours": on_gpus}
-    for key in ("device", "processor", "processes", "threads", "precision", "recipe", "commit", "versions"):
-        values = [session[key] for session in kept if key in session]
-        versions = [", ".join(map(" ".join, value.items())) if isinstance(value, dict) else value for value in values]
-        row[key] = "; ".join(dict.fromkeys(map(str, versions))) or None
-    return row
-
-
-def hours_of(sessions: list[Record]) -> tuple[float, float]:
-    """The hours of all sessions, and as much of GPUs, one per process. A session that was killed at once has no end."""
-    wall = on_gpus = 0.0
-    for session in (session for session in sessions if "until" in session):
-        begun, ended = (datetime.fromisoformat(session[key]) for key in ("started", "until"))
-        hours = (ended - begun).total_seconds() / 3600
-        wall += hours
-        on_gpus += hours * (0 if session["device"] == "cpu" else session["processes"])
-    return wall, on_gpus
+    return {
+        **{key: run[key] for key in ("host", *RUN)},
+        **{key: facts.get(key) for key in known},
+        "wall_hours": hours,
+        "gpu_hours": None if hours is None else hours * of_gpus,
+        **{key: timing.get(key) for key in ("device", "processor", "processes", "threads", "precision", "recipe")},
+        "commit": "; ".join(timing["commits"]),
+        "versions": ", ".join(map(" ".join, timing["versions"].items())),
+    }
 
 
 def read_speeds(files: list[Path]) -> pd.DataFrame:
@@ -597,9 +559,9 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     """
     rows = []
     for file in files:
-        if not read(file, dict[str, Any]).get("operators", True):
+        if not read_json(file, dict[str, Any]).get("operators", True):
             continue  # they did not fit the memory side by side
-        measured = read(file, SPEEDS_FILE)
+        measured = read_json(file, SPEEDS_FILE)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
@@ -621,14 +583,14 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
 
 
 def read_parts(files: list[Path]) -> list[Record]:
-    """The counts and the record of each part, en_meta_part_9 before en_meta_part_10.
+    """The counts and the record of each part.
 
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
     """
     parts = {}
     for file in files:
-        part = read(file, kind(counts=COUNTS, record=TOKENS))
+        part = read_json(file, kind(counts=COUNTS, record=TOKENS))
         counts, characters = part["counts"], part["counts"]["characters"]
         for what, count, expected in (
             ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
@@ -639,14 +601,12 @@ def read_parts(files: list[Path]) -> list[Record]:
                 raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
         if parts.setdefault(counts["part"], part) is not part:
             raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
-    return [
-        parts[name] for name in sorted(parts, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(9), name))
-    ]
+    return list(parts.values())
 
 
 def read_manifest(file: Path, parts: list[Record]) -> Record:
     """What was packed; DataError where documents and tokens are more than was kept, or do not add up."""
-    manifest = read(file, MANIFEST)
+    manifest = read_json(file, MANIFEST)
     packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
     left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
     documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
@@ -667,11 +627,10 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({' '.join(str(error).split())}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    ranks = {"size": names.sizes, "attention": names.attentions}
+    ordered = {"size": names.sizes, "attention": names.attentions}
 
     def rank(column: pd.Series) -> pd.Series:
-        order = ranks[column.name](column) if column.name in ranks else None
-        return column.map(order.index) if order else column
+        return column.map(ordered[column.name](column).index) if column.name in ordered else column
 
     keys = [column for column in (*HEAD, "head") if column in table]
     return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)

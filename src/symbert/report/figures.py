@@ -1,5 +1,5 @@
 """The figures: Figure 2 with the exits from the plateau, Figure 3, and those of sweeps, hosts, robustness, minimal
-pairs, heads and corpus. A function returns None where an experiment has no data for its figure."""
+pairs and heads. A function returns None where an experiment has no data for its figure."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from symbert.corpus.counts import EDGES
 from symbert.hosts import HOSTS
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
@@ -113,7 +111,7 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
         return None
     sizes, looks = names.sizes(scores["size"]), style.looks_of(scores["attention"])
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()[:1].tolist()
-    mean_name = statistics.means_of(scores)[0]
+    mean_name = statistics.mean_of(scores)
     kind = "stand-in task score" if mean_name in statistics.stand_in_names(scores) else heading(mean_name)
     height = PANEL + ROW * (len(looks) + len(baseline) + 3)
     figure, panels = style.figure_of([height] * len(sizes), columns=min(2, len(sizes)))
@@ -203,26 +201,3 @@ def anatomy_figure(data: Collection) -> Figure | None:
                 name: seeds for name, seeds in curves.items() if seeds.notna().all(axis=None)
             }
     return curves_figure(panels, height=2.0)
-
-
-def corpus_figure(data: Collection) -> Figure | None:
-    """Documents by harmful perplexity, length in characters, and tokens ([CLS] and [SEP] included): read, and in blue
-    kept. Documents beyond an axis stand in its outermost bin.
-    """
-    if not data.parts:
-        return None
-    quantities = {"harmful_perplexity": ("read", "kept"), "characters": ("read", "kept"), "tokens": ("kept",)}
-    figure, panels = style.figure_of([1.5 + 2 * ROW] * len(quantities))
-    for panel, (quantity, sides) in zip(panels, quantities.items(), strict=True):
-        for side in sides:
-            bins = np.sum([_histogram(part, quantity, side) for part in data.parts], axis=0)
-            color = style.GREY if side == "read" else "#0072B2"
-            panel.stairs(bins, [0.5, *EDGES[quantity], 2 * EDGES[quantity][-1]], fill=True, color=color, label=side)
-        style.prepare(panel, "documents", f"{quantity.replace('_', ' ')} of a document", logarithmic=True)
-        panel.yaxis.set_major_locator(MaxNLocator(3))
-        style.add_legend_above(panel)
-    return figure
-
-
-def _histogram(part: dict[str, Any], quantity: str, side: str) -> list[int]:
-    return part["record"]["histogram"] if quantity == "tokens" else part["counts"]["histograms"][quantity][side]

@@ -9,7 +9,6 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from symbert.errors import UsageError
 from symbert.files import write_text
 from symbert.glue.tasks import BESIDE_GLUE
 
@@ -23,6 +22,7 @@ TEMPLATES = Environment(
     keep_trailing_newline=True,
     undefined=StrictUndefined,
 )
+LATEX_TABLE = Path(__file__).with_name("templates") / "table.tex"
 DAGGER = "†"
 LONG = 40  # characters from which the text of a column is wrapped
 ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by kind
@@ -37,31 +37,14 @@ LATEX = str.maketrans(
         **{"∞": r"$\infty$", "→": r"$\to$"},
     }
 )
-LATEX_TABLE = r"""\begin{table*}
-\centering
-\caption{%(caption)s}
-\label{%(label)s}
-\begin{adjustbox}{max width=\linewidth,max totalheight=0.8\textheight}
-\begin{tabular}{@{}%(alignments)s@{}}
-\toprule
-%(head)s \\
-\midrule
-%(body)s
-\bottomrule
-\end{tabular}
-\end{adjustbox}
-\par\smallskip\parbox{\linewidth}{\footnotesize %(note)s}
-\end{table*}
-"""
 
 
 @dataclass(frozen=True)
 class Table:
     """The cells of a table: text, bool (yes or no), int, float (readers see two decimals, as in the paper, unless
-    `decimals` has others for a column) or None (does not apply). Csv has numbers in full precision, and no emphasis."""
+    `decimals` has others for a column) or None (does not apply). Csv has numbers in full precision."""
 
     frame: pd.DataFrame
-    best: frozenset[tuple[int, str]] = frozenset()  # row position and column of emphasised cells
     readable: pd.DataFrame | None = None  # rows that the other formats show in place of those of `frame`
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
     decimals: dict[str, int] = field(default_factory=dict)
@@ -90,11 +73,7 @@ class Column(NamedTuple):
 def table_of(rows: list[dict[str, Any]], names: dict[str, str] | None = None, **marks: Any) -> Table:
     """A table of rows that have the same keys in the same order; `names` renames some columns."""
     names = names or {}
-    marks |= {
-        key: frozenset((at, names.get(column, column)) for at, column in marks[key])
-        for key in ("best", "marked")
-        if key in marks
-    }
+    marks["marked"] = frozenset((at, names.get(column, column)) for at, column in marks.get("marked", ()))
     return Table(frame_of(rows).rename(columns=names), **marks)
 
 
@@ -111,10 +90,7 @@ def heading(column: str) -> str:
 
 
 def write_table(table: Table, words: Words, files: list[Path]) -> None:
-    """Write the table to each file in the format of its suffix; UsageError for an unknown suffix."""
-    for path in files:
-        if path.suffix not in FORMATS:
-            raise UsageError(f"{path}: no table format for '{path.suffix}'; choose from {', '.join(FORMATS)}")
+    """Write the table to each file in the format of its suffix."""
     for path in files:
         write_text(path, FORMATS[path.suffix](table, words))
 
@@ -133,12 +109,12 @@ def to_csv(table: Table, words: Words | None = None) -> str:
 
 
 def to_markdown(table: Table, words: Words) -> str:
-    """A GitHub table between its caption and the note; the best values are bold."""
+    """A GitHub table between its caption and the note."""
 
     def escaped(text: str) -> str:
         return text.translate(MARKDOWN)
 
-    columns, body = _shown(table, escaped, "**{}**")
+    columns, body = _shown(table, escaped)
     rules = ["---:" if column.kind == "number" else "---" for column in columns]
     rows = [[escaped(column.heading) for column in columns], rules, *body]
     lines = [f"| {' | '.join(row)} |" for row in rows]
@@ -156,8 +132,8 @@ def to_latex(table: Table, words: Words) -> str:
         is_stacked = column.kind == "number" and len(words) > 1
         return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
 
-    columns, body = _shown(table, latex_text, r"\textbf{{{}}}")
-    return LATEX_TABLE % {
+    columns, body = _shown(table, latex_text)
+    return LATEX_TABLE.read_text(encoding="utf-8") % {
         "caption": latex_text(words.caption),
         "label": words.label,
         "alignments": "".join(ALIGNMENTS[column.kind] for column in columns),
@@ -174,7 +150,7 @@ def latex_text(text: str) -> str:
 
 def body_of(table: Table, words: Words) -> Markup:
     """A `figure` of the page with the table, which scrolls where it is wide, and its caption."""
-    columns, rows = _shown(table, escape, Markup("<strong>{}</strong>"))
+    columns, rows = _shown(table, escape)
     body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words)
     return Markup(body)  # escaped by the template
 
@@ -182,15 +158,14 @@ def body_of(table: Table, words: Words) -> Markup:
 FORMATS: dict[str, Callable[[Table, Words], str]] = {".csv": to_csv, ".md": to_markdown, ".tex": to_latex}
 
 
-def _shown(table: Table, escaped: Callable[[str], str], bold: str) -> tuple[list[Column], list[list[str]]]:
-    """The columns and rows that readers see, with daggers, and the best cells in `bold`; no column of dashes alone."""
+def _shown(table: Table, escaped: Callable[[str], str]) -> tuple[list[Column], list[list[str]]]:
+    """The columns and rows that readers see, with daggers; no column of dashes alone."""
     frame = table.frame if table.readable is None else table.readable
     frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
 
     def text(position: int, column: str, value: Any) -> str:
         text = _plain(value, table.decimals.get(column, 2))
-        marked = escaped(text + DAGGER * ((position, column) in table.marked))
-        return bold.format(marked) if (position, column) in table.best else marked
+        return escaped(text + DAGGER * ((position, column) in table.marked))
 
     rows = [
         [text(position, column, value) for column, value in zip(frame, row, strict=True)]

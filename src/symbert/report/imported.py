@@ -1,14 +1,13 @@
 """Scores that others measured, one tidy csv, as an experiment of its own: the report reads them as it reads ours."""
 
 import re
-import shutil
 from pathlib import Path
 
 from msgspec import to_builtins
 
 from symbert.configuration import FOLDER, ReportFacts
-from symbert.errors import ConfigError, DataError, MissingInputError, UsageError
-from symbert.files import read_json_or_empty, sha256_of, write_json
+from symbert.errors import ConfigError, DataError, UsageError
+from symbert.files import copy_file, sha256_of, write_json
 from symbert.glue.tasks import GLUE, OWN
 from symbert.paths import key
 from symbert.report import names
@@ -23,15 +22,12 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
 
     Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
     `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
-    files or, where they have none, the paper's. An earlier import under that name is replaced; ConfigError when the
-    folder holds something else. DataError names file, line and column.
+    files or, where they have none, the paper's. ConfigError when the folder is there already. DataError names file,
+    line and column.
     """
     if not re.fullmatch(FOLDER, name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
     files = {"scores": path} | ({"losses": losses} if losses else {})
-    for file in files.values():
-        if not file.is_file():
-            raise MissingInputError(f"{file}: no file; give a csv file, into which scripts in tools/ convert folders")
     scores = read_scores(path)
     for column, task in zip(scores["column"], scores["task"], strict=True):
         if task not in GLUE and task not in OWN:
@@ -47,15 +43,11 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
             raise DataError(f"{losses}: {run} ends at step {last}, and pre-training at {length}; add that loss")
     parted(scores, length)  # or it says which model has no final scores
     folder = RESULTS / name
-    known = read_json_or_empty(folder / "experiment.json").get("inputs", {})
-    if folder.is_dir() and any(folder.iterdir()) and "origin" not in known:
-        raise ConfigError(f"{folder}: not empty, and no import; remove it, or choose another --name")
-    contents = {kind: file.read_bytes() for kind, file in files.items()}  # which may lie in that folder
+    if folder.exists():
+        raise ConfigError(f"{folder}: exists already; remove it, or choose another --name")
     origin = {"name": name, "files": {file.name: sha256_of(file) for file in files.values()}}
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for kind, content in contents.items():
-        (folder / f"{kind}.csv").write_bytes(content)
+    for kind, file in files.items():
+        copy_file(file, folder / f"{kind}.csv")
     inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
     inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
     inputs["origin"] = origin | {"steps": length}

@@ -1,6 +1,6 @@
 """The command `report`: one process reads the files of an experiment, and writes its tables, figures and page.
 
-The page is one HTML file that opens offline: files stand in it as data, nothing is loaded, and it forbids scripts.
+The page is one HTML file that opens offline: pictures stand in it as data, nothing is loaded, and it forbids scripts.
 """
 
 import base64
@@ -23,9 +23,7 @@ from symbert.report.style import DPI, house_style, write_figure
 from symbert.report.tidy import tables_of, write_csv
 
 FORMATS = {"tables": ("csv", "md", "tex"), "figures": ("png", "pdf"), "texts": ("txt",)}  # by kind
-MEDIA = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex"}
-MEDIA = {suffix: f"{kind};charset=utf-8" for suffix, kind in MEDIA.items()}
-MEDIA |= {".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml"}
+MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 FOLDED = ("Operators", "GLUE", "Corpus", "Provenance")  # chapters that a reader opens
 PIXEL = 0.64  # CSS pixels per pixel of a figure: its text of 8 pt is as large as a table's
 NARROW = 512  # CSS pixels up to which a figure leaves room for another beside it
@@ -42,12 +40,6 @@ class Shown:
     files: list[Path]
     body: Markup | list[str]  # HTML, or the lines of a text
     is_narrow: bool = False
-
-    @property
-    def addresses(self) -> dict[str, str]:
-        """Addresses of its other formats, which hold them, by name."""
-        suffixes = (".csv", ".md", ".tex", ".pdf")
-        return {file.name: address_of(file) for file in self.files if file.suffix in suffixes}
 
 
 def report(folder: Path, /, paper: bool = False) -> None:
@@ -114,7 +106,7 @@ def write_exhibit(made: Made, words: Words, folder: Path, chapter: str, heading:
 
 
 def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
-    """Write report.html; other formats are offered with each table and figure."""
+    """Write report.html."""
     exhibits = [exhibit for exhibit in shown if not isinstance(exhibit.body, list)]
     if setting.has_stand_ins_alone(data):  # the page's top says it
         exhibits = [replace(exhibit, body=exhibit.body.replace(STAND_IN, "")) for exhibit in exhibits]
@@ -124,7 +116,6 @@ def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
         setting=setting.sentences_of(data),
         summary=[line for text in shown if isinstance(text.body, list) for line in text.body],
         folded=FOLDED,
-        glossary=setting.GLOSSARY,
         chapters=[(name, list(group)) for name, group in groupby(exhibits, key=lambda exhibit: exhibit.chapter)],
     )
     write_text(folder / "report.html", page)

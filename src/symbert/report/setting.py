@@ -25,17 +25,6 @@ ONE_SEED = (
     "Scores are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
     "pre-training of the same operators may give other differences."
 )
-GLOSSARY = {
-    "operator": "how the score of two tokens in attention is computed; original is that of BERT",
-    "host": "the model that an operator stands in: encoder, decoder, or encoder–decoder",
-    "run": "one pre-training of a size with an operator in a host, from a pre-training seed",
-    "plateau, exit": "the loss first stays near that of guessing by frequency; the exit is the evaluation after it",
-    "stand-in": "made-up text or a made-up task in place of the published one, to try the chain",
-    "band": "95 % confidence of the mean over seeds, of two seeds their range",
-    "†": "a model that predicts one class throughout",
-    "std": "the sample standard deviation over seeds",
-    "p, Holm": "a permutation test over all splits of the seeds; Holm’s correction for the number of tests",
-}
 
 
 def other_settings(facts: ReportFacts, section: str = "") -> list[str]:
@@ -127,7 +116,7 @@ def _facts(data: Collection) -> Iterator[str]:
 
 
 def _limits(data: Collection) -> Iterator[str]:
-    """Sentences about models that predict one class throughout or were fine-tuned again, and about comparisons."""
+    """Sentences about models that predict one class throughout, and about comparisons."""
     facts, tables = data.facts, [table for tables in data.tables_of_scores.values() for table in tables]
     if reads_corpus(data) and has_stand_in_corpus(facts) and facts.scale == "demo":
         yield CHOSEN
@@ -140,12 +129,6 @@ def _limits(data: Collection) -> Iterator[str]:
         if runs.any() or runs.isna().any():
             unknown = f"; of {runs.isna().sum():,} it is not known" if runs.isna().any() else ""
             yield f"† One class is predicted throughout in {runs.sum():,.0f} of {runs.count():,} fine-tunings{unknown}."
-    if data.robustness is not None and data.robustness["differs"].any():
-        again = data.robustness.drop_duplicates([*SEEDS, "task"])["differs"]
-        yield (
-            f"For noise and out-of-domain sets {again.sum()} of {len(again)} models were fine-tuned again, and score "
-            "otherwise than in Table 3."
-        )
     if _seeds(data)[0] == 1:
         yield ONE_SEED
     if facts.scale != IMPORTED and other_settings(facts):

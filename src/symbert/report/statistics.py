@@ -31,7 +31,6 @@ from symbert.report.published import COLUMNS
 Values = NDArray[np.float64]
 
 SEEDS = ["size", "attention", "pretrain_seed", "step", "finetune_seed"]
-MEANS = ("glue_score", "mean_of_tasks")  # over score columns
 OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suite.columns}
 COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
@@ -69,44 +68,33 @@ def glue_scores(scores: pd.DataFrame) -> pd.Series:
     for a seed that lacks a column of the others.
     """
     counted = scores[scores["column"].isin(COUNTED)]
-    return 100 * counted.groupby(SEEDS, sort=False)["score"].mean().where(_is_complete(counted))
-
-
-def task_scores(scores: pd.DataFrame) -> pd.Series:
-    """As `glue_scores`, but the mean of eight tasks: MNLI's two columns count as one."""
-    counted = scores[scores["column"].isin(COUNTED)]
-    tasks = counted.groupby([*SEEDS, "task"], sort=False)["score"].mean()
-    return 100 * tasks.groupby(SEEDS, sort=False).mean().where(_is_complete(counted))
-
-
-def _is_complete(counted: pd.DataFrame) -> pd.Series:
-    """Whether a seed has every column that counts and that some seed has: a mean of others is no mean of these."""
-    return counted.groupby(SEEDS, sort=False)["score"].count() == counted["column"].nunique()
+    seeds = counted.groupby(SEEDS, sort=False)["score"]
+    return 100 * seeds.mean().where(seeds.count() == counted["column"].nunique())
 
 
 def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """All scores in percent, a row per model, step and fine-tuning seed.
 
-    Columns are `glue_score` and `mean_of_tasks` (of another suite's scores `<suite>_score`), where a column counts for
-    them, and the score columns.
+    Columns are `glue_score` (of another suite's scores `<suite>_score`), where a column counts for it, and the score
+    columns.
     """
     columns = 100 * scores.pivot(index=SEEDS, columns="column", values="score")
-    means = {name: mean(scores) for name, mean in zip(means_of(scores), (glue_scores, task_scores), strict=False)}
-    names = [*(name for name, mean in means.items() if len(mean)), *dict.fromkeys(scores["column"])]
+    name, mean = mean_of(scores), glue_scores(scores)
     rows = pd.MultiIndex.from_frame(scores[SEEDS].drop_duplicates())
-    return columns.assign(**means).reindex(index=rows, columns=names)
+    names = [*([name] if len(mean) else []), *dict.fromkeys(scores["column"])]
+    return columns.assign(**{name: mean}).reindex(index=rows, columns=names)
 
 
-def means_of(scores: pd.DataFrame) -> tuple[str, ...]:
-    """The names of the means over the score columns of a table."""
+def mean_of(scores: pd.DataFrame) -> str:
+    """The name of the mean over the score columns of a table."""
     others = scores["column"].map(OTHER_COLUMNS).dropna()
-    return (others.iloc[0],) if len(others) else MEANS
+    return others.iloc[0] if len(others) else "glue_score"
 
 
 def stand_in_names(scores: pd.DataFrame) -> dict[str, str]:
-    """New names for the score columns of stand-ins, and for the means, where one of them counts for these."""
+    """New names for the score columns of stand-ins, and for the mean, where one of them counts for it."""
     stand_ins = dict.fromkeys(scores.loc[scores["stand_in"].astype(bool), "column"])
-    means = () if stand_ins.keys().isdisjoint(COUNTED) else means_of(scores)
+    means = [] if stand_ins.keys().isdisjoint(COUNTED) else [mean_of(scores)]
     return {name: f"{name}{STAND_IN}" for name in (*means, *stand_ins)}
 
 
@@ -429,19 +417,19 @@ class ExitComparison:
         return WITHIN if is_within else "undecided"
 
 
-def compare_exits(pairs: Iterable[tuple[Exits, Exits]], seed: int = 0) -> list[ExitComparison]:
+def compare_exits(pairs: Iterable[tuple[Exits, Exits]]) -> list[ExitComparison]:
     """Compare pairs of models, whose runs have the same seeds in the same order; p is corrected for their number.
 
     The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
     same batches and masks. Two one-sided tests of equivalence at 5 % are a 90 % interval within the bounds (Schuirmann
     1987).
     """
-    results = [_compare(*pair, seed) for pair in pairs]
+    results = [_compare(*pair) for pair in pairs]
     corrected = holm([result.p_value for result in results])
     return [replace(result, holm_p_value=p_value) for result, p_value in zip(results, corrected, strict=True)]
 
 
-def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
+def _compare(first: Exits, second: Exits) -> ExitComparison:
     from scipy.stats import CensoredData, logrank  # slow to load, and most reports compare nothing
 
     def ratio_of(drawn: Any) -> Any:
@@ -449,7 +437,7 @@ def _compare(first: Exits, second: Exits, seed: int) -> ExitComparison:
 
     count = len(first.steps)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = ratio_of(np.random.default_rng(seed).integers(0, count, (RESAMPLES, count)))
+        ratios = ratio_of(np.random.default_rng(0).integers(0, count, (RESAMPLES, count)))
         ratio = float(ratio_of(slice(None)))
     if np.isnan(ratios).mean() > LEVEL / 2:  # both medians are never: nothing is known of their ratio
         bounds = [0.0, np.inf, 0.0, np.inf]

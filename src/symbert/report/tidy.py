@@ -1,6 +1,6 @@
 """The tidy tables of a report as csv files, report/data/: a row per score, loss, run, set, paradigm and part.
 
-The files of scores and losses are also what `import-scores` and `compare` read; docs/report.md has their columns.
+The files of scores and losses are also what `import-scores` reads; docs/report.md has their columns.
 """
 
 import csv

@@ -15,7 +15,7 @@ from symbert.files import sha256_of
 
 # What tells of time, machine and process, and what is only needed to go on; of the report the tables of scores count.
 OF_THE_MACHINE = ("measured", "report", "logs", "lock", "provenance.json", "shards.json", "timing.json", "digests.json")
-TABLES = ("table3_glue", "scores")
+TABLES = ("table3_glue", "statistics")
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError
-from symbert.report.collect import Collection, hours_of, machine_of, read_parts, read_run
+from symbert.report.collect import Collection, machine_of, read_parts, read_run
 from symbert.report.tables.corpus import provenance_table
 
 
@@ -30,7 +30,7 @@ def corpus(tmp_path, report_facts, corpus_files):
 def test_tokens_per_word_do_not_count_cls_and_sep(corpus, outputs):
     """3,600,000 tokens of 1,000 documents are 3,598,000 of words; 1,799,000 words a part."""
     write_exhibit("table-corpus", outputs, **corpus(1, 2, record={"tokens": 3_600_000, "words": 1_799_000}))
-    assert [row["fertility"] for row in read_shown(outputs[0])] == ["2.00", "2.00", "2.00", ""]
+    assert [row["fertility"] for row in read_shown(outputs[0])] == ["2.00", ""]
 
 
 def test_more_documents_or_tokens_than_were_kept_are_refused(corpus, outputs):
@@ -81,14 +81,9 @@ def test_a_report_that_is_made_again_does_not_have_to_differ_by_its_moment(monke
 
 
 def test_the_hours_of_one_session_are_not_those_of_three(pretrained):
-    """Where the state is gone, timing.json tells of the last session alone."""
+    """timing.json has the times of the longest session alone."""
     found = facts(pretrained("original", sessions=3))
     assert found["pre-training: runs"] == "1, in 3 sessions" and "pre-training: hours" not in found
     assert facts(pretrained("original", sessions=1))["pre-training: hours"] == "0.010, of GPUs 0.000"
-
-
-def test_a_session_that_was_killed_at_once_took_no_time():
-    killed = {"started": "2026-01-01T00:00:00Z", "device": "A card", "processes": 4}
-    assert hours_of([killed]) == (0, 0)
-    ended = killed | {"until": "2026-01-02T06:00:00Z"}
-    assert hours_of([killed, ended]) == (30, 120) and hours_of([ended | {"device": "cpu"}]) == (30, 0)
+    on_gpus = facts(pretrained("original", device="A card", processes=4))
+    assert on_gpus["pre-training: hours"] == "0.010, of GPUs 0.040"

@@ -1,4 +1,4 @@
-"""Tables of scores: Table 3 and other suites, every seed, SQuAD's kinds of questions; means, deviations, refusals."""
+"""Tables of scores: Table 3 and other suites; means, deviations, refusals."""
 
 import itertools
 

@@ -3,97 +3,71 @@
 import os
 import platform
 import time
+from collections import Counter
 from importlib import metadata
 from typing import Any
 
 import symbert
-from symbert.configuration import PAPERS_CORPUS, PAPERS_FILTERS
 from symbert.corpus.filters import REASONS
 from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
 from symbert.report.collect import Collection
 from symbert.report.formats import Table, frame_of, heading, table_of
+from symbert.report.tidy import row_of_part
 
 Row = dict[str, Any]
-
-PACKED = ("packed_documents", "packed_tokens", "left_over_tokens", "train_rows", "validation_rows")
-BY_REASON = "characters_dropped_"  # and the reason: a column of the csv file only
 
 
 def corpus_table(data: Collection) -> Table | None:
     """Documents read, bad, dropped by the first reason that applies, and kept; tokens of the documents kept, and per
     word (text between white space; [CLS] and [SEP] are not counted there); packed into rows, and left over: of held-out
     documents beyond their rows or with rows that are training rows too, beyond the budget, and of the last row. The
-    paper is arXiv 2406.06366, which does not say what it read or dropped. The csv has a row per part.
+    paper is arXiv 2406.06366, which does not say what it read or dropped. Parts stand in data/corpus.csv.
     """
     if not data.parts or data.manifest is None:
         return None
-    parts, manifest = [part["counts"] for part in data.parts], data.manifest
-    present = {reason for part in parts for reason in part["dropped"]}
-    reasons = [*REASONS, *sorted(present - set(REASONS))]
-    rows = [_part_row(part["counts"], part["record"], reasons) for part in data.parts]
-    summed = [key for key, value in rows[0].items() if isinstance(value, int)]
-    total = rows[0] | {"part": "total"} | {key: sum(row[key] for row in rows) for key in summed}
-    total["fertility"] = _fertility(total["tokens"], total["kept"], total["words"])
-    packed = (
-        sum(manifest["documents"].values()),
-        sum(manifest["rows"].values()) * manifest["sequence_length"],
-        manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values()),
-        *(manifest["rows"][split] for split in ("train", "validation")),
-    )
-    total |= dict(zip(PACKED, packed, strict=True))
-    paper = {**dict.fromkeys(total), "part": "the paper", **published.CORPUS}
-    documents = ("bad", *reasons, "kept", "without_url")
-    shown = [
-        {"": heading(key), "total": total[key], "of_read_percent": None, "the paper": paper[key]}
-        | ({"of_read_percent": 100 * total[key] / total["read"]} if key in documents and total["read"] else {})
-        for key in total
-        if key != "part" and not key.startswith(BY_REASON)
-    ]
-    return table_of([*rows, total, paper], readable=frame_of(shown))
-
-
-def _part_row(part: Row, record: Row, reasons: list[str]) -> Row:
-    characters = part["characters"]
-    return {
-        "part": part["part"],
-        "read": part["read"],
-        "bad": part["bad"],
-        **{reason: part["dropped"].get(reason, 0) for reason in reasons},
-        "kept": part["kept"],
-        "without_url": part["without_url"],
-        "characters_read": characters["read"],
-        **{BY_REASON + reason: characters["dropped"].get(reason, 0) for reason in reasons},
-        "characters_kept": characters["kept"],
-        "words": record["words"],
-        "tokens": record["tokens"],
-        "fertility": _fertility(record["tokens"], record["documents"], record["words"]),
-        **dict.fromkeys(PACKED),
+    counts, manifest = Counter(), data.manifest
+    for part in map(row_of_part, data.parts):
+        counts.update({key: count for key, count in part.items() if key != "part"})
+    total = {
+        **{key: counts[key] for key in ("read", "bad")},
+        **{reason: counts[f"dropped_{reason}"] for reason in REASONS},
+        **{
+            key: counts[key] for key in ("kept", "without_url", "characters_read", "characters_kept", "words", "tokens")
+        },
+        # A document has a [CLS] and a [SEP], which belong to no word.
+        "fertility": (counts["tokens"] - 2 * counts["kept"]) / counts["words"] if counts["words"] else None,
+        "packed_documents": sum(manifest["documents"].values()),
+        "packed_tokens": sum(manifest["rows"].values()) * manifest["sequence_length"],
+        "left_over_tokens": manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values()),
+        **{f"{split}_rows": manifest["rows"][split] for split in ("train", "validation")},
     }
-
-
-def _fertility(tokens: int, documents: int, words: int) -> float | None:
-    """Tokens per word; each document has a [CLS] and a [SEP], which belong to no word."""
-    return (tokens - 2 * documents) / words if words else None
+    paper = {**dict.fromkeys(total), **published.CORPUS}
+    documents = ("bad", *REASONS, "kept", "without_url")
+    shares = {key: 100 * total[key] / total["read"] for key in documents} if total["read"] else {}
+    shown = [
+        {"": heading(key), "total": value, "of_read_percent": shares.get(key), "the paper": paper[key]}
+        for key, value in total.items()
+    ]
+    return table_of([{"part": "total", **total}, {"part": "the paper", **paper}], readable=frame_of(shown))
 
 
 UNKNOWN = "–"
 
 
 def settings_table(data: Collection) -> Table | None:
-    """Settings that change losses or scores, by their keys in config.yaml, and those of the paper or its authors’ code;
-    bold where they differ. A dash: not known.
+    """Settings that change losses or scores, by their keys in config.yaml, those of the paper or its authors’ code, and
+    whether they differ. A dash: not known.
     """
     if data.origin is not None:
         return None
-    ours = data.facts.settings
-    theirs = published.SETTINGS | {key: value for key, value in PAPERS_CORPUS.items() if key in ours}
-    if "corpus.filter.rules" in ours:  # where some filters were chosen
-        theirs = theirs | {"corpus.filter.rules": ", ".join(PAPERS_FILTERS)}
-    keys = list({**theirs, **ours})
-    rows = [{"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)} for key in keys]
-    other = {(at, "here") for at, key in enumerate(keys) if ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}
-    return table_of(rows, best=other)
+    ours, theirs = data.facts.settings, published.SETTINGS
+    rows = [
+        {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
+        | {"differs": ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}
+        for key in {**theirs, **ours}
+    ]
+    return table_of(rows)
 
 
 def _setting(settings: Row, key: str) -> str:
@@ -121,7 +95,7 @@ def provenance_table(data: Collection) -> Table:
         "commit": commit_of(PROJECT),
         "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(_moment()))} UTC",
         "system": f"{platform.platform()}, Python {platform.python_version()}",
-        "packages": ", ".join(f"{name} {_version_of(name)}" for name in PACKAGES),
+        "packages": ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES),
     }
     if data.origin is not None:
         facts |= {f"imported: {file}": f"SHA-256 {digest}" for file, digest in data.origin["files"].items()}
@@ -146,11 +120,3 @@ def _moment() -> float:
     """Now, in seconds of the epoch, unless SOURCE_DATE_EPOCH says when: then a report that is made again from the same
     results has the same bytes (reproducible-builds.org/specs/source-date-epoch)."""
     return float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
-
-
-def _version_of(package: str) -> str:
-    """The installed version, without importing the package."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "absent"

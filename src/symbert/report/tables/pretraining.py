@@ -27,13 +27,9 @@ JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_va
 
 
 def exits_table(data: Collection) -> Table | None:
-    """Left: how many runs, one per pre-training seed, leave the plateau. The exit is the first evaluation after the
-    initial plateau, whose last one is where, over the logarithm of the step, the loss stands highest above a straight
-    line from an earlier evaluation to the last, by more than 2 % of it, lone spikes aside. A dash or never: later than
-    the last step. Ratio: the median exit by that of the reference, with a bootstrap interval over seeds. p: log-rank
-    test, with Holm’s correction over the comparisons of a size or grid. Verdict: shorter or longer where p (Holm) and
-    the 95 % interval agree, within 25 % where the 90 % interval, which is not corrected, lies between 0.80 and 1.25,
-    else undecided, as is every comparison of fewer than five seeds.
+    """Left: how many runs, one per pre-training seed, leave the plateau. A dash or never: later than the last step.
+    Ratio: the median exit by that of the reference, with a bootstrap interval over seeds. p: log-rank test, with Holm’s
+    correction over the comparisons of a size.
     """
     if data.runs["pretrain_seed"].nunique() < FEWEST_SEEDS:
         return None
@@ -93,8 +89,7 @@ def losses_table(data: Collection) -> Table | None:
 
 def grid_exits_table(data: Collection) -> Table | None:
     """Median exit from the plateau over pre-training seeds, the earliest and the latest; a dash: later than the last
-    step. The exit is the first evaluation after the initial plateau, whose last one is where, over the logarithm of the
-    step, the loss stands highest above a straight line from an earlier evaluation to the last, by more than 2 % of it.
+    step.
     """
     rows = [
         {"grid": grid.name, **_axes(data, point), **_numbers(exits_of(losses))}
@@ -107,9 +102,7 @@ def grid_exits_table(data: Collection) -> Table | None:
 def contrasts_table(data: Collection) -> Table | None:
     """The exits of two values of an axis compared, at every point of the other axes; of three seeds or more. Ratio of
     the medians, the first by the second, with bootstrap intervals over seeds (narrow: 90 %). p: log-rank test, with
-    Holm’s correction over the contrasts of a grid. Verdict: shorter or longer where p and the 95 % interval agree,
-    within 25 % where the 90 % interval, which is not corrected, lies between 0.80 and 1.25, else undecided, as is every
-    comparison of fewer than five seeds.
+    Holm’s correction over the contrasts of a grid.
     """
     rows = []
     for grid, of_points in data.grids:

@@ -1,4 +1,4 @@
-"""Robustness: clean scores, scores on noise and the points that it takes, and scores on out-of-domain sets."""
+"""Robustness: clean scores, and scores on noise and on out-of-domain sets."""
 
 from typing import Any
 
@@ -9,8 +9,6 @@ from symbert.report.formats import Table, table_of
 from symbert.report.statistics import SEEDS, STAND_IN, glue_scores, spread
 
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
-DROP, LOST = "drop", "lost_percent"  # how the columns end in which less is better
-LEAD = 1.0  # percentage points above the majority baseline: with less, a dash stands for the share that is lost
 
 
 def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
@@ -56,22 +54,14 @@ def baseline_scores(robustness: pd.DataFrame) -> pd.DataFrame:
 
 def robustness_table(data: Collection) -> Table | None:
     """Clean: mean in percent of the columns that have noise; beside it the same with that percentage of letters
-    swapped, dropped, followed by another or hit one key beside (mixed: any of these). Drop: points that the largest
-    share takes; lost: as much in percent of the clean score’s lead over the majority baseline, a dash where a seed
-    leads by less than a point. Then out-of-domain sets, and adv mean of AdvGLUE’s. A row of means over seeds, and one
-    of standard deviations. † A seed predicts one class throughout. arXiv 2412.00359 claims that shared generalises
-    better on such data, but names no sets.
+    swapped, dropped, followed by another or hit one key beside (mixed: any of these). Then out-of-domain sets, and adv
+    mean of AdvGLUE’s. A row of means over seeds, and one of standard deviations. † A seed predicts one class
+    throughout. arXiv 2412.00359 claims that shared generalises better on such data, but names no sets.
     """
     measured = data.robustness
     if measured is None:
         return None
     scores, baseline = _scores(measured), _scores(baseline_scores(measured)).iloc[0]
-    for kind, shares in noise_levels(measured).items():  # what the largest share of each noise takes
-        most = level_name(kind, shares[-1])
-        drop, lead = scores["clean"] - scores[most], scores["clean"] - baseline["clean"]
-        place = scores.columns.get_loc(most) + 1
-        scores.insert(place, f"{kind}_{DROP}", drop)
-        scores.insert(place + 1, f"{kind}_{LOST}", (100 * drop / lead).where(lead >= LEAD))
     rows, marked = [], set()
     for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
         own = measured[(measured["size"] == size) & (measured["attention"] == attention)]

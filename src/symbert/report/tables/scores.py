@@ -1,7 +1,7 @@
-"""Scores: Table 3 and those of other suites, every seed, kinds of SQuAD's questions, and minimal pairs of BLiMP."""
+"""Scores: Table 3 and those of other suites, differences between operators, and minimal pairs of BLiMP."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from symbert.report.statistics import (
     STAND_IN,
     Spread,
     headlines,
-    means_of,
+    mean_of,
     seed_scores,
     spread,
     stand_in_names,
@@ -23,15 +23,6 @@ from symbert.report.statistics import (
 Row = dict[str, Any]
 
 MODEL = ["size", "attention", "step"]
-ANSWERS = ("exact", "f1", "has_answer_exact", "has_answer_f1", "no_answer_f1")  # of SQuAD 2.0, by kind of question
-
-
-class Line(NamedTuple):
-    """A row of Table 3, and facts about it beside its cells."""
-
-    row: Row
-    model: tuple[str, str] | None = None  # size and operator; None: a single seed, or not of a model here
-    collapsed: frozenset[str] = frozenset()  # score columns in which a run predicts one class throughout
 
 
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
@@ -44,66 +35,56 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     final = data.scores[suite]
     columns = list(final["column"].unique())
     with_paper = suite == "glue" and setting.other_finetuning(data) is None and not final["stand_in"].any()
-    lines = [*model_lines(final, columns, with_paper)]
+    lines = [*_model_lines(final, columns, with_paper)]
     if final["majority"].notna().any():  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
-        percent = seed_scores(baseline).reindex(columns=[*means_of(final), *columns])
-        lines.append(Line(_row("majority baseline", percent, means_of(final)) | {"finetune_seeds": None}))
-    marked = {(at, column) for at, line in enumerate(lines) for column in line.collapsed}
-    return table_of([line.row for line in lines], names=stand_in_names(final), marked=marked)
+        percent = seed_scores(baseline).reindex(columns=[mean_of(final), *columns])
+        lines.append((_row("majority baseline", percent) | {"finetune_seeds": None}, ()))
+    marked = {(at, column) for at, (_, collapsed) in enumerate(lines) for column in collapsed}
+    return table_of([row for row, _ in lines], names=stand_in_names(final), marked=marked)
 
 
-def model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[Line]:
-    """Lines of each model: of its seeds and their mean, the paper's beneath, and the model without pre-training.
+def _model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[tuple[Row, Iterable[str]]]:
+    """Rows of each model: of its seeds and their mean, the paper's beneath, and the model without pre-training; with
+    the columns in which a run predicts one class throughout.
 
-    There is but one line of a model where none has several pre-training seeds.
+    There is but one row of a model where none has several pre-training seeds.
     """
-    several, means = final["pretrain_seed"].nunique() > 1, means_of(final)
-    percent = seed_scores(final).reindex(columns=[*means, *columns])
-    of_models = dict(list(percent.groupby(level=MODEL)))
-    of_runs = dict(list(percent.groupby(level=[*MODEL, "pretrain_seed"])))
-    for (size, attention, step), scores in final.groupby(MODEL, sort=False):
+    several, headline = final["pretrain_seed"].nunique() > 1, mean_of(final)
+    percent = seed_scores(final).reindex(columns=[headline, *columns]).groupby(level=MODEL, sort=False)
+    for ((size, attention, step), scores), (_, seeds) in zip(final.groupby(MODEL, sort=False), percent, strict=True):
         model = names.model_name(size, attention, step)
-        row = _row(model, of_models[size, attention, step], means)
+        row = _row(model, seeds)
         if several:
-            runs = {seed: of_runs[size, attention, step, seed] for seed in scores["pretrain_seed"].unique()}
-            seeds = [
-                Line(
-                    _row(f"{model}, seed {seed}", run, means),
-                    None,
-                    _collapsed(scores[scores["pretrain_seed"] == seed]),
-                )
-                for seed, run in runs.items()
-            ]
-            yield from seeds if step else ()
-            spreads = {key: _spread(line.row[key] for line in seeds) for key in row if key not in ("model", "std")}
+            runs = seeds.groupby(level="pretrain_seed", sort=False)
+            rows = {seed: _row(f"{model}, seed {seed}", run) for seed, run in runs}
+            if step:
+                yield from ((rows[seed], _collapsed(scores[scores["pretrain_seed"] == seed])) for seed in rows)
+            spreads = {key: _spread(of_run[key] for of_run in rows.values()) for key in row.keys() - {"model", "std"}}
             row |= {key: values and values.mean for key, values in spreads.items()}
-            row["model"] = f"{model}, mean of {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-            mean = spreads[means[0]]
-            row["std"] = mean and mean.deviation
-        yield Line(row, (size, attention), _collapsed(scores))
+            row["model"] = f"{model}, mean of {len(rows)} seed{'s' if len(rows) > 1 else ''}"
+            row["std"] = spreads[headline] and spreads[headline].deviation
+        yield row, _collapsed(scores)
         if step and with_paper and (size, attention) in published.SCORES:
-            yield Line(_paper_row(size, attention, columns))
+            yield _paper_row(size, attention, columns), ()
 
 
-def _collapsed(scores: pd.DataFrame) -> frozenset[str]:
-    return frozenset(scores.loc[scores["constant_prediction"].eq(True), "column"])
+def _collapsed(scores: pd.DataFrame) -> set[str]:
+    return {*scores.loc[scores["constant_prediction"].eq(True), "column"]}
 
 
-def _row(name: str, seeds: pd.DataFrame, means: Sequence[str]) -> Row:
-    """The cells of one pre-trained model, from its `means` of columns and its columns by seed; only seeds with all
-    columns that count do so for the means."""
-    columns = [column for column in seeds if column not in means]
+def _row(name: str, seeds: pd.DataFrame) -> Row:
+    """The cells of one pre-trained model, from the mean of its columns and its columns by seed; only seeds with all
+    columns that count do so for the mean."""
+    headline, *columns = seeds
     complete = seeds.dropna(subset=[column for column in columns if column in COUNTED])
-    spreads = {name: _spread(complete[name] if name in means else seeds[name]) for name in seeds}
-    cells = {name: values and values.mean for name, values in spreads.items()}
-    score = spreads[means[0]]
+    score, spreads = _spread(complete[headline]), {column: _spread(seeds[column]) for column in columns}
     return {
         "model": name,
-        means[0]: cells[means[0]],
+        headline: score and score.mean,
         "std": score and score.deviation,
-        **{column: cells[column] for column in (*columns, *means[1:])},
+        **{column: values and values.mean for column, values in spreads.items()},
         "finetune_seeds": len(complete),
     }
 
@@ -117,7 +98,6 @@ def _paper_row(size: str, attention: str, columns: list[str]) -> Row:
         "glue_score": score if whole else None,
         "std": std if whole else None,
         **{column: printed.get(column) for column in columns},
-        "mean_of_tasks": None,
         "finetune_seeds": published.FINETUNE_SEEDS,
     }
 
@@ -138,23 +118,6 @@ def published_table(data: Collection) -> Table:
         for (size, name), printed in published.SCORES.items()
     ]
     return table_of(rows)
-
-
-def scores_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Scores in percent of every fine-tuning seed. Collapsed: tasks of which a seed predicts one class throughout."""
-    if suite not in data.scores:
-        return None
-    final = data.scores[suite]
-    constant = final[final["constant_prediction"].eq(True)]
-    collapsed = constant.groupby(SEEDS)["task"].agg(lambda tasks: ", ".join(tasks.unique()))
-    seeds = seed_scores(final).rename(columns=stand_in_names(final))
-    if suite == "squad2":
-        answers = pd.DataFrame(list(final["details"]), index=pd.MultiIndex.from_frame(final[SEEDS]))
-        seeds = seeds.join(100 * answers.reindex(columns=list(ANSWERS)))
-    seeds = (seeds.assign(collapsed=collapsed) if len(collapsed) else seeds).reset_index()
-    seeds.insert(0, "model", list(map(names.model_name, *(seeds[level] for level in MODEL))))
-    hidden = [*MODEL, *["pretrain_seed"] * (final["pretrain_seed"].nunique() == 1)]
-    return Table(seeds.drop(columns=hidden).astype(object).where(seeds.notna(), None))
 
 
 def blimp_table(data: Collection) -> Table | None:
