@@ -25,7 +25,7 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
     ("original-wide / original", "tiny", DOCUMENTATION, "and {}), and both together are later"),
     ("symmetric-wide / original", "tiny", DOCUMENTATION, "later ({}, at least)"),
     ("symmetric / original-wide", "deep8", COPIES, "`symmetric` / `original-wide` is {}."),
-    ("pairwise / original-wide", "deep4", COPIES, "not corrected, {}; with two and eight that is open"),
+    ("pairwise / original-wide", "deep4", COPIES, "not corrected, {}, and with two at half the rate"),
     ("original-symmetric / original", "tiny", COPIES, "`original-symmetric` / `original`, gives {} on copies"),
     ("original-symmetric / original", "tiny", DOCUMENTATION, "on copies and {} on documentation. Logits"),
     ("original-unscaled / original-wide", "tiny", COPIES, "`original-unscaled` / `original-wide` is {} on copies"),
@@ -132,7 +132,7 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
         assert words.format(said[-1]) in page, name
     five = range(1, 6)
     for name, words in (
-        ("symmetric / original", "by a factor of {}"),
+        ("symmetric / original", "is multiplied by {}"),
         ("original-wide / original", "that of the start by {}"),
     ):
         deep, shallow = (logarithms_of(runs, name, size, *COPIES, seeds=five) for size in ("deep8", "tiny"))
@@ -167,7 +167,17 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
         f"{original[5]} for `original` (p = {original[6]}) and {pairwise[5]} for `pairwise` (p = {pairwise[6]})" in page
     )
     assert f"added square is {original[2]} for `original` and {pairwise[2]} for `pairwise`" in page
-    assert f"Each doubling of the width saves about {original[7]}" in page
+    assert f"Up to 1.8 each doubling of the width saves about {original[7]}" in page
+    widest = []
+    for name in ("pairwise", "original"):
+        steps = dose.cells_of(runs, name, "step 2.8")
+        widest.append(ratio_in_words(np.log(steps["3.50"] / steps["1.80"])))
+    assert "takes {} of the steps of 1.8 for `pairwise`, and {} for `original`".format(*widest) in page
+    half = outcomes.at(
+        contrasts, grid="paired", size="tiny", learning_rate=5e-4, first="pairwise", second="original-wide"
+    )
+    assert f"two at half the rate, {start_and_symmetry.in_words(half.iloc[0])};" in page
+    said += [*widest, start_and_symmetry.in_words(half.iloc[0])]
     said += [original[2], pairwise[2], original[5], pairwise[5], original[7]]
     seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
     line = float(dose.predicted()["pairwise, line through its own two"][0])

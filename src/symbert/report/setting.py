@@ -18,8 +18,8 @@ from symbert.sources import is_stand_in
 ALL = "tasks"
 IMPORTED = "imported"  # the scale of scores that others measured
 CHOSEN = (
-    "Text and settings of this scale were chosen to show an effect of the start; on documentation "
-    "models of this depth show none (docs/findings/start-and-symmetry.md)."
+    "Text and settings of this scale were chosen to show an effect of the start; on documentation no effect "
+    "was shown at this depth (docs/findings/start-and-symmetry.md)."
 )
 ONE_SEED = (
     "Scores are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
