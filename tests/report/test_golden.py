@@ -7,6 +7,7 @@ After a wanted change `GOLDEN=write pytest tests/report/test_golden.py` writes t
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from legibility import assert_legible
 from report.conftest import COLUMNS, TASKS, domain_set, noise_set, record, robustness_record, write, write_lines
 from report.judgements import judgement
 from symbert.cli import main
+from symbert.configuration import merge
+from symbert.errors import DataError
 from symbert.files import sha256_of
 from symbert.glue.tasks import SUITES
 from symbert.report import published
@@ -211,6 +214,19 @@ def test_a_report_that_is_made_again_has_the_same_bytes_and_nothing_of_an_earlie
         (folder / "report" / surplus).write_text("{}")
     report(Path("golden"))
     assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("stricter", "named"),
+    [
+        ({"corpus": {"filter": {"max_bad_fraction": 0.001}}}, "corpus.filter.max_bad_fraction"),
+        ({"glue": {"allow_partial": False}}, "'glue.allow_partial' is false"),
+    ],
+)
+def test_results_that_an_experiment_with_laxer_settings_made_are_refused(folder, stricter, named):
+    record = read_record(folder)[1]
+    with pytest.raises(DataError, match=re.escape(named)):
+        collect({**record, "configuration": merge(record["configuration"], stricter)})
 
 
 def lines_of(panel):

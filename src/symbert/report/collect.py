@@ -20,10 +20,12 @@ import msgspec
 import pandas as pd
 
 from symbert.configuration import (
+    MinimalPairSettings,
     NoiseKind,
     ReportFacts,
     finetuned_pretrain_seeds,
     judging_seeds,
+    protocol_of,
     settings_from,
 )
 from symbert.errors import DataError, IntegrityError, MissingInputError
@@ -192,6 +194,7 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
         data["blimp"] = read_judgements(given["blimp"], judges)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
+    _refuse_laxer(config, data)
     if "manifest" in given:
         data["manifest"] = read_manifest(given["manifest"], data.get("parts", []))
     for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
@@ -221,6 +224,27 @@ def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) 
         if files := given.get("curve", {}).get(suite):
             curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve)
     return {"scores": scores, "curves": curves}
+
+
+def _refuse_laxer(config: Record, data: Record) -> None:
+    """DataError for rows of tasks and lines of parts that the configuration refuses: results are shared, and an
+    experiment that allows more may have made them."""
+    allowed = config["corpus"]["filter"]["max_bad_fraction"]
+    for counts in (part["counts"] for part in data.get("parts", ())):
+        if counts["bad"] > allowed * counts["read"]:
+            raise DataError(
+                f"{counts['part']}: {counts['bad']} of {counts['read']} lines are bad, more than "
+                f"corpus.filter.max_bad_fraction ({allowed:g}); raise it, or correct the file"
+            )
+    tables = [(suite, table) for name in ("scores", "curves") for suite, table in data[name].items()]
+    tables += [("blimp", data["blimp"].assign(task="blimp"))] if "blimp" in data else []
+    for suite, table in tables:
+        tasks = table.loc[table["partial"].astype(bool), "task"]
+        if len(tasks) and not protocol_of(config, suite, MinimalPairSettings).allow_partial:
+            raise DataError(
+                f"{suite}: other rows than are published of {', '.join(dict.fromkeys(tasks))}, and "
+                "'glue.allow_partial' is false; set it to true, or give the published rows"
+            )
 
 
 # Checks of rows.
