@@ -18,9 +18,8 @@ import pytest
 
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, HubSite, served_hub
-from corpus.sites import Site, served
+from corpus.sites import Site, hurry, served
 from symbert.corpus.digests import Digest
-from symbert.corpus.download import RetryPolicy
 from symbert.corpus.published import fetch_from_hub
 from symbert.errors import explain
 
@@ -29,7 +28,7 @@ MOST = 4  # times in a row that a fault strikes
 REPOSITORY = {"dataset": "oscar-corpus/OSCAR-2301", "model": "google-bert/bert-base-uncased"}
 LIES = [sites.lying_from_zero, sites.honest_from_zero, sites.mislaid]
 RETRY_AFTER = [1, 3600, "Fri, 31 Dec 2100 23:59:59 GMT"]
-FINAL = {"login page", "redirect to another host"}  # once is enough where the hub was to announce the digest
+FINAL = {"login page", "redirect to another host", "lying 206", "changed etag", "short", "long", "flipped"}
 FAULTS = {  # of a draw, the file, and a place in it
     "drop": lambda draw, body, at: sites.drop(at),
     "reset": lambda draw, body, at: sites.reset(at),
@@ -91,11 +90,11 @@ def try_download(hub: HubSite, elsewhere: Site, kind: str, seed: int, folder: Pa
     flaws: list[str] = []
 
     def attempt(stall: float) -> str:
-        policy = RetryPolicy(attempts=3, pause=0.001, longest_pause=0.002, longest_wait=0.01, stall=stall)
         error, line = "", ""
-        with redirect_stderr(io.StringIO()) as said:
+        with redirect_stderr(io.StringIO()) as said, pytest.MonkeyPatch.context() as patch:
+            hurry(patch, stall, pause=0.001)
             try:
-                fetch_from_hub(*address[:3], COMMIT, destination, digest, policy)
+                fetch_from_hub(*address[:3], COMMIT, destination, digest)
             except Exception as failure:
                 error, line = type(failure).__name__, explain(failure)[1]
         asked = [text for request in hub.store.asked + elsewhere.asked for text in request.headers.values()]

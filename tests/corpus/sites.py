@@ -269,3 +269,10 @@ def wait_until_asleep(process: int, begun: Callable[[], bool], seconds: float = 
         asleep = asleep + 1 if begun() and state == "S" else 0
         time.sleep(0.02)
     assert asleep == 10
+
+
+def hurry(monkeypatch, stall: float, pause: float = 0.01) -> None:
+    """Let downloads wait for seconds where they wait for minutes."""
+    changes = {"ATTEMPTS": 3, "PAUSE": pause, "LONGEST_PAUSE": 2 * pause, "LONGEST_WAIT": 50 * pause, "STALL": stall}
+    for name, value in changes.items():
+        monkeypatch.setattr(f"symbert.corpus.download.{name}", value)

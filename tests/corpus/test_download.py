@@ -6,19 +6,25 @@ import httpx2
 import pytest
 
 from corpus import sites
+from corpus.sites import hurry
 from symbert.corpus.digests import Digest, digest_of, listed_digest
-from symbert.corpus.download import Remote, RetryPolicy, fetch, refuse_downgrade
+from symbert.corpus.download import Remote, fetch, refuse_downgrade
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import single_writer
 
 PATH = "/part.zst"
 BODY = random.Random(1).randbytes(1 << 20)
 SHA256 = Digest("sha256", hashlib.sha256(BODY).hexdigest())
-SHORT = RetryPolicy(attempts=3, pause=0.01, longest_pause=0.02, longest_wait=0.5, stall=0.3)
 THIRD = len(BODY) // 3
 WRONG = [sites.flip(500_000), sites.cut(1000), sites.page(), sites.chunked(b"more")]
-# Answers to a request for the rest: the whole; from 0, of another length, of another version; refused; lying.
-REST = [sites.start_over, sites.honest_from_zero, sites.mislaid, sites.other_version, sites.status(416)]
+# Answers to a request for the rest: the whole, from 0; from elsewhere, of another version, refused, lying.
+REST = [sites.start_over, sites.honest_from_zero]
+LIES = [sites.mislaid, sites.other_version, sites.status(416), sites.lying_from_zero]
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    hurry(monkeypatch, stall=0.3)
 
 
 @pytest.fixture
@@ -33,9 +39,8 @@ def output(tmp_path):
     return tmp_path / "raw" / "part.zst"
 
 
-def get(site, output, digest=SHA256, policy=SHORT):
-    remote = Remote(site.address + PATH, on_refusal="ask for a key", on_absence="look elsewhere")
-    fetch(remote, output, lambda: digest, policy)
+def get(site, output, digest=SHA256):
+    fetch(Remote(site.address + PATH, on_refusal="ask for a key", on_absence="look elsewhere"), output, digest)
 
 
 def names(output):
@@ -68,7 +73,7 @@ def test_attempts_that_bring_something_are_not_counted(site, output):
     site.fail(PATH, *[sites.drop(len(BODY) // 12)] * 11)
     get(site, output)
     assert_published(output)
-    assert site.count(PATH) == 12 > SHORT.attempts
+    assert site.count(PATH) == 12
     assert site.sent(PATH) <= 1.1 * len(BODY)
 
 
@@ -115,33 +120,30 @@ def test_a_refusal_is_final_and_names_the_remedy(site, output):
 
 def test_an_address_at_which_nobody_answers_or_that_is_none_is_said(site, output):
     with sites.closed_port() as address, pytest.raises(RemoteError, match=rf"{address}.* \(3 attempts in a row\)"):
-        fetch(Remote(address, "", ""), output, policy=SHORT)
+        fetch(Remote(address, "", ""), output)
     site.redirects[PATH] = (PATH, {})
     for address in ("no-scheme/file", "ftp://127.0.0.1/file", "http://[::1/file", site.address + PATH):
         with pytest.raises(RemoteError, match=rf"{re.escape(address)}: \w+ \(3 attempts in a row\); check address"):
-            fetch(Remote(address, "", ""), output, policy=SHORT)
+            fetch(Remote(address, "", ""), output)
     assert names(output) == set()
 
 
-@pytest.mark.parametrize("answer", [*REST, sites.lying_from_zero])
+@pytest.mark.parametrize("answer", REST)
 def test_an_answer_that_does_not_continue_what_has_arrived_leaves_no_wrong_byte(site, output, answer):
     site.fail(PATH, sites.drop(THIRD), answer)
     get(site, output)
     assert_published(output)
 
 
-@pytest.mark.parametrize("fault", WRONG)
-def test_wrong_bytes_are_fetched_again_from_the_beginning_and_refused_the_second_time(site, output, fault):
-    site.fail(PATH, fault)
-    get(site, output)
-    assert_published(output)
-    assert site.count(PATH) == 2 and "range" not in site.asked[1].headers
-    output.unlink()
-    site.fail(PATH, fault, always=True)
+@pytest.mark.parametrize("faults", [[fault] for fault in WRONG] + [[sites.drop(THIRD), lie] for lie in LIES])
+def test_wrong_bytes_are_refused_and_the_same_command_begins_again(site, output, faults):
+    site.fail(PATH, *faults)
     with pytest.raises(IntegrityError, match=rf"{PATH}: sha256 expected {SHA256.value}, found \w{{64}}; get the file"):
         get(site, output)
-    assert site.count(PATH) == 4
     assert names(output) == set(), "wrong bytes are not kept for the next attempt"
+    get(site, output)
+    assert_published(output)
+    assert "range" not in site.asked[-1].headers
 
 
 def test_a_full_disk_is_said_with_the_file(site, output):

@@ -4,7 +4,6 @@ Bytes are collected in the folder `.<name>.<start of the digest>.partial` beside
 and a kill, so that the same command resumes (RFC 9110: Range); a file of another digest has another folder.
 """
 
-import functools
 import glob
 import os
 import random
@@ -24,25 +23,15 @@ from symbert.corpus.digests import Digest
 from symbert.errors import IntegrityError, MissingInputError, RemoteError
 from symbert.files import MEGABYTE, publish, single_writer, writing
 
+ATTEMPTS = 6  # in a row that bring nothing new
+PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before the second attempt, doubled before each further one
+LONGEST_WAIT = 600.0  # seconds that a Retry-After may ask for
+STALL = 60.0  # seconds without a byte after which a connection is given up
 LARGE = 10**7  # bytes from which on progress is reported
 TRANSIENT = (408, 425, 429)  # status codes after which another attempt may succeed; every 5xx is one more
 SPEAKING = (httpx2.NetworkError, httpx2.RemoteProtocolError)  # the text of any other error may hold a header: the token
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How long a remote host is given."""
-
-    attempts: int = 6  # in a row that bring nothing new
-    pause: float = 1.0  # seconds before the second attempt; doubled before each further one
-    longest_pause: float = 60.0  # seconds
-    longest_wait: float = 600.0  # seconds that a Retry-After may ask for
-    stall: float = 60.0  # seconds without a byte after which a connection is given up
-
-
-POLICY = RetryPolicy()
 
 
 @dataclass(frozen=True)
@@ -55,41 +44,28 @@ class Remote:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # never shown to another host
 
 
-def fetch(
-    remote: Remote,
-    destination: Path,
-    find_digest: Callable[[], Digest | None] = lambda: None,
-    policy: RetryPolicy = POLICY,
-) -> None:
+def fetch(remote: Remote, destination: Path, digest: Digest | None = None) -> None:
     """Publish the file at `remote` as `destination`.
 
-    `find_digest` gives the publisher's digest; without one, every attempt starts from the beginning. It is asked a
-    second time when the bytes disagree, because list and file may just have been replaced; the file is then fetched
-    once more from its beginning, before IntegrityError. Raises the errors of `retry` besides, and InputOutputError when
-    another process downloads the same file.
+    Without the publisher's digest every attempt starts from the beginning. Raises the errors of `retry`, IntegrityError
+    for other bytes, which are removed, and InputOutputError when another process downloads the same file.
     """
-    name, hidden = destination.name, f".{destination.name.lstrip('.')}"
-    with httpx2.Client(follow_redirects=True, timeout=policy.stall) as client:
-        for last in (False, True):
-            digest = find_digest()
-            folder = destination.with_name(f"{hidden}.{digest.value[:12] if digest else 'whole'}.partial")
-            with single_writer(folder):
-                partial = folder / "bytes"
-                attempt = functools.partial(_transfer, client, remote, partial, name, resumes=digest is not None)
-                try:
-                    retry(attempt, remote, policy, partial)
-                    if digest:
-                        digest.check(partial, remote.url)
-                    with publish(destination) as temporary:
-                        os.replace(partial, temporary)
-                    break
-                except IntegrityError:
-                    partial.unlink()
-                    if last:
-                        raise
-                finally:
-                    if not _size(partial):
-                        shutil.rmtree(folder)
+    hidden = f".{destination.name.lstrip('.')}"
+    folder = destination.with_name(f"{hidden}.{digest.value[:12] if digest else 'whole'}.partial")
+    partial = folder / "bytes"
+    with single_writer(folder), httpx2.Client(follow_redirects=True, timeout=STALL) as client:
+        try:
+            retry(lambda: _transfer(client, remote, partial, destination.name, digest is not None), remote, partial)
+            if digest:
+                digest.check(partial, remote.url)
+            with publish(destination) as temporary:
+                os.replace(partial, temporary)
+        except IntegrityError:
+            partial.unlink()
+            raise
+        finally:
+            if not _size(partial):
+                shutil.rmtree(folder)
     for outdated in destination.parent.glob(f"{glob.escape(hidden)}.*.partial"):
         shutil.rmtree(outdated)
 
@@ -98,9 +74,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def retry(
-    attempt: Callable[[], Result], remote: Remote, policy: RetryPolicy = POLICY, partial: Path | None = None
-) -> Result:
+def retry(attempt: Callable[[], Result], remote: Remote, partial: Path | None = None) -> Result:
     """The result of `attempt`, which is repeated after failures of the network and of the server.
 
     Attempts after which the file `partial` is larger than ever before are not counted, so that a connection that
@@ -119,10 +93,10 @@ def retry(
                 reason, asked = _refusal(response, remote)
         size = _size(partial) if partial else 0
         failures, largest = 0 if size > largest else failures + 1, max(largest, size)
-        if failures == policy.attempts:
+        if failures == ATTEMPTS:
             raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check address and network")
-        pause = min(policy.pause * 2 ** max(failures - 1, 0), policy.longest_pause) * random.uniform(0.5, 1)
-        pause = max(pause, min(asked, policy.longest_wait))  # half of it is random, so that jobs do not come at once
+        pause = min(PAUSE * 2 ** max(failures - 1, 0), LONGEST_PAUSE) * random.uniform(0.5, 1)
+        pause = max(pause, min(asked, LONGEST_WAIT))  # half of it is random, so that jobs do not come at once
         print(f"{remote.url}: {reason}; again in {pause:.1f} s", file=sys.stderr, flush=True)
         time.sleep(pause)
 

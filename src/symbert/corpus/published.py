@@ -19,10 +19,10 @@ import huggingface_hub
 from huggingface_hub.utils import build_hf_headers
 
 from symbert.corpus.digests import Digest, listed_digest
-from symbert.corpus.download import POLICY, Remote, RetryPolicy, fetch, retry
-from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError
-from symbert.files import read_json, write_json
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS
+from symbert.corpus.download import STALL, Remote, fetch, retry
+from symbert.errors import ConfigError, MissingInputError, RemoteError
+from symbert.files import copy_file, read_json, write_json
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
@@ -49,48 +49,31 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
 
 
 def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:
-    """The commit that a revision was when files of `folder` were first asked for, as commit.json there says.
-
-    DataError when it says another commit than the one that the revision names.
-    """
+    """The commit that a revision was when files of `folder` were first asked for, as commit.json there says."""
     record = folder / "commit.json"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".commit.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one of several downloads asks, the others wait for its answer
         if not record.is_file():
-            commit = resolve(kind, repository, revision)
-            write_json(
-                record, {"commit": commit, "endpoint": endpoint(), "resolved": datetime.now(UTC).date().isoformat()}
-            )
-        commit = read_json(record, {"commit": str})["commit"]
-    if _COMMIT.fullmatch(revision) and commit != revision:
-        raise DataError(f"{record}: files of commit {commit}, but {revision} is asked for; delete {folder}")
-    return commit
+            commit, today = resolve(kind, repository, revision), datetime.now(UTC).date().isoformat()
+            write_json(record, {"commit": commit, "endpoint": endpoint(), "resolved": today})
+        return read_json(record, {"commit": str})["commit"]
 
 
 def fetch_blocklist(url: str, output: Path) -> None:
-    """Publish UT1's archive, checked against the list of MD5 sums beside it, or that list.
-
-    The publisher replaces both in place, so a wrong digest has both fetched once more.
-    """
+    """Publish UT1's archive, checked against the list of MD5 sums beside it, or that list."""
     url, parts = url.rstrip("/"), urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
         raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
-    archive, listing = (
-        Remote(f"{url}/{file.name}", on_refusal=CHECK_URL, on_absence=CHECK_URL)
-        for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS)
-    )
-
-    def find_digest() -> Digest:
-        with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
-            fetch(listing, Path(folder, "list"))
-            return listed_digest(Path(folder, "list"), "md5", BLOCKLIST.name, listing.url)
-
-    if output.name == BLOCKLIST.name:
-        fetch(archive, output, find_digest)
-    else:
-        find_digest()  # a login page is no list
-        fetch(listing, output)
+    archive, listing = (Remote(f"{url}/{file.name}", CHECK_URL, CHECK_URL) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
+    with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
+        listed = Path(folder, "list")
+        fetch(listing, listed)
+        digest = listed_digest(listed, "md5", BLOCKLIST.name, listing.url)  # a login page is no list
+        if output.name == BLOCKLIST.name:
+            fetch(archive, output, digest)
+        else:
+            copy_file(listed, output)
 
 
 def endpoint() -> str:
@@ -98,23 +81,20 @@ def endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
 
-def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POLICY) -> str:
+def resolve(kind: str, repository: str, revision: str) -> str:
     """The commit (40 hexadecimal digits) that a branch or tag of a repository (`kind`: dataset or model) is now.
 
-    A commit is taken as it is, without a question. Raises RemoteError and MissingInputError; for the gated corpus
-    without a token, too, before a question.
+    A commit is taken as it is, without a question. Raises RemoteError and MissingInputError.
     """
-    if repository == CORPUS_CHECKSUMS.repository and huggingface_hub.get_token() is None:
-        raise RemoteError(f"{repository}: is gated; {_acceptance(kind, repository)}")
     _check_token()
     if _COMMIT.fullmatch(revision):
         return revision
     name = f"{_page(kind, repository)} at revision {revision}"
     remote = Remote(name, _acceptance(kind, repository), "check the revision in config.yaml")
     interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
-    options = {"revision": revision, "repo_type": kind, "timeout": policy.stall, "expand": ["sha"]}
+    options = {"revision": revision, "repo_type": kind, "timeout": STALL, "expand": ["sha"]}
     try:
-        commit = retry(lambda: interface.repo_info(repository, **options), remote, policy).sha
+        commit = retry(lambda: interface.repo_info(repository, **options), remote).sha
     except (ValueError, KeyError, TypeError, AttributeError):  # the answer is malformed
         commit = None
     if not _COMMIT.fullmatch(commit or ""):
@@ -123,13 +103,7 @@ def resolve(kind: str, repository: str, revision: str, policy: RetryPolicy = POL
 
 
 def fetch_from_hub(
-    kind: str,
-    repository: str,
-    path: str,
-    commit: str,
-    destination: Path,
-    digest: Digest | None = None,
-    policy: RetryPolicy = POLICY,
+    kind: str, repository: str, path: str, commit: str, destination: Path, digest: Digest | None = None
 ) -> None:
     """Publish a file of a hub repository as `destination`, checked against `digest` or else the hub's own.
 
@@ -143,13 +117,13 @@ def fetch_from_hub(
         on_absence=f"see {_page(kind, repository)} for the names of its files",
         headers=build_hf_headers(library_name="symbert"),
     )
-    fetch(remote, destination, lambda: digest or _announced_digest(remote, policy), policy)
+    fetch(remote, destination, digest or _announced_digest(remote))
 
 
-def _announced_digest(remote: Remote, policy: RetryPolicy) -> Digest:
+def _announced_digest(remote: Remote) -> Digest:
     """The digest that the hub announces of a file: the SHA-256 of a large one, git's id of any other."""
-    options = {"headers": dict(remote.headers), "timeout": policy.stall}
-    etag = retry(lambda: huggingface_hub.get_hf_file_metadata(remote.url, **options), remote, policy).etag or ""
+    options = {"headers": dict(remote.headers), "timeout": STALL}
+    etag = retry(lambda: huggingface_hub.get_hf_file_metadata(remote.url, **options), remote).etag or ""
     algorithm = {40: "git", 64: "sha256"}.get(len(etag)) if re.fullmatch(r"[0-9a-f]+", etag) else None
     if algorithm is None:
         raise RemoteError(f"{remote.url}: the answer has no digest; is a proxy or a login page in between?")
