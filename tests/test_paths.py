@@ -54,7 +54,7 @@ EFFECTS = yaml.safe_load("""
 report: {scale: laptop, experiment: other, title: A page}
 parts, blimp, all rows: {source: mirror, corpus.source: mirror}  # the vocabulary comes from there
 trainings, all scores: {recipe: fast, precision: fp32}
-parts: {corpus.annotations: published, corpus.revision: v2, corpus.harmful_model: en.binary,
+parts: {corpus.annotations: published, corpus.revision: v2,
   corpus.blocklist_url: "https://ut1.example", corpus.filter.rules: [categories, perplexity],
   corpus.filter.blocked_categories: [adult], corpus.filter.categories_from: blocklist, corpus.filter.match: suffix,
   corpus.filter.min_harmful_perplexity: 6.0, corpus.filter.max_harmful_perplexity: 9.0e+4}

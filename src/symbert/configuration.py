@@ -265,7 +265,6 @@ class Corpus(Settings):
     parts: Count
     revision: str
     keep_raw: bool
-    harmful_model: Annotated[str, Meta(pattern="^[A-Za-z0-9._-]+$")]
     blocklist_url: str
     filter: Filter
     pack: PackSettings

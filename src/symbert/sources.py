@@ -48,15 +48,10 @@ def part_file(part: str) -> PublishedFile:
     return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{part}.jsonl.zst")
 
 
-def harmful_model_file(name: str) -> PublishedFile:
-    """A KenLM model of harmful text."""
-    return PublishedFile("model", "oscar-corpus/harmful-kenlms", name)
-
-
 BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
 BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
 CORPUS_CHECKSUMS = PublishedFile("dataset", "oscar-corpus/OSCAR-2301", "en_meta/checksum.sha256")
-HARMFUL_MODEL = harmful_model_file("en.arpa")
+HARMFUL_MODEL = PublishedFile("model", "oscar-corpus/harmful-kenlms", "en.arpa")  # of KenLM
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
 

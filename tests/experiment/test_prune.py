@@ -63,27 +63,6 @@ def test_what_no_experiment_names_is_shown_first_and_removed_on_request(pruned, 
     assert all(Path(folder).is_dir() for folder in other.runs.values()), "which another experiment names"
 
 
-def test_scores_that_nothing_asks_for_go_and_the_others_in_their_folder_stay(pruned, before, experiment):
-    named = [Path(file) for file in experiment.scores]
-    old = [Path(file) for file, score in before.scores.items() if score.run.attention == "original-gain"]
-    for file in (*named, *old):
-        write_json(file, [])
-        write_json(file.parent / "finished" / file.stem, None)
-    experiment.write()
-    pruned("--yes")
-    assert named and all(file.is_file() for file in named) and old and not any(file.exists() for file in old)
-
-
-def test_scores_that_went_and_are_asked_for_again_are_not_taken_for_forced(pruned, experiment):
-    """Their records in finetuned/ were removed, and every seed was fine-tuned again."""
-    gone = Path(next(iter(experiment.scores))).with_name("1x1-0123abcd.json")
-    for file in (gone, gone.parent / "finished/1x1-0123abcd", gone.parent / "finetuned/rte/seed-1.json"):
-        write_json(file, [])
-    experiment.write()
-    pruned("--yes")
-    assert not gone.exists() and not list(gone.parent.glob("finished/*")) and list(gone.parent.glob("finetuned/*/*"))
-
-
 def test_a_damaged_record_of_an_experiment_ends_it_because_it_may_name_anything(experiment, capsys):
     experiment.write()
     Path(experiment.folder, "experiment.json").write_text("{")

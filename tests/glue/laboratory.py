@@ -9,7 +9,7 @@ from symbert.files import write_json
 from symbert.glue.metrics import checked
 from symbert.glue.prepare import prepare_task
 from symbert.glue.score import score
-from symbert.glue.tasks import suite_named
+from symbert.glue.tasks import suite_of, task_named
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.hf import write_model
@@ -38,7 +38,7 @@ class Laboratory:
         settings = {"kind": kind, "max_length": 64, "max_examples": 64, "max_evaluation_examples": 40}
         settings |= {"vocabulary": str(self.vocabulary)}
         if "own" not in changes:
-            repository = "nyu-mll/blimp" if task == "blimp" else suite_named(task).repository
+            repository = "nyu-mll/blimp" if task == "blimp" else suite_of(task_named(task)).repository
             settings["source"] = str(root / repository)
         return self.folder("tasks/rows", settings | changes) / f"{task}.parquet"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from symbert.corpus.document import Document, Metadata
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
@@ -64,12 +64,10 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     """A function that gives the perplexity of a document under a KenLM model (ARPA or binary).
 
     10^(-(sum of log10 p(word) + log10 p(</s>)) / (words + 1)) in 32-bit floats, from the `<s>` state.
-    Raises MissingInputError or DataError, which name the file.
+    DataError names a file that is absent or no model.
     """
     import kenlm
 
-    if not Path(model).is_file():
-        raise MissingInputError(f"{model}: file not found")
     settings = kenlm.Config()
     settings.show_progress = False
     settings.arpa_complain = kenlm.ARPALoadComplain.NONE

@@ -24,7 +24,7 @@ import marisa_trie
 
 from symbert.configuration import Match
 from symbert.corpus.digests import listed_digest
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.sources import verified
 
@@ -179,14 +179,9 @@ def _resolved(links: dict[str, str], directories: Collection[str]) -> dict[str, 
 
 
 class Blocklist:
-    """The categories of web addresses, looked up in the file that `build_blocklist` wrote.
-
-    Raises MissingInputError or DataError, which name the file.
-    """
+    """The categories of web addresses, looked up in the file that `build_blocklist` wrote; DataError names another."""
 
     def __init__(self, path: Path) -> None:
-        if not Path(path).is_file():
-            raise MissingInputError(f"{path}: file not found; run build-blocklist")
         try:
             self._trie = marisa_trie.BytesTrie().mmap(str(path))
             self._names = json.loads(self._trie[NAMES][0])

@@ -52,10 +52,10 @@ from symbert.sources import (
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
     EMBEDDED,
+    HARMFUL_MODEL,
     OWN_TEXT,
     VOCABULARY,
     PublishedFile,
-    harmful_model_file,
     located,
     name_of_text,
     own_texts,
@@ -203,7 +203,7 @@ class Experiment:
             read = list(map(located, listed.values()))
             files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
         if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
-            files["harmful_model"] = self._published(harmful_model_file(config["corpus"]["harmful_model"]), "corpus")
+            files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
         chosen = {**filter_of(config), "annotations": annotations_of(config)}
         folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
         read = list(map(located, files.values()))

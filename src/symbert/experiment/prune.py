@@ -3,9 +3,7 @@
 No link is followed, no folder in which a process works is touched, and nothing outside of results/.
 """
 
-import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,8 +15,8 @@ from symbert.files import read_json, single_writer
 from symbert.paths import RESULTS
 
 KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "robustness/*", "measured/*")  # by key
-SCORES = ("scores/*/*/*/seed-*/step-*/*.json", "robustness/*/*/*/seed-*/step-*/*.json")  # a file of each request
-RECORD = {"experiment": str, "inputs": dict, "settings": dict, "checkpoints": [str]}  # experiment.json
+WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)
+RECORD = {"experiment": str, "settings": dict, "checkpoints": [str]}  # experiment.json
 
 
 def prune(yes: bool = False, surplus_weights: bool = False) -> None:
@@ -43,13 +41,11 @@ def removable(results: Path, surplus_weights: bool) -> Iterator[Path]:
     """All that may be removed, each once."""
     records = [read_json(file, RECORD, "restore or remove it") for file in sorted(results.glob("*/experiment.json"))]
     named = {Path(file).parent for record in records for file in record["settings"]}
-    texts = {*re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(records, ensure_ascii=False))}  # paths among them
-    gone = [folder for folder in _plain(results, KEYED) if folder.is_dir() and folder not in named]
-    yield from gone
-    yield from (file for file in _plain(results, SCORES) if str(file) not in texts and not {*gone} & {*file.parents})
-    for weights in _plain(results, ("runs/*/*/seed-*/state/weights/step-*.safetensors",)) if surplus_weights else ():
-        run, step = weights.parents[2], int(re.search(r"\d+", weights.name)[0])
-        if run in named and (run / "done.json").is_file() and f"{run}/step-{step}" not in texts:
+    checkpoints = {Path(folder) for record in records for folder in record["checkpoints"]}
+    yield from (folder for folder in _plain(results, KEYED) if folder.is_dir() and folder not in named)
+    for weights in _plain(results, WEIGHTS) if surplus_weights else ():
+        run, step = weights.parents[2], int(weights.stem.removeprefix("step-"))
+        if run in named and (run / "done.json").is_file() and run / f"step-{step}" not in checkpoints:
             yield weights
 
 
@@ -72,7 +68,6 @@ def _remove(path: Path) -> bool:
                 shutil.rmtree(path)  # links in it are removed, not followed
             else:
                 path.unlink(missing_ok=True)
-                Path(path.parent, "finished", path.stem).unlink(missing_ok=True)  # asked for again it is not forced
     except (InputOutputError, OSError) as error:
         print(f"skipped: {path}: {error}")
         return False

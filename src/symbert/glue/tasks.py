@@ -270,11 +270,6 @@ def task_named(name: str) -> Task:
     raise UsageError(f"unknown task '{name}'{suggestion(name, known)}")
 
 
-def suite_named(task: str) -> Suite:
-    """The suite of a task by name; GLUE of one of the user's own."""
-    return suite_of(task_named(task))
-
-
 def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
     """The tasks that are fine-tuned: those of `tasks` that are of these suites or the user's own, and every task of a
     suite other than GLUE of which `tasks` names none.
