@@ -240,7 +240,6 @@ def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):
 MIRROR = {"source": "mirror", "mirror": "theirs"}
 CONTENTS = {  # a file that settings name, and the kinds of key that its content is part of
     "sets/train.tsv": ({"glue": {"robustness": {"files": "sets", "sets": ["hans"]}}}, {"noisy rows"}),
-    "ut1/blacklists.tar.gz": ({"corpus": {"blocklist_url": "ut1"}}, {"parts"}),
     "b": ({"parallel": TEXT_PAIRS}, {"pairs"}),
     "theirs/google-bert/bert-base-uncased/vocab.txt": (MIRROR, {"parts", "blimp", *ROWS}),
     "theirs/oscar-corpus/OSCAR-2301/en_meta/checksum.sha256": (MIRROR, {"parts"}),  # the parts' text follows from it

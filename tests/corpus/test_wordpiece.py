@@ -24,7 +24,7 @@ def test_an_unusable_vocabulary_is_named(tmp_path):
     numbers = [*special, *map(str, range(65_532))]
     for lines in (["[PAD]", "a"], [*special, "a", "a"], numbers, ["\udcff"]):
         path.write_bytes("\n".join(lines).encode(errors="surrogateescape"))
-        with pytest.raises(DataError, match=r"vocab\.txt: "):
+        with pytest.raises(DataError, match=r"vocab\.txt:"):
             read_vocabulary(path)
 
 

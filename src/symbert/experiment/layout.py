@@ -178,8 +178,6 @@ class Experiment:
         if file.kind != "ut1":
             default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
             settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
-        elif "://" not in settings["url"]:
-            return settings["url"].rstrip("/")  # a directory
         return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
 
     # The corpus.

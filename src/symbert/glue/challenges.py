@@ -21,7 +21,7 @@ class Challenge:
     metrics: tuple[str, ...]  # their mean is the score
     official_rows: int
     publisher: str
-    files: tuple[str, ...]  # the first one found is read
+    file: str
     classes: tuple[int, ...] | None = None  # the label that each class of the task counts as; None: itself
     column: str | None = None  # score column of the evaluation split that was changed
 
@@ -34,7 +34,7 @@ HANS = Challenge(
     ("accuracy",),
     30_000,
     "huggingface.co/datasets/jhu-cogsci/hans (split validation)",
-    ("hans.parquet",),
+    "hans.parquet",
     classes=(0, 1, 1),
 )
 AX = Challenge(
@@ -45,7 +45,7 @@ AX = Challenge(
     ("matthews",),
     1_104,
     "gluebenchmark.com/diagnostics, with labels (the hub's copy has none), as docs/glue.md says",
-    ("ax.parquet",),
+    "ax.parquet",
 )
 ADVERSARIAL = (  # each with the score column of the rows that were changed, and their number
     *(("sst2", "sst2", 148), ("qqp", "qqp", 78), ("mnli", "mnli_matched", 121)),
@@ -63,7 +63,7 @@ def _adversarial(name: str, column: str, rows: int) -> Challenge:
         task.metrics,
         rows,
         "huggingface.co/datasets/AI-Secure/adv_glue",
-        (f"advglue/adv_{name}.parquet", f"AI-Secure/adv_glue/adv_{name}/validation-00000-of-00001.parquet"),
+        f"advglue/adv_{name}.parquet",
         column=column,
     )
 

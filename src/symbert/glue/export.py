@@ -3,10 +3,9 @@
 import sys
 from pathlib import Path
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.errors import ConfigError, MissingInputError
 from symbert.files import verify_sha256
 from symbert.glue.metrics import read_kept
 from symbert.glue.score import DROPOUTS
@@ -32,10 +31,9 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     written as it was trained, with a warning. `output` must be new or empty.
     """
     refuse_used(output)
+    if not weights.is_file():
+        raise MissingInputError(f"{weights}: file not found; fine-tune with glue.keep_finetuned: true")
     record = weights.with_suffix(".json")
-    for file in (weights, record):
-        if not file.is_file():
-            raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
     kept = read_kept(record, RECORD)
     facts = kept["record"]
     verify_sha256(weights, kept["weights_sha256"], "remove it, and fine-tune again")
@@ -45,13 +43,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     hidden, attention = (kept["dropout"][key] for key in DROPOUTS)
     trained = load_classifier(checkpoint, task.num_labels, hidden, HEADS[task.head].model)
     trained.config.attention_probs_dropout_prob = attention
-    try:
-        trained.load_state_dict(load_file(weights))
-    except (SafetensorError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise IntegrityError(
-            f"{weights}: no weights of a classifier of {task.name} ({reason}); fine-tune again"
-        ) from None
+    trained.load_state_dict(load_file(weights))
     has_classes = isinstance(trained, Classifier) and task.num_labels > 1  # a choice of COPA's has one output
     if isinstance(trained, Classifier):
         labels = dict(enumerate(task.labels if has_classes else ["LABEL_0"]))

@@ -87,12 +87,6 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
         raise DataError(f"{location}: classes are {', '.join(map(str, classes))}, expected {', '.join(labels)}")
     marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
     table = pa.table(columns, schema=expected.with_metadata(marks))
-    refuse_labels(table, location, labels)
-    return table
-
-
-def refuse_labels(table: pa.Table, location: str, labels: tuple[str, ...]) -> None:
-    """DataError where a label is no class, or no grade from 0 to HIGHEST_GRADE."""
     if table.num_rows and "label" in table.column_names:
         lowest, highest = pc.min_max(table["label"]).as_py().values()
         limit = len(labels) - 1 if labels else HIGHEST_GRADE
@@ -101,6 +95,7 @@ def refuse_labels(table: pa.Table, location: str, labels: tuple[str, ...]) -> No
                 f"{location}: labels from {lowest} to {highest}, expected 0 to {limit}; "
                 "an unlabelled test split cannot be scored"
             )
+    return table
 
 
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
@@ -125,10 +120,10 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
     MissingInputError names the file and its publisher, DataError the columns or labels that are not those of the set.
     """
     schema = pa.schema([*((name, pa.string()) for name in GLUE[challenge.task].columns), ("label", pa.int64())])
-    path = next((root / file for file in challenge.files if (root / file).is_file()), None)
-    if path is None:
+    path = root / challenge.file
+    if not path.is_file():
         raise MissingInputError(
-            f"{root / challenge.files[0]}: file not found; get it from {challenge.publisher}, or take "
+            f"{path}: file not found; get it from {challenge.publisher}, or take "
             f"'{challenge.collection}' out of 'glue.robustness.sets'"
         )
     return read_published(path, str(path), schema, challenge.labels)
