@@ -96,8 +96,8 @@ MISTAKES = {
     r"'sweep\.grids\.a\.attention' has 'pairwis'": {"grids": {"a": {"attention": ["pairwis"]}}},
     r"'pretrain\.warmup_steps' \(100\) is more than 'sweep\.steps' \(50\)": {"steps": [50]},
     r"'pretrain\.schedule_steps' \(1600\) is less than 'sweep\.steps' \(9000\)": {"steps": [9000]},
-    "compares learning_rate 0.001, which its grid lacks; choose from": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}},
-    "compares learning_rate 0.002, which its grid lacks; did you mean '0.001'": {
+    "compares learning_rate 0.001, which its grid lacks": {"grids": {"a": {"contrasts": {"b": CONTRAST}}}},
+    "compares learning_rate 0.002, which its grid lacks": {
         "grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}
     },
     r"'sweep\.sequence_length': the host encoder-decoder reads a parallel text": {

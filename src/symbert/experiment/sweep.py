@@ -18,7 +18,6 @@ from symbert.configuration import (
     report_of,
     training_of,
 )
-from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS
 from symbert.paths import VARIANT
@@ -123,15 +122,11 @@ def check_sweep(config: Config) -> None:
         for point in grid.points:
             _check_point(config, point)
         for contrast in grid.contrasts:
-            for axis, value in [*contrast.first.items(), *contrast.second.items()]:
-                if value not in grid.axes.get(axis, ()):
-                    word, known = (value, grid.axes[axis]) if axis in grid.axes else (axis, grid.axes)
-                    raise ConfigError(
-                        f"config: 'sweep.grids': the contrast {contrast.name} compares {axis} {value}, which its grid "
-                        f"lacks{suggestion(word, known)}"
-                    )
-            if contrast.first.keys() != contrast.second.keys():
-                raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} has sides of different axes")
+            sides = [*contrast.first.items(), *contrast.second.items()]
+            lacking = [f"{axis} {value}" for axis, value in sides if value not in grid.axes.get(axis, ())]
+            if lacking or contrast.first.keys() != contrast.second.keys():
+                fault = f"compares {lacking[0]}, which its grid lacks" if lacking else "has sides of different axes"
+                raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} {fault}")
 
 
 def _check_point(config: Config, point: Config) -> None:
