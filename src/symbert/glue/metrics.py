@@ -77,18 +77,8 @@ def chosen_credit(truth: np.ndarray, predictions: np.ndarray) -> float:
     return float(truth["credit"][_chosen(truth, predictions)].astype(float).mean())
 
 
-METRICS = {
-    "accuracy": accuracy,
-    "f1": f1,
-    "macro_f1": macro_f1,
-    "matthews": matthews,
-    "pearson": pearson,
-    "spearman": spearman,
-    "whole_groups": whole_groups,
-    "chosen_right": chosen_right,
-    "chosen_credit": chosen_credit,
-}
-OF_GROUPS = ("whole_groups", "chosen_right", "chosen_credit")  # which read group and credit beside the label
+OF_GROUPS = (whole_groups, chosen_right, chosen_credit)  # which read group and credit beside the label
+METRICS = {metric.__name__: metric for metric in (accuracy, f1, macro_f1, matthews, pearson, spearman, *OF_GROUPS)}
 
 
 def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
@@ -97,7 +87,7 @@ def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str,
     The truth is that of `symbert.glue.train.TaskRows`: labels or, of answers to questions, with group and credit.
     """
     labels = _labels(truth)
-    return {name: METRICS[name](truth if name in OF_GROUPS else labels, predictions) for name in task.metrics}
+    return {name: METRICS[name](truth if METRICS[name] in OF_GROUPS else labels, predictions) for name in task.metrics}
 
 
 def scored(task: Task, training: np.ndarray, truth: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
