@@ -14,9 +14,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import WordPieceTrainer
 
-from symbert.corpus.lines import read_lines
 from symbert.errors import DataError
-from symbert.files import write_text
+from symbert.files import reading, write_text
 
 SPECIAL_TOKENS = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 TOKEN = np.dtype(np.uint16)
@@ -88,7 +87,12 @@ def write_vocabulary(texts: Sequence[str], size: int, path: Path) -> None:
 
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Piece to id, one piece a line; DataError when it is no vocabulary of BERT or ids exceed 16 bits."""
-    pieces = [line.decode().removesuffix("\n").removesuffix("\r") for line in read_lines(path)]
+    try:
+        with reading(path, absent="download it"):
+            text = Path(path).read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason}); get the file again") from None
+    pieces = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]  # U+2028 may be in one
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     for token in SPECIAL_TOKENS.values():
         if token not in vocabulary:
