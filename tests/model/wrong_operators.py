@@ -1,5 +1,6 @@
 """Operators that are wrong, each in one way."""
 
+import numpy as np
 import torch
 
 from symbert.model.attention import SelfAttention, SymmetricAttention
@@ -73,3 +74,51 @@ class Demanding(SymmetricAttention):
         super().__init__(config)
         if config.hidden_size % rank:
             raise ValueError(f"rank is {rank}, expected a divisor of {config.hidden_size}")
+
+
+class RandomFeatures(SymmetricAttention):
+    """Q(x) F Fᵀ Q(y)ᵀ: F random, drawn in `__init__`, and in no checkpoint. Not wrong: F is the same everywhere."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_buffer("features", torch.randn(self.attention_head_size, self.attention_head_size), False)
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query @ self.features, key @ self.features, value
+
+
+class LateFeatures(RandomFeatures):
+    """F drawn in `initialize`, which no process that loads a checkpoint calls."""
+
+    def initialize(self):
+        self.features.normal_()
+
+
+class KeptFeatures(LateFeatures):
+    """The same in a persistent buffer. Not wrong."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_buffer("features", torch.empty_like(self.features))
+
+
+class OwnRandomness(RandomFeatures):
+    """F drawn by NumPy, which no seed decides."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.features = torch.tensor(np.random.default_rng().normal(size=self.features.shape), dtype=torch.float32)
+
+
+class RunningMean(SymmetricAttention):
+    """Q(x - m) Q(y - m)ᵀ: m a running mean, and in no checkpoint."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_buffer("mean", torch.zeros(config.hidden_size), persistent=False)
+
+    def query_key_value(self, hidden):
+        if self.training:
+            self.mean.lerp_(hidden.detach().mean((0, 1)).to(self.mean.dtype), 0.1)
+        return super().query_key_value(hidden - self.mean)

@@ -39,6 +39,7 @@ from symbert.sizes import SIZES, VOCABULARY_SIZE
 # token is itself.
 PLAIN = (SelfAttention.forward,)
 PLAIN_ACROSS = (*PLAIN, SymmetricOthersAttention.forward)
+CONSTANTS_SEED = 0  # of the numbers that a class draws when it is made
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
@@ -56,7 +57,9 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         kind = getattr(importlib.import_module(module), name)
         if not issubclass(kind, SelfAttention) or inspect.isabstract(kind):
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        site = kind(config, **operator.arguments)
+        with torch.random.fork_rng(devices=[]):  # constants, such as random features, are alike in every process
+            torch.default_generator.manual_seed(CONSTANTS_SEED)
+            site = kind(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
         frame, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
         raise ConfigError(
@@ -312,7 +315,8 @@ def initialize(model: nn.Module, seed: int) -> None:
     drawn: set[nn.Parameter] = set()
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
-        if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
+        # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.
+        if parameters - drawn or isinstance(module, SelfAttention):
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
             model._init_weights(module)
             drawn |= parameters

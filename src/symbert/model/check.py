@@ -18,6 +18,7 @@ from symbert.model.attention import SelfAttention
 from symbert.model.bert import Classifier, initialize, keeps_tokens_apart
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
+from symbert.model.loading import model_of, refuse_unrestored
 from symbert.model.packed import Packing, encode, encoder_for
 from symbert.operators import Operator, define, name_of, operator_named
 
@@ -60,7 +61,9 @@ def _operator(operator: str, arguments: str) -> Operator:
 
 
 def _model(name: str) -> Classifier:
-    model = Classifier(configuration_of("tiny", name, vocabulary_size=100, dropout=0.0), num_labels=2)
+    config = configuration_of("tiny", name, vocabulary_size=100, dropout=0.0)
+    config.architectures = ["SymBertForSequenceClassification"]
+    model = model_of(config)
     initialize(model, 1)
     return model.eval()
 
@@ -88,7 +91,7 @@ def _differ(one: Tensor, other: Tensor) -> bool:
 
 
 def check_start(operator: Operator, model: Classifier) -> str:
-    """Every weight is drawn from the seed, and from nothing else."""
+    """Every weight is drawn from the seed, and from nothing else; a checkpoint restores all state."""
     starts = []
     for _ in range(2):
         drawn = copy.deepcopy(model)
@@ -101,7 +104,8 @@ def check_start(operator: Operator, model: Classifier) -> str:
             raise FailedCheckError(f"{name} is never filled; fill it in `initialize`")
         if not torch.equal(values, starts[1][name]):
             raise FailedCheckError(f"{name} starts differently under one seed; draw it with torch's generator")
-    return "every weight follows from the seed"
+    refuse_unrestored(_model(operator.name), _model(operator.name), _ids(model))
+    return "every weight follows from the seed, and checkpoints restore all state"
 
 
 def check_gradients(operator: Operator, model: Classifier) -> str:
