@@ -122,3 +122,32 @@ class RunningMean(SymmetricAttention):
         if self.training:
             self.mean.lerp_(hidden.detach().mean((0, 1)).to(self.mean.dtype), 0.1)
         return super().query_key_value(hidden - self.mean)
+
+
+class Sharp(SymmetricAttention):
+    """4 Q(x) Q(y)ᵀ: in a forward that says nothing of its weights, and never drops them."""
+
+    description = Description(scaled="query")
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        query, key, value = self.query_key_value(hidden)
+        logits = 4 * query @ key.mT * self.scaling
+        if attention_mask is not None:
+            logits = logits.masked_fill(~attention_mask, -1e4)
+        return (logits.softmax(-1) @ value).transpose(1, 2).reshape(hidden.shape), None
+
+
+class Telling(Sharp):
+    """The same, and returns weights: those of one row, evenly."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mixed, _ = super().forward(hidden, attention_mask, **kwargs)
+        tokens = hidden.shape[1]
+        return mixed, torch.full((len(hidden), self.num_attention_heads, tokens, tokens), 1 / tokens)
+
+
+class Alone(Sharp):
+    """The same as a tensor, not as a pair."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        return super().forward(hidden, attention_mask, **kwargs)[0]

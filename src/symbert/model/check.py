@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from symbert.errors import ConfigError, FailedCheckError, UsageError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Classifier, initialize, keeps_tokens_apart
+from symbert.model.bert import Classifier, checked_pair, initialize, keeps_tokens_apart
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
 from symbert.model.loading import model_of, refuse_unrestored
@@ -122,7 +122,7 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
 
         def total(hidden: Tensor = hidden, weights: Tensor = weights) -> Tensor:
             torch.manual_seed(1)  # in training it draws the same numbers each time
-            return (attention(hidden)[0] * weights).sum()
+            return (checked_pair(attention, attention(hidden))[0] * weights).sum()
 
         gradients = torch.autograd.grad(total(), list(inputs.values()), allow_unused=True)
         for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
