@@ -151,3 +151,25 @@ class Alone(Sharp):
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         return super().forward(hidden, attention_mask, **kwargs)[0]
+
+
+class Centred(SymmetricAttention):
+    """Q(x - m) Q(y - m)ᵀ: m the mean of all rows in training, as in a batch norm; dropout hid it."""
+
+    keeps_tokens_apart = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.dropout = torch.nn.Dropout(0.1)
+
+    def query_key_value(self, hidden):
+        hidden = self.dropout(hidden)
+        return super().query_key_value(hidden - hidden.mean((0, 1)) if self.training else hidden)
+
+
+class AlwaysDropping(Sharp):
+    """Attention weights are dropped in evaluation, too."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mixed, _ = super().forward(hidden, attention_mask, **kwargs)
+        return torch.nn.functional.dropout(mixed, self.config.attention_probs_dropout_prob), None
