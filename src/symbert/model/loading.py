@@ -11,10 +11,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import extracted_again, publish
+from symbert.files import extracted_again, publish, sha256_of, verify_sha256
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
 from symbert.model.configuration import Configuration, read_configuration
+from symbert.paths import CHECKSUM
 
 Tensors = dict[str, Tensor]
 
@@ -35,10 +36,20 @@ def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
         if not (directory / name).is_file():
             raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
     config, weights = read_configuration(directory), directory / "model.safetensors"
+    if (directory / CHECKSUM).is_file():
+        extracted_sha256(directory)
     try:
         return config, load_file(weights)
     except SafetensorError as error:
         raise IntegrityError(f"{weights}: damaged ({error}); {extracted_again(weights)}") from None
+
+
+def extracted_sha256(checkpoint: Path) -> str:
+    """The SHA-256 of a checkpoint's weights; IntegrityError when they were damaged since they were extracted here."""
+    weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
+    if not noted.is_file():
+        return sha256_of(weights)
+    return verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
 
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
