@@ -67,7 +67,7 @@ def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
         check.check_start(operator_named("own"), check._model("own"))
 
 
-def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits(nothing_of_ones_own):
+def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():
     """The width of query and key was set, and the logits were four times wider."""
     operators.define("sharp-wide", {"class": "model.wrong_operators:Sharp", "start": "wide"})
     with pytest.raises(ConfigError, match="attention 'sharp-wide': has a forward of its own, and 'start' measures"):
