@@ -56,7 +56,7 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
     row = {axis: values[axis] for axis in AXES} | {"seed": run["pretrain_seed"]}
     row |= {"corpus_hash": done["corpus_hash"], "commit": timing["commit"], "processor": timing["processor"]}
     row |= {"torch": timing["versions"]["torch"], "seconds": f"{timing['step_seconds'] * steps:.1f}"}
-    row |= {key: f"{np.mean(start[key]):.4f}" for key in ("logit_std", "attention_entropy")}
+    row |= {key: f"{np.mean(start[key]):.4f}" if start[key] else "" for key in ("logit_std", "attention_entropy")}
     row |= {"evaluate_every": every, "exit": exit_step or "never"}
     row["losses"] = " ".join(f"{loss:.4f}" for loss in losses.values())
     return {key: str(value) for key, value in row.items()}

@@ -163,6 +163,10 @@ def test_a_module_of_the_users_own_counts_whole_so_two_operators_in_one_file_are
 UNFOLLOWED = {
     "import_module('nearby')": {"within": "import importlib\n        importlib.import_module('nearby')"},
     "open('w.txt')": {"within": "weights = open('w.txt').read()"},
+    "np.genfromtxt('w.csv')": {"within": "import numpy as np\n        np.genfromtxt('w.csv')"},
+    "pd.read_parquet('w')": {"within": "import pandas as pd\n        pd.read_parquet('w')"},
+    "os.environ": {"within": "import os\n        scale = float(os.environ['SCALE'])"},
+    "getenv('SCALE')": {"within": "from os import getenv\n        getenv('SCALE')"},
     "nearby.py, line 4: np.load('w.npy')": {"imports": "from nearby import f", "used": "f(hidden)"},
 }
 

@@ -194,11 +194,13 @@ def sha256_of(path: Path, absent: str = "") -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def verify_sha256(path: Path, expected: str, remedy: str) -> None:
-    """MissingInputError or IntegrityError, which name the file and the remedy, unless its SHA-256 is the expected."""
+def verify_sha256(path: Path, expected: str, remedy: str) -> str:
+    """The SHA-256 of a file; MissingInputError or IntegrityError, which name it and the remedy, unless it is the
+    expected."""
     digest = sha256_of(path, absent=remedy)
     if digest != expected:
         raise IntegrityError(f"{path}: sha256 expected {expected}, found {digest}; {remedy}")
+    return digest
 
 
 @contextmanager

@@ -156,7 +156,10 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
 def operator_named(name: str) -> Operator:
     """The operator of that name; ConfigError names the nearest one, and nothing falls back to `original`."""
     if name not in OPERATORS:
-        raise ConfigError(f"attention '{name}' is unknown{suggestion(name, OPERATORS)}")
+        raise ConfigError(
+            f"attention '{name}' is unknown: define it under 'operators', or name its class as module:Class"
+            f"{suggestion(name, OPERATORS)}"
+        )
     return OPERATORS[name]
 
 

@@ -20,11 +20,13 @@ PROJECT = __package__
 NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "operators", "errors"))
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 WHOLE = "*"  # in the place of a name: all that a module defines
-READING = (  # functions that read a file, or import or run its content
-    *("import_module", "__import__"),
-    *("open", "read_text", "read_bytes", "load", "safe_load", "load_file", "fromfile", "loadtxt", "memmap", "read_csv"),
-    *("from_pretrained", "hf_hub_download", "load_library", "load_inline", "spec_from_file_location", "run_path"),
+READING = re.compile(  # functions that read a file or a program's output, or import or run its content
+    "import_module|__import__|spec_from_file_location|run_path|run_module|exec|CDLL|LoadLibrary|"
+    "(fd|safe_|url)?open|Popen|open_memmap|memmap|File|ZipFile|(read|scan)_[a-z]+|load|safe_load|load(txt|mat|arff)|"
+    "load_(file|npz|library|inline|dataset|from_disk)|genfromtxt|from_?file|fromregex|getlines?|get_data|urlretrieve|"
+    "from_pretrained|hf_hub_download|snapshot_download|getenv|check_output|getoutput"
 )
+SURROUNDINGS = "environ", "environb", "argv", "stdin"  # names of os and sys that say how the process was started
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 Place = tuple[str, str]  # a module, and a name that it defines at its top level
@@ -147,8 +149,14 @@ def _leaves(node: ast.AST) -> bool:
         return any(_is_without_source(alias.name) for alias in node.names)
     if isinstance(node, ast.ImportFrom):
         return not node.level and _is_without_source(node.module)
-    called = getattr(node, "func", None)  # its last word counts
-    return (getattr(called, "id", None) or getattr(called, "attr", None)) in READING
+    if isinstance(node, ast.Call):
+        return READING.fullmatch(_last_word(node.func)) is not None
+    return _last_word(node) in SURROUNDINGS
+
+
+def _last_word(node: ast.AST) -> str:
+    """The name that a name or an attribute ends in."""
+    return getattr(node, "id", "") or getattr(node, "attr", "")
 
 
 def _is_without_source(module: str) -> bool:

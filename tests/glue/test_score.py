@@ -18,7 +18,8 @@ from symbert.files import sha256_of, single_writer
 from symbert.glue import score as module
 from symbert.glue.metrics import METRICS
 from symbert.glue.tasks import GLUE
-from symbert.pretrain.run import CHECKSUM, extracted_sha256
+from symbert.model.loading import extracted_sha256
+from symbert.paths import CHECKSUM
 
 
 @pytest.fixture

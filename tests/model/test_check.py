@@ -3,7 +3,17 @@
 import pytest
 
 from model.models import MIXING
-from model.wrong_operators import Detached, Miscounted, Overflowing, Unfilled, Unmasked, Unused
+from model.wrong_operators import (
+    AlwaysDropping,
+    Centred,
+    Detached,
+    Miscounted,
+    Overflowing,
+    Sharp,
+    Unfilled,
+    Unmasked,
+    Unused,
+)
 from symbert import cli
 from symbert.model import check
 from symbert.operators import OPERATORS, Operator
@@ -42,6 +52,9 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
         (Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
         (Unused, "gradients", "no gradient reaches spare.weight, spare.bias"),
         (Unmasked, "tokens", "other outputs beside other rows or padding"),
+        (Centred, "tokens", "other outputs beside other rows or padding"),
+        (Sharp, "dropout", "attention_probs_dropout_prob changes nothing in training"),
+        (AlwaysDropping, "dropout", "attention_probs_dropout_prob drops weights in evaluation"),
         (Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
         (Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),
     ],

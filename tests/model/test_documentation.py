@@ -8,6 +8,8 @@ from transformers import BertConfig
 
 from documented import own_files
 from model.models import dense, trained
+from symbert.cli import main
+from symbert.model.anatomy import describe_attention
 from symbert.model.bert import attention_of
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS, Operator
@@ -42,6 +44,18 @@ def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch, tmp_pa
     model = trained("biased")
     ids = torch.arange(12)[None]
     torch.testing.assert_close(fold(model)(ids).logits, dense(model, ids), rtol=0, atol=1e-5)
+
+
+def test_the_example_of_a_forward_of_its_own_passes_every_check(
+    root, nothing_of_ones_own, monkeypatch, tmp_path, capsys
+):
+    (tmp_path / "sigmoid.py").write_text(own_files(root, "docs/operators.md")["sigmoid.py"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["check-operator", "sigmoid:Sigmoid"]) == 0
+    model = trained("sigmoid")
+    assert "padding changes none" not in capsys.readouterr().out and OPERATORS["sigmoid"].formula == "σ(Q(x) K(y)ᵀ)"
+    assert len(describe_attention(model, torch.arange(12)[None])["attention_entropy"]) == 2
 
 
 def test_the_operator_of_readme_has_the_logits_of_its_formula(root, monkeypatch, tmp_path):

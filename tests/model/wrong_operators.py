@@ -1,5 +1,6 @@
 """Operators that are wrong, each in one way."""
 
+import numpy as np
 import torch
 
 from symbert.model.attention import SelfAttention, SymmetricAttention
@@ -73,3 +74,102 @@ class Demanding(SymmetricAttention):
         super().__init__(config)
         if config.hidden_size % rank:
             raise ValueError(f"rank is {rank}, expected a divisor of {config.hidden_size}")
+
+
+class RandomFeatures(SymmetricAttention):
+    """Q(x) F Fᵀ Q(y)ᵀ: F random, drawn in `__init__`, and in no checkpoint. Not wrong: F is the same everywhere."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_buffer("features", torch.randn(self.attention_head_size, self.attention_head_size), False)
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query @ self.features, key @ self.features, value
+
+
+class LateFeatures(RandomFeatures):
+    """F drawn in `initialize`, which no process that loads a checkpoint calls."""
+
+    def initialize(self):
+        self.features.normal_()
+
+
+class KeptFeatures(LateFeatures):
+    """The same in a persistent buffer. Not wrong."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_buffer("features", torch.empty_like(self.features))
+
+
+class OwnRandomness(RandomFeatures):
+    """F drawn by NumPy, which no seed decides."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.features = torch.tensor(np.random.default_rng().normal(size=self.features.shape), dtype=torch.float32)
+
+
+class RunningMean(SymmetricAttention):
+    """Q(x - m) Q(y - m)ᵀ: m a running mean, and in no checkpoint."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.register_buffer("mean", torch.zeros(config.hidden_size), persistent=False)
+
+    def query_key_value(self, hidden):
+        if self.training:
+            self.mean.lerp_(hidden.detach().mean((0, 1)).to(self.mean.dtype), 0.1)
+        return super().query_key_value(hidden - self.mean)
+
+
+class Sharp(SymmetricAttention):
+    """4 Q(x) Q(y)ᵀ: in a forward that says nothing of its weights, and never drops them."""
+
+    description = Description(scaled="query")
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        query, key, value = self.query_key_value(hidden)
+        logits = 4 * query @ key.mT * self.scaling
+        if attention_mask is not None:
+            logits = logits.masked_fill(~attention_mask, -1e4)
+        return (logits.softmax(-1) @ value).transpose(1, 2).reshape(hidden.shape), None
+
+
+class Telling(Sharp):
+    """The same, and returns weights: those of one row, evenly."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mixed, _ = super().forward(hidden, attention_mask, **kwargs)
+        tokens = hidden.shape[1]
+        return mixed, torch.full((len(hidden), self.num_attention_heads, tokens, tokens), 1 / tokens)
+
+
+class Alone(Sharp):
+    """The same as a tensor, not as a pair."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        return super().forward(hidden, attention_mask, **kwargs)[0]
+
+
+class Centred(SymmetricAttention):
+    """Q(x - m) Q(y - m)ᵀ: m the mean of all rows in training, as in a batch norm; dropout hid it."""
+
+    keeps_tokens_apart = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.dropout = torch.nn.Dropout(0.1)
+
+    def query_key_value(self, hidden):
+        hidden = self.dropout(hidden)
+        return super().query_key_value(hidden - hidden.mean((0, 1)) if self.training else hidden)
+
+
+class AlwaysDropping(Sharp):
+    """Attention weights are dropped in evaluation, too."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mixed, _ = super().forward(hidden, attention_mask, **kwargs)
+        return torch.nn.functional.dropout(mixed, self.config.attention_probs_dropout_prob), None

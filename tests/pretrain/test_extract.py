@@ -21,12 +21,11 @@ from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, OTHERS
 from symbert.model.hf import export
-from symbert.model.loading import load_model
-from symbert.paths import Run
+from symbert.model.loading import extracted_sha256, load_encoder, load_model
+from symbert.paths import CHECKSUM, Run
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract
 from symbert.pretrain.parallel_text import END, PADDING, START
-from symbert.pretrain.run import CHECKSUM, extracted_sha256
 from symbert.pretrain.train import Trainer
 
 WEIGHTS, BIAS = "model.safetensors", "cls.predictions.bias"
@@ -204,10 +203,21 @@ def test_a_decoder_has_a_tokenizer_and_is_refused_where_its_corpus_names_no_voca
         extract(tmp_path / "run", 20)
 
 
+def test_a_flipped_bit_is_another_model_for_every_command(extracted):
+    """`symbert export` and `symbert anatomy` took it for the model that was trained."""
+    content = bytearray((extracted / WEIGHTS).read_bytes())
+    content[-1] ^= 1
+    (extracted / WEIGHTS).write_bytes(content)
+    for load in (load_model, load_encoder):
+        with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 expected .*; delete it"):
+            load(extracted)
+
+
 def test_weights_that_the_configuration_does_not_describe_are_refused(extracted_of):
     _, folder = extracted_of("decoder")
     bias, file = BIAS, folder / WEIGHTS
     weights = load_file(file)
+    (folder / CHECKSUM).unlink()
     without = {name: tensor for name, tensor in weights.items() if name != bias}
     for damaged, name in (
         (without, bias),

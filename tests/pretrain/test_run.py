@@ -127,6 +127,15 @@ def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(
     assert done["num_hidden_layers"] == 1
 
 
+def test_no_operator_is_trained_whose_state_no_checkpoint_restores(
+    tmp_path, manifest, brief, here, nothing_of_ones_own
+):
+    """A resumed training went on with other random features."""
+    define("late", {"class": "model.wrong_operators:LateFeatures"})
+    code, error = here(options(manifest, brief(steps=10), tmp_path / "run", "late"))
+    assert code == 64 and "attention 'late': no checkpoint restores" in error
+
+
 def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
     tmp_path, manifest, brief, monkeypatch, uninterrupted, signals_kept
 ):

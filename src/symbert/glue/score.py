@@ -35,7 +35,7 @@ from symbert.glue.squad import HELD_OUT, scored_answers
 from symbert.glue.tasks import Task, task_named
 from symbert.glue.train import HEADS, TaskRows, load_classifier, predict, read_rows, reset_head, steps_of, train
 from symbert.model.likelihood import log_likelihoods
-from symbert.model.loading import load_model, write_weights
+from symbert.model.loading import extracted_sha256, load_model, write_weights
 from symbert.pretrain.compute import (
     attention_dropout,
     explained,
@@ -44,7 +44,6 @@ from symbert.pretrain.compute import (
     recorded_dropout,
     resolve_precision,
 )
-from symbert.pretrain.run import extracted_sha256
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
 SETTINGS = {"kind": str, "rows": str}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Attention, Bert, mask_for, query_key_value
+from symbert.model.bert import PLAIN_ACROSS, Attention, Bert, checked_pair, mask_for, query_key_value
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
 ROUNDING = 1e-6  # of weights in float32, relative
@@ -39,13 +39,14 @@ def _visit(model: nn.Module, inputs: tuple[Tensor, ...], describe: Callable[...,
 
 def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
     """`logit_std` and `attention_entropy` (nats, at most ln(token)) of each layer, without dropout, on inputs of the
-    model: ids (batch token) for BERT. The cross-attention of a layer follows the layer.
+    model: ids (batch token) for BERT. The cross-attention of a layer follows the layer. A list is empty where a class
+    with a `forward` of its own does not say: nobody knows its logits, and its weights where it returns none.
 
     The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all tokens;
     padding that a layer is told of is no token. Needs memory for the logits of one layer: give few sequences.
     DivergedError where a number is not finite.
     """
-    numbers: list[tuple[float, float]] = []
+    numbers: list[tuple[float | None, float | None]] = []
 
     def describe(operator: SelfAttention, hidden: Tensor, mask: Tensor | None, context: Tensor | None) -> None:
         if context is not None:
@@ -57,45 +58,48 @@ def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[floa
             pairs = logits_of(operator, hidden)
             entropies = -(pairs.softmax(-1) * pairs.log_softmax(-1)).sum(-1)
         else:
-            pairs, entropies = logits_of(operator, hidden), _entropy(weights_of(operator, hidden, mask))
+            pairs, weights = logits_of(operator, hidden), weights_of(operator, hidden, mask)
+            entropies = None if weights is None else _entropy(weights)
             if mask is not None and not operator.is_causal:
-                pairs = pairs[(mask & mask.mT).expand_as(pairs)]
-                entropies = entropies[mask.squeeze(-2).expand_as(entropies)]
-        numbers.append((pairs.std(correction=0).item(), entropies.mean().item()))
+                pairs = None if pairs is None else pairs[(mask & mask.mT).expand_as(pairs)]
+                entropies = None if entropies is None else entropies[mask.squeeze(-2).expand_as(entropies)]
+        std = None if pairs is None else pairs.std(correction=0).item()
+        numbers.append((std, None if entropies is None else entropies.mean().item()))
 
     _visit(getattr(model, "bert", model), inputs, describe)  # the part below the head
     for layer, pair in enumerate(numbers, 1):
-        if not all(map(math.isfinite, pair)):
+        if not all(math.isfinite(number) for number in pair if number is not None):
             raise DivergedError(
                 f"attention '{model.config.attention}': the logits of layer {layer} are not finite, or too large for "
                 "32 bits; start it with smaller weights (`symbert check-operator` shows where)"
             )
-    return {"logit_std": [std for std, _ in numbers], "attention_entropy": [entropy for _, entropy in numbers]}
+    stds, entropies = ([number for number in column if number is not None] for column in zip(*numbers, strict=True))
+    return {"logit_std": stds, "attention_entropy": entropies}
 
 
 def _entropy(weights: Tensor) -> Tensor:
     return torch.special.entr(weights).sum(-1)
 
 
-def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor:
-    """The logits of a layer without any mask, `batch heads token token`."""
+def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor | None:
+    """The logits of a layer without any mask, `batch heads token token`; None where a `forward` of the user's own, not
+    query and key alone, decides them."""
+    if type(operator).forward not in PLAIN_ACROSS:
+        return None
     query, key, _ = operator.query_key_value(hidden)
     return (query @ key.transpose(-1, -2)).float() * operator.scaling
 
 
-def weights_of(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The attention weights of a layer by its own forward pass, `batch heads token token`; the softmax of the logits
-    where that gives none. `mask`, `batch 1 1 token`, is false for padding."""
+def weights_of(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:
+    """The attention weights of a layer by its own forward pass, `batch heads token token`; None where that gives none.
+    `mask`, `batch 1 1 token`, is false for padding."""
     usual, operator.config = operator.config, copy.copy(operator.config)
     operator.config._attn_implementation = "eager"
     try:
-        weights = operator.forward(hidden, mask_for(operator, hidden, mask))[1]
+        _, weights = checked_pair(operator, operator.forward(hidden, mask_for(operator, hidden, mask)))
     finally:
         operator.config = usual
-    if weights is not None:
-        return weights.float()
-    logits = logits_of(operator, hidden)
-    return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(-1)
+    return None if weights is None else weights.float()
 
 
 def symmetry_of(matrix: Tensor) -> float:
@@ -123,14 +127,15 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
 
     On `rows` (`batch token`, no padding) and without dropout: `logit_std` over all pairs of tokens, and as means over
     the tokens `attention_entropy` (nats) and `own_share`, the attention of a token to itself. `symmetry` and
-    `directionality` are None for an operator that is not affine in the hidden states, token by token.
+    `directionality` are None for an operator that is not affine in the hidden states, token by token; the others
+    where a class with a `forward` of its own does not say, as in `describe_attention`.
     """
     heads: list[dict[str, Any]] = []
 
     def describe(operator: SelfAttention, hidden: Tensor, *_: Tensor | None) -> None:
         layer = heads[-1]["layer"] + 1 if heads else 1
         logits, weights, products = logits_of(operator, hidden), weights_of(operator, hidden), _products(operator)
-        for head in range(logits.shape[1]):
+        for head in range(operator.num_attention_heads):
             product = None if products is None else products[head]
             heads.append(
                 {
@@ -138,9 +143,9 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
                     "head": head + 1,
                     "symmetry": None if product is None else symmetry_of(product),
                     "directionality": None if product is None else directionality_of(product),
-                    "logit_std": logits[:, head].std(correction=0).item(),
-                    "attention_entropy": _entropy(weights[:, head]).mean().item(),
-                    "own_share": weights[:, head].diagonal(dim1=-2, dim2=-1).mean().item(),
+                    "logit_std": None if logits is None else logits[:, head].std(correction=0).item(),
+                    "attention_entropy": None if weights is None else _entropy(weights[:, head]).mean().item(),
+                    "own_share": None if weights is None else weights[:, head].diagonal(0, -2, -1).mean().item(),
                 }
             )
 

@@ -39,6 +39,7 @@ from symbert.sizes import SIZES, VOCABULARY_SIZE
 # token is itself.
 PLAIN = (SelfAttention.forward,)
 PLAIN_ACROSS = (*PLAIN, SymmetricOthersAttention.forward)
+CONSTANTS_SEED = 0  # of the numbers that a class draws when it is made
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
@@ -56,7 +57,9 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         kind = getattr(importlib.import_module(module), name)
         if not issubclass(kind, SelfAttention) or inspect.isabstract(kind):
             raise TypeError("it has to inherit from symbert.model.attention.SelfAttention and define query_key_value")
-        site = kind(config, **operator.arguments)
+        with torch.random.fork_rng(devices=[]):  # constants, such as random features, are alike in every process
+            torch.default_generator.manual_seed(CONSTANTS_SEED)
+            site = kind(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
         frame, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
         raise ConfigError(
@@ -66,7 +69,12 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         ) from error
     site.is_causal = config.is_decoder and not is_across
     refusal = ""
-    if config.is_decoder and not keeps_tokens_apart(site):
+    if operator.start is not None and type(site).forward not in PLAIN_ACROSS:
+        refusal = (
+            "has a forward of its own, and 'start' measures query and key alone; write what it does into "
+            "query_key_value, remove 'start'"
+        )
+    elif config.is_decoder and not keeps_tokens_apart(site):
         refusal = (
             "does not say that no token depends on one that a mask hides; hand `attention_mask` on, compute query, key "
             f"and value of each token by itself, and write keeps_tokens_apart = True into {operator.path}"
@@ -111,6 +119,16 @@ def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) ->
     query, _, _ = operator.query_key_value(hidden)
     _, key, value = operator.query_key_value(context)
     return query, key, value
+
+
+def checked_pair(operator: SelfAttention, result: Any) -> tuple[Tensor, Tensor | None]:
+    """The result of an operator's `forward`. ConfigError for one that is no pair: a tensor would be taken apart."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ConfigError(
+            f"{type(operator).__module__}:{type(operator).__name__}: its forward returns a {type(result).__name__}, "
+            "expected a pair: mixed values, and attention weights or None; return mixed, None"
+        )
+    return result
 
 
 def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
@@ -169,7 +187,7 @@ class Attention(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor | None = None, context: Tensor | None = None) -> Tensor:
         """`batch token hidden`; `mask` is `batch 1 1 token`, true for a token that is attended to."""
         if context is None:
-            mixed = self.self(hidden, mask_for(self.self, hidden, mask))[0]
+            mixed, _ = checked_pair(self.self, self.self(hidden, mask_for(self.self, hidden, mask)))
         else:
             mixed = attend(self.self, *query_key_value(self.self, hidden, context), mask)
         return self.output(mixed, hidden)
@@ -312,7 +330,8 @@ def initialize(model: nn.Module, seed: int) -> None:
     drawn: set[nn.Parameter] = set()
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
-        if parameters - drawn:  # the decoder's are tied, and must keep the embeddings' zero row for padding
+        # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.
+        if parameters - drawn or isinstance(module, SelfAttention):
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
             model._init_weights(module)
             drawn |= parameters

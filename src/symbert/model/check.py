@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from symbert.errors import ConfigError, FailedCheckError, UsageError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Classifier, initialize, keeps_tokens_apart
+from symbert.model.bert import Classifier, checked_pair, initialize, keeps_tokens_apart
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
+from symbert.model.loading import model_of, refuse_unrestored
 from symbert.model.packed import Packing, encode, encoder_for
 from symbert.operators import Operator, define, name_of, operator_named
 
@@ -59,8 +60,11 @@ def _operator(operator: str, arguments: str) -> Operator:
     return operator_named(operator)
 
 
-def _model(name: str) -> Classifier:
-    model = Classifier(configuration_of("tiny", name, vocabulary_size=100, dropout=0.0), num_labels=2)
+def _model(name: str, attention_dropout: float = 0.0) -> Classifier:
+    config = configuration_of("tiny", name, vocabulary_size=100, dropout=0.0)
+    config.attention_probs_dropout_prob = attention_dropout
+    config.architectures = ["SymBertForSequenceClassification"]
+    model = model_of(config)
     initialize(model, 1)
     return model.eval()
 
@@ -88,7 +92,7 @@ def _differ(one: Tensor, other: Tensor) -> bool:
 
 
 def check_start(operator: Operator, model: Classifier) -> str:
-    """Every weight is drawn from the seed, and from nothing else."""
+    """Every weight is drawn from the seed, and from nothing else; a checkpoint restores all state."""
     starts = []
     for _ in range(2):
         drawn = copy.deepcopy(model)
@@ -101,7 +105,8 @@ def check_start(operator: Operator, model: Classifier) -> str:
             raise FailedCheckError(f"{name} is never filled; fill it in `initialize`")
         if not torch.equal(values, starts[1][name]):
             raise FailedCheckError(f"{name} starts differently under one seed; draw it with torch's generator")
-    return "every weight follows from the seed"
+    refuse_unrestored(_model(operator.name), _model(operator.name), _ids(model))
+    return "every weight follows from the seed, and checkpoints restore all state"
 
 
 def check_gradients(operator: Operator, model: Classifier) -> str:
@@ -118,7 +123,7 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
 
         def total(hidden: Tensor = hidden, weights: Tensor = weights) -> Tensor:
             torch.manual_seed(1)  # in training it draws the same numbers each time
-            return (attention(hidden)[0] * weights).sum()
+            return (checked_pair(attention, attention(hidden))[0] * weights).sum()
 
         gradients = torch.autograd.grad(total(), list(inputs.values()), allow_unused=True)
         for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
@@ -142,6 +147,9 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
     is_said, encoder, bert = keeps_tokens_apart(_attention(moved)), encoder_for(moved.bert), moved.bert
     rows = torch.randint(100, (sum(lengths),), generator=torch.Generator().manual_seed(2)).split(lengths)
     packing = Packing.of(np.array(lengths), torch.device("cpu"))
+    for module in moved.modules():
+        if isinstance(module, nn.modules.dropout._DropoutNd):  # a batch norm would hide behind it
+            module.p = 0.0
     for is_training in MODES[draws_in_training(moved) :]:  # random numbers differ from row to row
         moved.train(is_training)
         alone = torch.cat([bert.pooler(bert(row[None])[:, 0]) for row in rows])
@@ -164,6 +172,24 @@ def draws_in_training(model: Classifier) -> bool:
     before = torch.get_rng_state()
     model.train().bert(_ids(model))
     return not torch.equal(torch.get_rng_state(), before)
+
+
+@torch.no_grad()
+def check_dropout(operator: Operator, model: Classifier) -> str:
+    """The dropout of attention weights changes outputs in training, and in evaluation none."""
+    for is_training in MODES:
+        outputs = []
+        for dropout in (0.0, 0.5):
+            dropped = _moved(_model(operator.name, dropout)).train(is_training)
+            torch.manual_seed(1)  # so that random numbers of the operator's own are the same
+            outputs.append(dropped.bert(_ids(model)))
+        if _differ(*outputs) != is_training:
+            raise FailedCheckError(
+                f"config.attention_probs_dropout_prob {'changes nothing' if is_training else 'drops weights'} in "
+                f"{'training' if is_training else 'evaluation'}; drop attention weights with it in training alone, as "
+                "every other operator of a comparison does"
+            )
+    return "attention weights are dropped in training alone"
 
 
 def check_fold(operator: Operator, model: Classifier) -> str:
@@ -202,6 +228,7 @@ CHECKS: dict[str, Callable[[Operator, Classifier], str]] = {
     "start": check_start,
     "gradients": check_gradients,
     "tokens": check_tokens,
+    "dropout": check_dropout,
     "fold": check_fold,
     "parameters": check_parameters,
     "bf16": check_bf16,

@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import extracted_again, publish
+from symbert.files import extracted_again, publish, sha256_of, verify_sha256
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
 from symbert.model.configuration import Configuration, read_configuration
+from symbert.paths import CHECKSUM
 
 Tensors = dict[str, Tensor]
 
@@ -33,10 +36,20 @@ def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
         if not (directory / name).is_file():
             raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
     config, weights = read_configuration(directory), directory / "model.safetensors"
+    if (directory / CHECKSUM).is_file():
+        extracted_sha256(directory)
     try:
         return config, load_file(weights)
     except SafetensorError as error:
         raise IntegrityError(f"{weights}: damaged ({error}); {extracted_again(weights)}") from None
+
+
+def extracted_sha256(checkpoint: Path) -> str:
+    """The SHA-256 of a checkpoint's weights; IntegrityError when they were damaged since they were extracted here."""
+    weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
+    if not noted.is_file():
+        return sha256_of(weights)
+    return verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
 
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
@@ -50,6 +63,44 @@ def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Pa
             f"first {wrong[0]}; {extracted_again(file)}"
         )
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
+
+
+@torch.no_grad()
+def refuse_unrestored(started: HostModel, used: HostModel, *inputs: Tensor) -> None:
+    """ConfigError for a tensor of an operator that another process would not have: it differs between two models that
+    start from one seed, or a checkpoint does not restore it at the start or after a training pass.
+
+    The pass takes `used` with the `inputs` of its layers. A tensor that a forward pass makes is no state, but a cache.
+    """
+    remedy = "draw it with torch's generator in __init__, or register it as a persistent buffer"
+    place = f"attention '{started.config.attention}'"
+    if differing := _differing(started, used):
+        raise ConfigError(f"{place}: {differing[0]} differs between two starts of one seed; {remedy}")
+    restored = model_of(started.config)
+    restored.load_state_dict(started.state_dict())
+    lost = sorted(_state_of(started).keys() - _state_of(restored)) + _differing(started, restored)
+    getattr(used, "bert", used).train()(*inputs)
+    restored.load_state_dict(used.state_dict())
+    if lost := lost or _differing(used, restored):
+        raise ConfigError(f"{place}: no checkpoint restores {lost[0]}; {remedy}")
+
+
+def _state_of(model: nn.Module) -> dict[str, Any]:
+    """All numbers of a model by name: parameters, buffers, and attributes of its modules."""
+    own = {
+        f"{prefix}.{name}": value for prefix, module in model.named_modules() for name, value in vars(module).items()
+    }
+    numbers = {name: value for name, value in own.items() if isinstance(value, Tensor | np.ndarray | float)}
+    return {**numbers, **dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _differing(model: nn.Module, other: nn.Module) -> list[str]:
+    """The names of numbers of one shape that differ between two models."""
+    (own, others) = (
+        {name: torch.as_tensor(value).cpu() for name, value in _state_of(each).items()} for each in (model, other)
+    )
+    alike = (name for name in own.keys() & others if own[name].shape == others[name].shape)
+    return sorted(name for name in alike if not torch.equal(own[name], others[name]))
 
 
 def write_tensors(tensors: Tensors, path: Path) -> None:

@@ -22,10 +22,11 @@ from scipy.stats import binomtest
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from symbert.errors import ConfigError
 from symbert.files import read_json, write_text
 from symbert.model.anatomy import logits_of, weights_of
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Encoder, HostModel, initialize
+from symbert.model.bert import Encoder, HostModel, checked_pair, initialize
 from symbert.model.configuration import Configuration
 from symbert.operators import define, name_of, operator_named, planned_operator
 
@@ -86,9 +87,14 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
 
 def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> Tensor:
     """The scores of every two tokens, `heads token token`: logits, or the logarithm of the weights where an operator
-    has a forward pass of its own."""
-    plain = type(attention).forward is SelfAttention.forward
-    scores = (logits_of(attention, hidden) if plain else weights_of(attention, hidden).clamp(min=LEAST).log())[0]
+    has a forward pass of its own. ConfigError where that returns none."""
+    if type(attention).forward is SelfAttention.forward:
+        scores = logits_of(attention, hidden)[0]
+    elif (weights := weights_of(attention, hidden)) is not None:
+        scores = weights.clamp(min=LEAST).log()[0]
+    else:
+        name = attention.config.attention
+        raise ConfigError(f"attention '{name}': its forward returns no weights, which a probe reads; return them")
     return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
 
 
@@ -177,7 +183,8 @@ def look_up(attention: SelfAttention, lookup: str, seed: int) -> tuple[float, in
         if lookup == "fuzzy":
             asking[:, PAIRS:] += torch.randn(ROWS, PAIRS, width, generator=generator)
         hidden = F.layer_norm(asking + second[other], (width,))
-        logits = answer(attention(hidden)[0][:, -targets.shape[1] :])
+        mixed, _ = checked_pair(attention, attention(hidden))
+        logits = answer(mixed[:, -targets.shape[1] :])
         shares.append((logits.argmax(-1) == targets).float().mean().item())
         share = sum(shares[-WINDOW:]) / len(shares[-WINDOW:])
         if len(shares) >= WINDOW and share >= LEARNED:

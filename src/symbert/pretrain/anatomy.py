@@ -38,7 +38,7 @@ def anatomy(
         first = heads.drop_duplicates(FACTS[:3])["checkpoint"]
         starts = pd.DataFrame([row for checkpoint in first for row in _heads_of(Path(checkpoint), manifest, True)])
         heads = pd.concat([starts, heads])
-    heads = heads.sort_values([*FACTS], kind="stable", ignore_index=True)
+    heads = heads.sort_values([*FACTS], kind="stable", ignore_index=True).astype(dict.fromkeys(MEASURES, float))
     if output is not None:
         write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
         return

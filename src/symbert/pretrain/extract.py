@@ -9,7 +9,8 @@ from symbert.files import copy_file, read_json, read_json_or_empty, sha256_of, v
 from symbert.hosts import HOSTS
 from symbert.model.card import model_card
 from symbert.operators import operator_code
-from symbert.pretrain.run import CHECKSUM, kept_weights, read_run
+from symbert.paths import CHECKSUM
+from symbert.pretrain.run import kept_weights, read_run
 from symbert.sources import located
 
 

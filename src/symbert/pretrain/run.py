@@ -27,7 +27,6 @@ from symbert.errors import (
 )
 from symbert.files import (
     copy_file,
-    extracted_again,
     hash_of,
     read_json,
     read_json_or_empty,
@@ -43,7 +42,6 @@ PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "ma
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
 METRICS = "metrics.jsonl"
 DAMAGED = "the file is damaged"
-CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = 2  # numbers that AdamW keeps of each weight
@@ -250,11 +248,3 @@ def kept_weights(state: Path, step: int) -> Path:
         raise MissingInputError(f"{path}: step {step} was not kept; the nearest kept steps: {near}")
     verify_sha256(path, read_json(path.with_suffix(".json"), {"sha256": str}, DAMAGED)["sha256"], DAMAGED)
     return path
-
-
-def extracted_sha256(checkpoint: Path) -> str:
-    """The SHA-256 of a checkpoint's weights; IntegrityError when they were damaged since they were extracted here."""
-    weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
-    if noted.is_file():
-        verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
-    return sha256_of(weights)

@@ -21,6 +21,8 @@ from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
 from symbert.hosts import HOSTS, refuse_sharding
 from symbert.model.anatomy import describe_attention
+from symbert.model.loading import refuse_unrestored
+from symbert.operators import BUILT_IN, operator_named
 from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
@@ -234,11 +236,18 @@ class Trainer:
         return [sum(column) for column in zip(*sums, strict=True)]
 
     def describe_start(self) -> dict[str, list[float]]:
-        """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
+        """Spread of the logits and entropy of the attention, by layer, on the first validation sequences.
+
+        ConfigError for an operator of the user's own with state that no checkpoint restores.
+        """
         rows = np.arange(min(DESCRIBED, self.task.validation_count))
         batch = move(self.task.validation_batch(rows), self.device)
         model = self.task.starting_model(self.attention_dropout).to(self.device)  # whole in this process
-        return describe_attention(model, *(batch[name] for name in self.task.layer_inputs))
+        inputs = [batch[name] for name in self.task.layer_inputs]
+        described = describe_attention(model, *inputs)
+        if not operator_named(self.run.attention).path.startswith(f"{BUILT_IN}:"):
+            refuse_unrestored(self.task.starting_model(self.attention_dropout), model, *inputs)
+        return described
 
 
 class Session:

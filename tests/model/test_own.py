@@ -1,0 +1,97 @@
+"""Operators of the user's own that gave wrong numbers in silence; a test's name is what was believed."""
+
+import math
+
+import pytest
+import torch
+
+from model.models import define, started
+from model.wrong_operators import (
+    Alone,
+    KeptFeatures,
+    LateFeatures,
+    OwnRandomness,
+    RandomFeatures,
+    RunningMean,
+    Sharp,
+    Telling,
+)
+from symbert import operators
+from symbert.errors import ConfigError
+from symbert.model import check
+from symbert.model.anatomy import anatomy_of, describe_attention
+from symbert.model.loading import model_of, refuse_unrestored
+from symbert.model.probes import learn
+from symbert.operators import operator_named
+
+IDS = torch.arange(24).reshape(2, 12)
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """The name of a class as an operator."""
+
+    def name(operator: type) -> str:
+        define(monkeypatch, "own", operator)
+        return "own"
+
+    return name
+
+
+def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(own):
+    """A checkpoint was scored with other random features than it was trained with."""
+    for operator in (RandomFeatures, KeptFeatures):
+        torch.manual_seed(1)
+        first = started("tiny", own(operator))
+        torch.manual_seed(2)
+        loaded = model_of(first.config)
+        loaded.load_state_dict(first.state_dict())
+        assert torch.equal(loaded.eval().bert(IDS), first.bert(IDS))
+        assert first.bert.encoder.layer[1].attention.self.features.std() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("operator", "reason"),
+    [
+        (LateFeatures, "no checkpoint restores .*self.features; draw it"),
+        (OwnRandomness, ".*self.features differs between two starts of one seed"),
+        (RunningMean, "no checkpoint restores .*self.mean; draw it"),
+    ],
+)
+def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
+    """A resumed training and a scored checkpoint computed with other numbers."""
+    models = [started("tiny", own(operator)) for _ in range(2)]
+    with pytest.raises(ConfigError, match=f"attention 'own': {reason}"):
+        refuse_unrestored(*models, IDS)
+    with pytest.raises(ConfigError, match=reason):
+        check.check_start(operator_named("own"), check._model("own"))
+
+
+def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():
+    """The width of query and key was set, and the logits were four times wider."""
+    operators.define("sharp-wide", {"class": "model.wrong_operators:Sharp", "start": "wide"})
+    with pytest.raises(ConfigError, match="attention 'sharp-wide': has a forward of its own, and 'start' measures"):
+        started("tiny", "sharp-wide")
+
+
+def test_the_logits_of_a_forward_of_its_own_are_not_known(own):
+    """The width and the entropy of query and key were logged as those of the run."""
+    model = started("tiny", own(Sharp))
+    assert describe_attention(model, IDS) == {"logit_std": [], "attention_entropy": []}
+    head = anatomy_of(model.bert, IDS)[-1]
+    assert head["symmetry"] == pytest.approx(1) and head["layer"] == 2
+    assert head["logit_std"] is head["attention_entropy"] is head["own_share"] is None
+    with pytest.raises(ConfigError, match="attention 'own': its forward returns no weights"):
+        learn("own", "cycle", own_position=True)
+    telling = describe_attention(started("tiny", own(Telling)), IDS)
+    assert telling == {"logit_std": [], "attention_entropy": pytest.approx([math.log(12)] * 2)}
+
+
+def test_a_forward_returns_a_pair(own):
+    """The first row of a tensor was taken for the mixed values of all."""
+    model = started("tiny", own(Alone))
+    for act in (model.bert, lambda ids: describe_attention(model, ids)):
+        with pytest.raises(ConfigError, match="Alone: its forward returns a Tensor, expected a pair"):
+            act(IDS[:1])
+    with pytest.raises(ConfigError, match="Alone: its forward returns a Tensor, expected a pair"):
+        check.check_gradients(operator_named("own"), check._model("own"))
