@@ -167,7 +167,9 @@ def collect(record: Record) -> Collection:
     known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
     parameters = counted(sweep["sizes"], known or ["original"])
     if "origin" not in inputs:
-        return read_inputs(facts, record["configuration"], inputs, parameters=parameters)
+        data = read_inputs(facts, record["configuration"], inputs, parameters=parameters)
+        _refuse_laxer(record["configuration"], data)
+        return data
     final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
     tables: Record = {"scores": {"glue": final} if len(final) else {}}
     tables["curves"] = {"glue": curve} if len(curve) else {}
@@ -194,7 +196,6 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
         data["blimp"] = read_judgements(given["blimp"], judges)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
-    _refuse_laxer(config, data)
     if "manifest" in given:
         data["manifest"] = read_manifest(given["manifest"], data.get("parts", []))
     for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
@@ -226,18 +227,18 @@ def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) 
     return {"scores": scores, "curves": curves}
 
 
-def _refuse_laxer(config: Record, data: Record) -> None:
+def _refuse_laxer(config: Record, data: Collection) -> None:
     """DataError for rows of tasks and lines of parts that the configuration refuses: results are shared, and an
     experiment that allows more may have made them."""
     allowed = config["corpus"]["filter"]["max_bad_fraction"]
-    for counts in (part["counts"] for part in data.get("parts", ())):
+    for counts in (part["counts"] for part in data.parts):
         if counts["bad"] > allowed * counts["read"]:
             raise DataError(
                 f"{counts['part']}: {counts['bad']} of {counts['read']} lines are bad, more than "
                 f"corpus.filter.max_bad_fraction ({allowed:g}); raise it, or correct the file"
             )
-    tables = [(suite, table) for name in ("scores", "curves") for suite, table in data[name].items()]
-    tables += [("blimp", data["blimp"].assign(task="blimp"))] if "blimp" in data else []
+    tables = [*data.scores.items(), *data.curves.items()]
+    tables += [] if data.blimp is None else [("blimp", data.blimp.assign(task="blimp"))]
     for suite, table in tables:
         tasks = table.loc[table["partial"].astype(bool), "task"]
         if len(tasks) and not protocol_of(config, suite, MinimalPairSettings).allow_partial:
