@@ -265,7 +265,7 @@ class Corpus(Settings):
     parts: Count
     revision: str
     keep_raw: bool
-    blocklist_url: str
+    blocklist_url: Annotated[str, Meta(pattern="^https?://")]
     filter: Filter
     pack: PackSettings
 
@@ -530,21 +530,21 @@ def judging_seeds(config: Config, host: str) -> list[int]:
 
 
 def report_of(config: Config) -> Config:
-    """What the report says of a configuration, as `ReportFacts` has it; keys of `suites` and `hosts` stand beside those
-    that they replace."""
+    """What the report says of a configuration, as `ReportFacts` has it.
+
+    A filter that is not chosen has no settings; keys of `suites` and `hosts` stand beside those that they replace.
+    """
     sweep, corpus, filters = config["sweep"], config["corpus"], filter_of(config)
+    filtered = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
     pretrain = _compared(config, "pretrain", PretrainSettings)
     glue = _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings)
     settings = {
         "recipe": config["recipe"],
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
-        "corpus.parts": corpus["parts"],
+        **({"corpus.parts": corpus["parts"]} if source_of(config, "corpus") != OWN_TEXT else {}),
         "corpus.filter.rules": ", ".join(filters["rules"]) or "none",
-        **{
-            f"corpus.filter.{key}": filters[key]
-            for key in ("match", "min_harmful_perplexity", "max_harmful_perplexity")
-        },
+        **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
         **{f"corpus.pack.{key}": corpus["pack"][key] for key in ("max_documents", "sequence_length")},
         **{f"pretrain.{key}": value for key, value in pretrain.items()},
         **{f"glue.{key}": value for key, value in glue.items()},

@@ -1,5 +1,6 @@
 """Files that are either complete or absent: atomic publishing, checksums, one writer per directory."""
 
+import codecs
 import fcntl
 import glob
 import hashlib
@@ -138,7 +139,7 @@ def read_json_lines(path: Path, remedy: str) -> Iterator[dict[str, Any]]:
 
 def _parsed(content: bytes, shape: Shape, place: str, remedy: str) -> Any:
     try:
-        value = msgspec.json.decode(content)  # which refuses NaN
+        value = msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8))  # which refuses NaN
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error}); {remedy}") from None
     check_shape(value, shape, place, remedy)

@@ -22,7 +22,7 @@ LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where
 WHOLE = "*"  # in the place of a name: all that a module defines
 READING = re.compile(  # functions that read a file or a program's output, or import or run its content
     "import_module|__import__|spec_from_file_location|run_path|run_module|exec|CDLL|LoadLibrary|"
-    "(fd|safe_|url)?open|Popen|open_memmap|memmap|File|ZipFile|(read|scan)_[a-z]+|load|safe_load|load(txt|mat|arff)|"
+    "(fd|safe_|url)?open|[Pp]open|open_memmap|memmap|File|ZipFile|(read|scan)_[a-z]+|load|safe_load|load(txt|mat|arff)|"
     "load_(file|npz|library|inline|dataset|from_disk)|genfromtxt|from_?file|fromregex|getlines?|get_data|urlretrieve|"
     "from_pretrained|hf_hub_download|snapshot_download|getenv|check_output|getoutput"
 )

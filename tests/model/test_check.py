@@ -53,7 +53,6 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
         (Unused, "gradients", "no gradient reaches spare.weight, spare.bias"),
         (Unmasked, "tokens", "other outputs beside other rows or padding"),
         (Centred, "tokens", "other outputs beside other rows or padding"),
-        (Sharp, "dropout", "attention_probs_dropout_prob changes nothing in training"),
         (AlwaysDropping, "dropout", "attention_probs_dropout_prob drops weights in evaluation"),
         (Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
         (Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),
@@ -62,6 +61,10 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
 def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, name, reason):
     with pytest.raises(check.FailedCheckError, match=reason):
         outcome_of(operator, name)
+
+
+def test_an_operator_without_weights_to_drop_is_told_and_passes(outcome_of):
+    assert "changes nothing in training" in outcome_of(Sharp, "dropout")
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):

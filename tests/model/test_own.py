@@ -8,8 +8,11 @@ import torch
 from model.models import define, started
 from model.wrong_operators import (
     Alone,
+    Counting,
     KeptFeatures,
+    LateBuffer,
     LateFeatures,
+    Noting,
     OwnRandomness,
     RandomFeatures,
     RunningMean,
@@ -53,9 +56,9 @@ def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(o
 @pytest.mark.parametrize(
     ("operator", "reason"),
     [
-        (LateFeatures, "no checkpoint restores .*self.features; draw it"),
-        (OwnRandomness, ".*self.features differs between two starts of one seed"),
-        (RunningMean, "no checkpoint restores .*self.mean; draw it"),
+        (LateFeatures, "its model computes otherwise once a checkpoint has restored it; draw its"),
+        (OwnRandomness, ".* differs between two starts of one seed"),
+        (RunningMean, "its model computes otherwise once a checkpoint has restored it; draw its"),
     ],
 )
 def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
@@ -65,6 +68,17 @@ def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
         refuse_unrestored(*models, IDS)
     with pytest.raises(ConfigError, match=reason):
         check.check_start(operator_named("own"), check._model("own"))
+
+
+@pytest.mark.parametrize("operator", [Counting, LateBuffer])
+def test_a_count_and_a_buffer_that_a_pass_registers_are_refused_in_a_line(own, operator):
+    """A count made a resumed training another one; a late buffer ended with a traceback."""
+    with pytest.raises(ConfigError, match="otherwise once a checkpoint has restored it"):
+        refuse_unrestored(*(started("tiny", own(operator)) for _ in range(2)), IDS)
+
+
+def test_notes_and_constants_of_a_class_are_no_state(own):
+    refuse_unrestored(*(started("tiny", own(Noting)) for _ in range(2)), IDS)
 
 
 def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():

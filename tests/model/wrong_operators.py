@@ -124,6 +124,38 @@ class RunningMean(SymmetricAttention):
         return super().query_key_value(hidden - self.mean)
 
 
+class Counting(SymmetricAttention):
+    """(1 + n/10) Q(x) Q(y)ᵀ in the n-th training pass."""
+
+    calls = 0
+
+    def query_key_value(self, hidden):
+        self.calls += self.training
+        query, key, value = super().query_key_value(hidden)
+        return query * (1 + self.calls / 10), key, value
+
+
+class LateBuffer(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, with a buffer that the first pass registers."""
+
+    def query_key_value(self, hidden):
+        if not hasattr(self, "seen"):
+            self.register_buffer("seen", hidden.new_ones(1))
+        return super().query_key_value(hidden)
+
+
+class Noting(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, which notes the mean of its input and reads a constant: no state."""
+
+    def __init__(self, config) -> None:
+        super().__init__(config)
+        self.mean, self.constant = float("nan"), np.arange(8.0)[::-1]
+
+    def query_key_value(self, hidden):
+        self.mean = hidden.mean().item()
+        return super().query_key_value(hidden)
+
+
 class Sharp(SymmetricAttention):
     """4 Q(x) Q(y)ᵀ: in a forward that says nothing of its weights, and never drops them."""
 

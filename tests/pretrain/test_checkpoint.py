@@ -91,6 +91,20 @@ def test_a_run_that_kept_weights_of_two_steps_does_not_start_over_without_a_chec
         store.load_newest(*tiny(0.0))
 
 
+def test_checkpoints_that_lost_their_records_start_no_run_over_in_silence(tmp_path, capsys):
+    """Without its .json a checkpoint was none, and the run began at step 0."""
+    store, pair = CheckpointStore(tmp_path), tiny(1.0)
+    for step in (10, 20):
+        save(store, pair, step)
+    for record in store.resume.glob("*.json"):
+        record.unlink()
+    with pytest.raises(IntegrityError, match=r"no intact checkpoint .*step-00000020\.json: file not found"):
+        store.load_newest(*tiny(0.0))
+    (store.resume / "step-00000020.safetensors").unlink()  # one alone is of a kill in the first save
+    assert store.load_newest(*tiny(0.0)) is None
+    assert "step-00000010.json: file not found" in capsys.readouterr().err
+
+
 def test_a_finished_run_keeps_its_weights_and_starts_over_though_it_was_killed_at_the_end(tmp_path, monkeypatch):
     """Its checkpoints to resume from go as one: no part of them is left for a run that goes on."""
     store = CheckpointStore(tmp_path)

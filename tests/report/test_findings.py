@@ -187,6 +187,15 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     assert said[-1] == start_and_symmetry.in_words(deep.iloc[0]) and said[-1] in readme()
     assert deep["verdict"].item() == "shorter" and deep["stay"].item() == "0/0" and "p = 0.0078" in readme()
     levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step 2.6", "rule", "rule, two thirds", "step 3.0")]
+    second, third = (
+        outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast=name).iloc[0]
+        for name in ("start-of-pairwise", "pairwise-at-the-wide-start")
+    )
+    said += map(start_and_symmetry.in_words, (second, third))
+    assert f"`pairwise-narrow` is {said[-2]}, p = {second['p']:.2f}." in page and said[-2] in readme()
+    assert f"later than `original` there: {said[-1]}, an interval without" in page
+    assert (second["verdict"], second["stay"], second["below_one"]) == ("undecided", "1/0", 4)
+    assert (third["verdict"], third["below_one"]) == ("none declared", 1)
     words = (
         "Its ratio is {} at 2.6 nats, {} by the report's rule and {} by that rule after two thirds of the steps. At 3.0"
     )

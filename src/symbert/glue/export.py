@@ -31,9 +31,10 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     written as it was trained, with a warning. `output` must be new or empty.
     """
     refuse_used(output)
-    if not weights.is_file():
-        raise MissingInputError(f"{weights}: file not found; fine-tune with glue.keep_finetuned: true")
     record = weights.with_suffix(".json")
+    for file in (weights, record):
+        if not file.is_file():
+            raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
     kept = read_kept(record, RECORD)
     facts = kept["record"]
     verify_sha256(weights, kept["weights_sha256"], "remove it, and fine-tune again")

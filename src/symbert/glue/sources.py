@@ -123,7 +123,7 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
     path = root / challenge.file
     if not path.is_file():
         raise MissingInputError(
-            f"{path}: file not found; get it from {challenge.publisher}, or take "
+            f"{path}: file not found; get it from {challenge.publisher} under this name, or take "
             f"'{challenge.collection}' out of 'glue.robustness.sets'"
         )
     return read_published(path, str(path), schema, challenge.labels)

@@ -1,20 +1,20 @@
 """Checkpoints of this project: their weights as safetensors files, and the models of any host, without transformers."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import extracted_again, publish, sha256_of, verify_sha256
+from symbert.files import extracted_again, publish, read_json, sha256_of, verify_sha256
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
-from symbert.model.configuration import Configuration, read_configuration
+from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
 from symbert.paths import CHECKSUM
 
 Tensors = dict[str, Tensor]
@@ -49,7 +49,10 @@ def extracted_sha256(checkpoint: Path) -> str:
     weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
     if not noted.is_file():
         return sha256_of(weights)
-    return verify_sha256(weights, noted.read_text().strip(), extracted_again(weights))
+    digest = noted.read_text(errors="replace").strip()
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise IntegrityError(f"{noted}: no SHA-256; {extracted_again(weights)}")
+    return verify_sha256(weights, digest, extracted_again(weights))
 
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
@@ -67,40 +70,37 @@ def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Pa
 
 @torch.no_grad()
 def refuse_unrestored(started: HostModel, used: HostModel, *inputs: Tensor) -> None:
-    """ConfigError for a tensor of an operator that another process would not have: it differs between two models that
-    start from one seed, or a checkpoint does not restore it at the start or after a training pass.
-
-    The pass takes `used` with the `inputs` of its layers. A tensor that a forward pass makes is no state, but a cache.
-    """
-    remedy = "draw it with torch's generator in __init__, or register it as a persistent buffer"
+    """ConfigError for an operator whose model another process would compute otherwise: one that starts from the same
+    seed, as `started` and `used` do, or one that a checkpoint restores after two training passes of `inputs`."""
     place = f"attention '{started.config.attention}'"
-    if differing := _differing(started, used):
-        raise ConfigError(f"{place}: {differing[0]} differs between two starts of one seed; {remedy}")
-    restored = model_of(started.config)
-    restored.load_state_dict(started.state_dict())
-    lost = sorted(_state_of(started).keys() - _state_of(restored)) + _differing(started, restored)
-    getattr(used, "bert", used).train()(*inputs)
-    restored.load_state_dict(used.state_dict())
-    if lost := lost or _differing(used, restored):
-        raise ConfigError(f"{place}: no checkpoint restores {lost[0]}; {remedy}")
-
-
-def _state_of(model: nn.Module) -> dict[str, Any]:
-    """All numbers of a model by name: parameters, buffers, and attributes of its modules."""
-    own = {
-        f"{prefix}.{name}": value for prefix, module in model.named_modules() for name, value in vars(module).items()
-    }
-    numbers = {name: value for name, value in own.items() if isinstance(value, Tensor | np.ndarray | float)}
-    return {**numbers, **dict(model.named_parameters()), **dict(model.named_buffers())}
-
-
-def _differing(model: nn.Module, other: nn.Module) -> list[str]:
-    """The names of numbers of one shape that differ between two models."""
-    (own, others) = (
-        {name: torch.as_tensor(value).cpu() for name, value in _state_of(each).items()} for each in (model, other)
+    remedy = (
+        "draw its numbers with torch's generator in __init__, and keep all that changes in parameters and persistent "
+        "buffers that __init__ registers"
     )
-    alike = (name for name in own.keys() & others if own[name].shape == others[name].shape)
-    return sorted(name for name in alike if not torch.equal(own[name], others[name]))
+    own, other = started.state_dict(), used.state_dict()
+    differing = next((name for name in own if not torch.equal(own[name], other[name])), None)
+    if differing or not _computes_alike(started, used, inputs):
+        raise ConfigError(f"{place}: {differing or 'its output'} differs between two starts of one seed; {remedy}")
+    for _ in range(2):
+        _output(used, True, inputs)
+    restored = model_of(started.config).to(next(used.parameters()).device)
+    try:
+        restored.load_state_dict(used.state_dict())
+        is_restored = _computes_alike(used, restored, inputs)
+    except RuntimeError:  # of buffers of another name or shape
+        is_restored = False
+    if not is_restored:
+        raise ConfigError(f"{place}: its model computes otherwise once a checkpoint has restored it; {remedy}")
+
+
+def _computes_alike(model: HostModel, other: HostModel, inputs: tuple[Tensor, ...]) -> bool:
+    modes = (False, True)  # of training
+    return all(torch.equal(_output(model, mode, inputs), _output(other, mode, inputs)) for mode in modes)
+
+
+def _output(model: HostModel, is_training: bool, inputs: tuple[Tensor, ...]) -> Tensor:
+    torch.manual_seed(0)  # equal dropout
+    return getattr(model, "bert", model).train(is_training)(*inputs)
 
 
 def write_tensors(tensors: Tensors, path: Path) -> None:
@@ -126,6 +126,11 @@ def load_model(checkpoint: Path) -> HostModel:
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
     """
     config, kept = read_checkpoint(checkpoint)
+    file = checkpoint / "config.json"
+    if (kind := read_json(file, {"model_type": str})["model_type"]) != DEFAULTS["model_type"]:
+        raise ConfigError(
+            f"{file}: 'model_type' is {kind}, expected {DEFAULTS['model_type']}; give a checkpoint of ours"
+        )
     model = _built(checkpoint, lambda: model_of(config))
     model.to(next(iter(kept.values())).dtype)
     fill(model, {*kept, *weights_of(model)}, kept, checkpoint)  # tied weights have one name in the file

@@ -130,7 +130,7 @@ class CheckpointStore:
         log_until_then = _hash_of_beginning(self.log, position.metrics_bytes).hexdigest()
         self._publish(self.resume, position.step, tensors, {**vars(position), "metrics_sha256": log_until_then})
         for record in self._newest_first()[KEEP:]:
-            record.unlink()
+            record.unlink(missing_ok=True)
             record.with_suffix(".safetensors").unlink(missing_ok=True)
 
     def keep_weights(self, model: nn.Module, step: int) -> None:
@@ -154,7 +154,7 @@ class CheckpointStore:
 
     def _remove_surplus(self, name: str) -> None:
         """Remove half-written files of killed processes, and checkpoints from this step on: none could be loaded."""
-        older = [record.stem for record in self._newest_first() if record.stem < name][:KEEP]
+        older = [record.stem for record in self._newest_first() if record.exists() and record.stem < name][:KEEP]
         surplus = (file for file in sorted(self.resume.glob("step-*")) if file.stem not in older)  # .json first
         for file in (*surplus, *self.resume.glob(".*tmp*"), *self.weights.glob(".*tmp*")):
             file.unlink()
@@ -172,7 +172,12 @@ class CheckpointStore:
             except (SymbertError, OSError) as error:
                 failures.append(str(error))
                 print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
-        if candidates or (self.resume.is_dir() and len(list(self.weights.glob("step-*.safetensors"))) > 1):
+        began = self.resume.is_dir() and len(list(self.weights.glob("step-*.safetensors"))) > 1
+        # A kill in the first save leaves tensors without their record.
+        is_first = (
+            len(candidates) == 1 and candidates[0].with_suffix(".safetensors").is_file() and not candidates[0].exists()
+        )
+        if began or (candidates and not is_first):
             newest = f" (the newest: {failures[0]})" if failures else ""
             raise IntegrityError(
                 f"{self.resume}: no intact checkpoint{newest}; delete {self.resume.parent} and start the run over, or "
@@ -218,7 +223,8 @@ class CheckpointStore:
         shutil.rmtree(removed)
 
     def _newest_first(self) -> list[Path]:
-        return sorted(self.resume.glob("step-*.json"), reverse=True)
+        """The records of all checkpoints, also those that are missing."""
+        return sorted({file.with_suffix(".json") for file in self.resume.glob("step-*")}, reverse=True)
 
 
 def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:

@@ -246,7 +246,8 @@ class Trainer:
         inputs = [batch[name] for name in self.task.layer_inputs]
         described = describe_attention(model, *inputs)
         if not operator_named(self.run.attention).path.startswith(f"{BUILT_IN}:"):
-            refuse_unrestored(self.task.starting_model(self.attention_dropout), model, *inputs)
+            starts = (self.task.starting_model(self.attention_dropout).to(self.device) for _ in range(2))
+            refuse_unrestored(*starts, *inputs)
         return described
 
 

@@ -239,6 +239,7 @@ def _refuse_laxer(config: Record, data: Collection) -> None:
             )
     tables = [*data.scores.items(), *data.curves.items()]
     tables += [] if data.blimp is None else [("blimp", data.blimp.assign(task="blimp"))]
+    tables += [] if data.robustness is None else [("glue", data.robustness)]
     for suite, table in tables:
         tasks = table.loc[table["partial"].astype(bool), "task"]
         if len(tasks) and not protocol_of(config, suite, MinimalPairSettings).allow_partial:

@@ -43,7 +43,7 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
             raise DataError(f"{losses}: {run} ends at step {last}, and pre-training at {length}; add that loss")
     parted(scores, length)  # or it says which model has no final scores
     folder = RESULTS / name
-    if folder.exists():
+    if folder.is_dir() and {file.name for file in folder.iterdir()} - {f"{kind}.csv" for kind in files}:
         raise ConfigError(f"{folder}: exists already; remove it, or choose another --name")
     origin = {"name": name, "files": {file.name: sha256_of(file) for file in files.values()}}
     for kind, file in files.items():
