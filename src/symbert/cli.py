@@ -141,7 +141,7 @@ def _help(words: list[str]) -> int:
 def _parse(command: str, *words: str) -> tuple[Callable[..., None], list[Any]]:
     """The function of a command, and its arguments in their order."""
     if command not in COMMANDS:
-        raise UsageError(f"no such command{suggestion(command, TYPED)}")
+        raise UsageError(f"no such command{suggestion(command, COMMANDS)}")
     function = load(command)
     described = {"description": inspect.getdoc(function), "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(f"symbert {command}", exit_on_error=False, **described)
