@@ -21,7 +21,7 @@ from symbert.report.statistics import plateau_exit
 
 STUDIES = Path(__file__).parent
 RUNS = STUDIES.parent / "docs/findings/start-and-symmetry/runs.csv"
-COLLECTED = ("search", "plateau", "start-and-symmetry", "dose", "own-position", "word-pieces")
+COLLECTED = ("search", "plateau", "start-and-symmetry", "dose", "own-position", "word-pieces", "direction")
 AXES = ["text", "size", "attention", "learning_rate", "batch_size", "steps"]
 
 Point = dict[str, Any]  # by axis
@@ -47,8 +47,9 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
     start = next(record for record in records if record["split"] == "initial")
     losses = {record["step"]: record["loss"] for record in records if record["split"] == "validation"}
     text = json.loads((results.parent / run["manifest"]).with_name("settings.json").read_text())
+    source = text.get("source", "").rpartition(":")[2]  # of module:function; none of the corpus, which no study reads
     words = "words-" if text.get("vocabulary") else ""
-    values = run | run["training"] | {"text": f"{text.get('source')}-{words}{text.get('sequence_length')}"}
+    values = run | run["training"] | {"text": f"{source}-{words}{text.get('sequence_length')}"}
     every, steps = values["evaluate_every"], values["steps"]
     if [*losses] != [*range(every, steps + 1, every)]:
         sys.exit(f"{folder}/metrics.jsonl: evaluations are missing; train the run again")

@@ -5,10 +5,12 @@ and range. To add a key: its line there, and its field in the class of the stage
 it; tests/test_paths.py declares which results it changes. Imports no torch.
 """
 
+import ast
 import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -34,6 +36,7 @@ from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sizes import SIZES
 from symbert.sources import (
     DEMO,
+    EMBEDDED,
     OWN_TEXT,
     SOURCES,
     Config,
@@ -42,7 +45,7 @@ from symbert.sources import (
     is_stand_in,
     source_of,
 )
-from symbert.syntax import keys_of
+from symbert.syntax import code_of, definition_of, keys_of, look_in_this_folder
 
 
 def number(**limits: float) -> Any:
@@ -68,6 +71,7 @@ NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
 Challenge = Literal[tuple(COLLECTIONS)]
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
+READ = {"documentation": EMBEDDED, "source": f"{CODE} {version(CODE)}", "copying": "nowhere"}  # small texts, and where
 FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
 Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
@@ -340,7 +344,7 @@ class Curve(Settings):
 class OwnText(Settings):
     """A small text for `sweep.text`, and how it is cut into rows."""
 
-    source: Literal["documentation", "source", "copying"]
+    source: str  # a name in READ, or module:function of the user's own
     vocabulary: Annotated[int, Meta(ge=200, le=65536)] | None  # word pieces; null: characters
     sequence_length: Length
     validation_sequences: Count
@@ -527,6 +531,18 @@ def judging_seeds(config: Config, host: str) -> list[int]:
     if not HOSTS[host].has_likelihoods:
         return []
     return (host == ENCODER and finetuned_pretrain_seeds(config)) or config["sweep"]["pretrain_seeds"]
+
+
+def read_by(source: str) -> str:
+    """Where a small text is read, or the code of the function that returns it. ConfigError for an unknown one."""
+    if source in READ:
+        return READ[source]
+    module, _, name = source.partition(":")
+    if not name:
+        raise ConfigError(f"config: 'texts' has the source {source!r}{suggestion(source, [*READ, 'module:function'])}")
+    look_in_this_folder()
+    definition_of(module, name, ast.FunctionDef)
+    return code_of(module, name)
 
 
 def report_of(config: Config) -> Config:

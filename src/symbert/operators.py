@@ -15,7 +15,7 @@ from typing import Any
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.files import hash_of
-from symbert.syntax import class_named, classes_of, code_of, file_of, look_in_this_folder, unfollowed
+from symbert.syntax import classes_of, code_of, definition_of, file_of, look_in_this_folder, unfollowed
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
@@ -51,7 +51,7 @@ class Operator:
 
     @cached_property
     def _class(self) -> ast.ClassDef:
-        return class_named(*self.path.split(":"))
+        return definition_of(*self.path.split(":"))
 
     @cached_property
     def summary(self) -> str:
@@ -148,7 +148,7 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
     if not re.fullmatch(r"\w[\w.]*:\w+", new.path):
         raise ConfigError(f"attention '{name}': {new.path} is no import path; write my_package.my_module:Class")
     look_in_this_folder()
-    class_named(*new.path.split(":"))
+    definition_of(*new.path.split(":"))
     OPERATORS[name] = new
     return new
 

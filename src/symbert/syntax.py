@@ -10,7 +10,7 @@ from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from symbert.errors import ConfigError
 from symbert.files import hash_of
@@ -29,6 +29,7 @@ READING = re.compile(  # functions that read a file or a program's output, or im
 SURROUNDINGS = "environ", "environb", "argv", "stdin"  # names of os and sys that say how the process was started
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
+Definition = TypeVar("Definition", ast.ClassDef, ast.FunctionDef)
 Place = tuple[str, str]  # a module, and a name that it defines at its top level
 
 
@@ -72,12 +73,13 @@ def classes_of(module: str, base: str) -> list[str]:
     return heirs[1:]
 
 
-def class_named(module: str, name: str) -> ast.ClassDef:
-    """The definition of a class. ConfigError for a module that is not there, and for a class that it does not have."""
+def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef) -> Definition:
+    """The definition of a class or function. ConfigError for a module that is not there, or that does not have it."""
     for node in _nodes(module):
-        if isinstance(node, ast.ClassDef) and node.name == name:
+        if isinstance(node, kind) and node.name == name:
             return node
-    raise ConfigError(f"{file_of(module)}: no class {name} in it; name the module of the class in {module}:{name}")
+    word = "class" if kind is ast.ClassDef else "function"
+    raise ConfigError(f"{file_of(module)}: no {word} {name} in it; name the module of the {word} in {module}:{name}")
 
 
 def sentence_of(module: str, name: str) -> str:

@@ -2,12 +2,16 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from studies import texts as of_studies
+from symbert.configuration import read_by
 from symbert.corpus import texts
 from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, copying, write_text
+from symbert.errors import ConfigError
 from symbert.files import write_json
 from symbert.pretrain.tasks import PackedRows, verify_manifest, verify_shards
 
@@ -23,7 +27,7 @@ def short(monkeypatch) -> None:
 def rows_of(tmp_path, monkeypatch, vocabulary=None, content=TEXT, length=8) -> tuple[dict, dict[str, np.ndarray]]:
     monkeypatch.setitem(TEXTS, "copying", lambda: content)
     settings = {"source": "copying", "vocabulary": vocabulary, "sequence_length": length, "validation_sequences": 10}
-    write_json(tmp_path / "settings.json", {**settings, "read": "nowhere"})
+    write_json(tmp_path / "settings.json", {**settings, "read": read_by("copying")})
     write_text(tmp_path / "manifest.json")
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     rows = {split: PackedRows(tmp_path / "manifest.json", split) for split in ("train", "validation")}
@@ -53,3 +57,56 @@ def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distan
 
     assert share_of_repeated_spans(DISTANCE) == pytest.approx(0.75, abs=0.03)
     assert share_of_repeated_spans(SPAN) == 0
+
+
+def symbols_of(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(int) - ord("a")
+
+
+def test_of_the_directed_text_the_symbol_before_tells_a_copy_and_the_one_ahead_its_class_alone():
+    symbols = symbols_of(of_studies.directed())
+    before, after = symbols[:-DISTANCE].reshape(-1, SPAN), symbols[DISTANCE:].reshape(-1, SPAN)
+    is_drawn = np.ones(len(before), bool)
+    for _ in range(3):  # no span of images is a source
+        counts = np.zeros((64, 64), int)
+        np.add.at(counts, (before[is_drawn].ravel(), after[is_drawn].ravel()), 1)
+        images = (counts - np.outer(counts.sum(1), counts.sum(0)) / counts.sum()).argmax(1)
+        few = [symbol for symbol, _ in Counter(images.tolist()).most_common(16)]
+        is_drawn = ~np.isin(before, few).all(1)
+    assert sorted(Counter(images.tolist()).values()) == [4] * 16, "four symbols have one image"
+    is_image = (after == images[before]).all(1)
+    share = is_image.mean()
+    assert share == pytest.approx(0.75 / 1.75, abs=0.01), "three quarters of the spans whose source is no image"
+    assert not (is_image[2:] & is_image[:-2]).any()
+    sources = before[is_image]
+    drawn = before[~is_image & ~np.r_[False, False, is_image[:-2]]]
+    for group in (sources, drawn):
+        assert np.bincount(group.ravel(), minlength=64)[:3] / group.size == pytest.approx(
+            1 / np.arange(1, 4) / (1 / np.arange(1, 65)).sum(), abs=0.01
+        )
+
+
+def test_of_the_addressed_text_a_value_is_found_by_its_key_at_no_fixed_distance():
+    pairs = symbols_of(of_studies.addressed()).reshape(-1, 2, 12, 2)
+    keys, values = pairs[..., 0], pairs[..., 1]
+    assert keys.max() < 32 <= values.min() and values.max() < 64
+    assert (np.sort(keys[:, 0]) == np.sort(keys[:, 1])).all() and (np.diff(np.sort(keys[:, 0])) > 0).all()
+    places = (keys[:, 1, :, None] == keys[:, 0, None, :]).argmax(-1)
+    follows = np.take_along_axis(values[:, 0], places, 1) == values[:, 1]
+    chance = ((1 / np.arange(1, 33)) ** 2).sum() / (1 / np.arange(1, 33)).sum() ** 2
+    assert follows.mean() == pytest.approx(0.75 + 0.25 * chance, abs=0.01)
+    distances = 24 + 2 * (np.arange(12) - places)
+    assert np.bincount(distances.ravel()).max() < 0.1 * distances.size
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_function_of_the_users_own_returns_a_text(tmp_path):
+    Path("cycles.py").write_text("def cycle():\n    return 'abcd' * 500\n")
+    settings = {"source": "cycles:cycle", "vocabulary": None, "sequence_length": 8, "validation_sequences": 10}
+    write_json(tmp_path / "text/settings.json", {**settings, "read": read_by("cycles:cycle")})
+    write_text(tmp_path / "text/manifest.json")
+    rows = PackedRows(tmp_path / "text/manifest.json", "train")
+    assert len(rows) == 240 and (rows[np.arange(240)] == [5, 6, 7, 8] * 2).all()
+    write_json(tmp_path / "text/settings.json", {**settings, "read": "0123456789abcdef"})
+    with pytest.raises(ConfigError, match=r"the text 'cycles:cycle' is \w{16} today, and was 0123456789abcdef"):
+        write_text(tmp_path / "text/manifest.json")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from symbert import syntax
 from symbert.errors import ConfigError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_chosen
@@ -111,6 +112,25 @@ MISTAKES = {
 def test_a_wrong_sweep_is_refused_with_its_key(start, message):
     with pytest.raises(ConfigError, match=message):
         start(sweep=MISTAKES[message], texts=COPIES)
+
+
+def test_a_text_of_ones_own_is_keyed_by_its_code_and_a_wrong_name_is_refused(start):
+    manifests = []
+    for word in ("ab", "ab", "abc"):
+        Path("own.py").write_text(f"def text():\n    return {word!r}  # version {len(manifests)}\n")
+        syntax._statements.cache_clear()
+        source = {**COPIES["copies"], "source": "own:text"}
+        experiment = start(texts={"mine": source}, sweep={"text": ["mine"]})
+        (manifest,) = {experiment.manifest(run) for run in experiment.runs}
+        manifests.append(manifest)
+    assert manifests[0] == manifests[1] != manifests[2]
+    for source, told in (
+        ("copyin", "'texts' has the source 'copyin'; did you mean 'copying'"),
+        ("own:txt", "own.py: no function txt in it"),
+        ("nowhere:text", "no module nowhere"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            start(texts={"mine": {**COPIES["copies"], "source": source}}, sweep={"text": ["mine"]})
 
 
 @pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8), ("dose", 80), ("own-position", 100)])

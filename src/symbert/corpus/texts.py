@@ -1,6 +1,7 @@
 """Small texts for `sweep.text`, one of them synthetic, as rows of token ids that pre-training reads."""
 
 import hashlib
+import importlib
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from symbert.configuration import CODE, OwnText, settings_from
+from symbert.configuration import CODE, OwnText, read_by, settings_from
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import RAREST_CHARACTER, SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
-from symbert.errors import MissingInputError
+from symbert.errors import ConfigError, MissingInputError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.sources import DEMO, DOCUMENTATION_PARTS, part_file
 
@@ -48,11 +49,21 @@ def copying() -> str:
 
     Other symbols are drawn independently by Zipf's law. So only a symbol's copies predict it.
     """
-    weights = np.cumsum(1 / np.arange(1, SYMBOLS + 1))
-    symbols = np.searchsorted(weights / weights[-1], uniform(1, np.arange(CHARACTERS))).reshape(-1, SPAN)
+    symbols = zipf(SYMBOLS, CHARACTERS, 1).reshape(-1, SPAN)
     for number in np.flatnonzero(uniform(2, np.arange(len(symbols))) < COPIED):
         if number >= DISTANCE // SPAN:
             symbols[number] = symbols[number - DISTANCE // SPAN]
+    return written(symbols)
+
+
+def zipf(kinds: int, count: int, *key: int) -> np.ndarray:
+    """`count` symbols of range(kinds), drawn independently by Zipf's law; another `key` draws others."""
+    weights = np.cumsum(1 / np.arange(1, kinds + 1))
+    return np.searchsorted(weights / weights[-1], uniform(*key, np.arange(count)))
+
+
+def written(symbols: np.ndarray) -> str:
+    """Symbols as a text, a character each."""
     return "".join(map(chr, (symbols.ravel() + ord("a")).tolist()))
 
 
@@ -67,9 +78,15 @@ def write_text(output: Path, /) -> None:
     kept.
     """
     file = output.parent / "settings.json"
-    settings = {key: value for key, value in read_json(file, dict).items() if key in OwnText.__struct_fields__}
+    planned = read_json(file, {"read": str})
+    settings = {key: value for key, value in planned.items() if key in OwnText.__struct_fields__}
     text = settings_from(settings, OwnText, str(file))
-    content = TEXTS[text.source]()[:CHARACTERS]
+    if (today := read_by(text.source)) != planned["read"]:
+        raise ConfigError(
+            f"{file}: the text '{text.source}' is {today} today, and was {planned['read']} when it was planned; run "
+            "snakemake again, which writes it into another folder"
+        )
+    content = _function_of(text.source)()[:CHARACTERS]
     if text.vocabulary is None:
         pieces, ids = _characters(content)
     else:
@@ -96,6 +113,14 @@ def write_text(output: Path, /) -> None:
         "shards": shards,
     }
     write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
+
+
+def _function_of(source: str) -> Callable[[], str]:
+    """The function that returns a text."""
+    if source in TEXTS:
+        return TEXTS[source]
+    module, _, name = source.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _characters(content: str) -> tuple[dict[str, int], np.ndarray]:

@@ -5,23 +5,22 @@ Where nothing is swept there are none. Imports no torch.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import product
 from typing import Any
 
 from symbert.configuration import (
-    CODE,
     SWEPT,
     OwnText,
     PackSettings,
     check_training,
+    read_by,
     report_of,
     training_of,
 )
 from symbert.errors import ConfigError
 from symbert.hosts import HOSTS
 from symbert.paths import VARIANT
-from symbert.sources import EMBEDDED, Config
+from symbert.sources import Config
 
 AXES = {"host": "hosts", "size": "sizes", "attention": "attention"}  # of a point, by their keys in `sweep`
 
@@ -92,14 +91,13 @@ def packed_as(config: Config, variant: VARIANT) -> Config:
 
 
 def text_of(config: Config, variant: VARIANT) -> Config | None:
-    """The small text of a variant, and where it is read; None where it reads the corpus."""
+    """The small text of a variant, and where it is read, or by which code; None where it reads the corpus."""
     swept = dict(variant)
     if "text" not in swept:
         return None
     text = config["texts"][swept["text"]]
-    read = {"documentation": EMBEDDED, "source": f"{CODE} {metadata.version(CODE)}", "copying": "nowhere"}
     own = {key: value for key, value in swept.items() if key in OwnText.__struct_fields__}
-    return {**text, **own, "read": read[text["source"]]}
+    return {**text, **own, "read": read_by(text["source"])}
 
 
 def report_of_grids(config: Config, grids: list[Grid]) -> Config:

@@ -1,0 +1,47 @@
+"""The texts of the study `direction`: functions that `texts` of a configuration name, as studies.texts:directed.
+
+Both have SYMBOLS or fewer kinds of symbols, drawn by Zipf's law where nothing else says what they are.
+"""
+
+import numpy as np
+
+from symbert.corpus.texts import CHARACTERS, COPIED, DISTANCE, SPAN, SYMBOLS, written, zipf
+from symbert.draws import uniform
+
+CLASSES = 16  # images of the symbols of `directed`
+PAIRS, KINDS = 12, 32  # of a row of `addressed`; of keys, and of values
+ROW = 4 * PAIRS  # symbols
+
+
+def directed() -> str:
+    """Spans of SPAN symbols; a share COPIED of those whose source is drawn are its images, x(i) = f(x(i − DISTANCE)).
+
+    f sends four symbols to one, so an image says at most the class of its source. Images are no sources: their few
+    kinds could be told apart by their own images.
+    """
+    symbols, back = zipf(SYMBOLS, CHARACTERS, 1).reshape(-1, SPAN), DISTANCE // SPAN
+    image = np.empty(SYMBOLS, int)
+    images = np.argsort(uniform(4, np.arange(SYMBOLS)))[:CLASSES]
+    image[np.argsort(uniform(3, np.arange(SYMBOLS)))] = np.repeat(images, SYMBOLS // CLASSES)
+    is_image = np.zeros(len(symbols), bool)
+    for number in np.flatnonzero(uniform(2, np.arange(len(symbols))) < COPIED):
+        if number >= back and not is_image[number - back]:
+            symbols[number], is_image[number] = image[symbols[number - back]], True
+    return written(symbols)
+
+
+def addressed() -> str:
+    """Rows of ROW symbols: PAIRS of a key and a value, then the same keys in another order, each before a value.
+
+    A share COPIED of the later values are those of their keys. The keys of a row are distinct; keys and values are of
+    different kinds.
+    """
+    rows = CHARACTERS // ROW
+    row = np.arange(rows)[:, None]
+    keys = np.argsort(uniform(1, row, np.arange(KINDS)))[:, :PAIRS]
+    order = np.argsort(uniform(2, row, np.arange(PAIRS)))
+    values, later = (zipf(KINDS, rows * PAIRS, key).reshape(rows, PAIRS) + KINDS for key in (3, 4))
+    follows = uniform(5, row, np.arange(PAIRS)) < COPIED
+    later = np.where(follows, np.take_along_axis(values, order, 1), later)
+    halves = (keys, values), (np.take_along_axis(keys, order, 1), later)
+    return written(np.concatenate([np.stack(half, 2).reshape(rows, -1) for half in halves], 1))
