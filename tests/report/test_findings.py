@@ -7,9 +7,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy.stats import ttest_1samp
+from torch.nn import functional as F
 
-from studies import collected, dose, outcomes, start_and_symmetry, theory
+from studies import collected, dose, mechanism, outcomes, start_and_symmetry, theory
+from symbert.model.bert import MaskedModel, initialize
+from symbert.model.configuration import Configuration
 from symbert.report.statistics import plateau_exit
 
 PAGE, THEORY = start_and_symmetry.PAGES
@@ -304,6 +308,60 @@ def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
         assert abs(float(square.split()[0])) < 0.01 and residuals.startswith("0.00 / ")
         assert trend == ("< 0.0001" if sign < 0 else "1.0000")
         assert ratio.startswith("1.00 ") and float(late) > 0.05
+
+
+@pytest.mark.parametrize("attention", ["original", "symmetric"])
+def test_the_measures_of_the_mechanism_are_those_of_the_product_of_query_and_key(attention):
+    """The reference computes scores as x M yᵀ of a layer and differentiates the loss with respect to M."""
+    shape = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 32}
+    dropout = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
+    config = Configuration(**shape, **dropout, attention=attention, vocab_size=50, initializer_range=0.3)
+    model = MaskedModel(config)
+    initialize(model, 1)
+    draw = torch.Generator().manual_seed(2)
+    batches = [
+        {
+            "input_ids": torch.randint(50, (4, 24), generator=draw),
+            "positions": torch.randperm(96, generator=draw)[:14],
+            "targets": torch.randint(50, (14,), generator=draw),
+        }
+        for _ in range(3)
+    ]
+    rows = mechanism.measures_of(model, batches)
+    layer = model.bert.encoder.layer[0]
+    site = layer.attention.self
+    query = site.query.weight.detach().unflatten(0, (2, 8)).mT  # `head hidden dimension`
+    key = query if attention == "symmetric" else site.key.weight.detach().unflatten(0, (2, 8)).mT
+    cosines, copies, by_score, by_product = [], [], [], []
+    for batch in batches:
+        product = (query @ key.mT).requires_grad_()
+        hidden = model.bert.embeddings(batch["input_ids"])
+        scores = torch.einsum("bih,nhk,bjk->bnij", hidden, product, hidden) / 8**0.5
+        weights = scores.softmax(-1)
+        value = site.value(hidden).unflatten(-1, (2, 8))
+        mixed = torch.einsum("bnij,bjnd->bind", weights, value).flatten(2)
+        out = layer.feed_forward_chunk(layer.attention.output(mixed, hidden)).flatten(0, 1)[batch["positions"]]
+        loss = F.cross_entropy(model.cls["predictions"](out), batch["targets"])
+        of_scores, of_product = torch.autograd.grad(loss, [scores, product])
+        by_score.append(of_scores)
+        by_product.append(of_product)
+        pairs = F.cosine_similarity(hidden[:, :, None], hidden[:, None], dim=-1)
+        cosines.append(pairs[:, ~torch.eye(24, dtype=torch.bool)].mean().item())
+        copies.append(
+            [sum(weights[:, n, i, j].sum() for i in range(24) for j in (i - 16, i + 16) if 0 <= j < 24) for n in (0, 1)]
+        )
+    for head, row in enumerate(rows):
+        gradients = torch.stack([gradient[head] for gradient in by_product])
+        assert row["cosine"] == pytest.approx(np.mean(cosines), rel=1e-4)
+        assert row["copies"] == pytest.approx(sum(found[head].item() for found in copies) / (3 * 4 * 24), rel=1e-4)
+        norm = torch.cat([gradient[:, head] for gradient in by_score]).norm().item() / 3
+        assert row["gradient"] == pytest.approx(norm, rel=1e-4)
+        consistency = gradients.mean(0).norm() / gradients.flatten(1).norm(dim=1).mean()
+        assert row["consistency"] == pytest.approx(consistency.item(), rel=1e-4)
+        left, _, right = torch.linalg.svd(-gradients.mean(0))
+        of_query, of_key = query[head].mT @ left[:, 0], key[head].mT @ right[0]
+        assert row["overlap"] == pytest.approx((of_query @ of_key).item(), rel=1e-3)
+        assert row["agreement"] == ((of_query * of_key) > 0).double().mean().item()
 
 
 @pytest.fixture

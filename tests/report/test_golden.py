@@ -318,7 +318,8 @@ DAMAGED += ("en_meta_part_1.json", "speeds-tiny.json", "scores/*-rte.json", "rob
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_file_that_is_something_else_or_missing_is_named(folder, tmp_path, capsys, name):
     file = next(tmp_path.rglob(name))
-    assert_named(["report", folder], file, capsys, ("[]", "{}", "{"))
+    undated = re.sub(r'"started": *"[^"]*"', '"started": "soon"', file.read_text())
+    assert_named(["report", folder], file, capsys, ("[]", "{}", "{", *([undated] if "soon" in undated else [])))
     file.unlink()
     assert main(["report", str(folder)]) == 65 and file.name in capsys.readouterr().err.splitlines()[-1]
     assert not (folder / "report/report.html").exists()

@@ -238,20 +238,21 @@ def test_nothing_that_is_there_is_overwritten(write, tmp_path, monkeypatch):
     assert list(own.parent.iterdir()) == [own] and own.read_text() == '{"inputs": {}}'
 
 
-UNLIKE = f"{HEADER},stand_in,majority"
+UNLIKE = f"{HEADER},stand_in,majority,rows"
 
 
 @pytest.mark.parametrize(
     ("lines", "named"),
     [
-        (["small,original,rte,1,0.5,,", "small,mine,rte,1,0.9,true,"], "stand_in"),
-        (["small,original,rte,1,0.5,,0.5", "small,mine,rte,1,0.9,,0.9"], "majority"),
-        (["small,original,rte,1,0.5,,55"], "'majority': expected"),
-        (["small,original,rte,1,0.5,,", "small,original,boolq,1,0.5,,"], "'boolq'"),
+        (["small,original,rte,1,0.5,,,", "small,mine,rte,1,0.9,true,,"], "stand_in"),
+        (["small,original,rte,1,0.5,,,277", "small,mine,rte,1,0.9,,,100"], "other partial: small-mine"),
+        (["small,original,rte,1,0.5,,0.5,", "small,mine,rte,1,0.9,,0.9,"], "majority"),
+        (["small,original,rte,1,0.5,,55,"], "'majority': expected"),
+        (["small,original,rte,1,0.5,,,", "small,original,boolq,1,0.5,,,"], "'boolq'"),
     ],
 )
 def test_scores_that_no_table_may_compare_are_refused(write, imported, lines, named):
-    """A stand-in was tested against real rows, and BoolQ counted for the mean of GLUE."""
+    """A stand-in was tested against real rows, some rows against all, and BoolQ counted for the mean of GLUE."""
     with pytest.raises(DataError, match=named):
         imported(write(*lines, header=UNLIKE))
 

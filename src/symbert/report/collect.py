@@ -88,7 +88,7 @@ MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
 ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
 SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
 SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
-TIMING = kind(RUN_FILE, started=str, until=str, device=str, processes=int, sessions=int, commits=list[str])
+TIMING = kind(RUN_FILE, started=datetime, until=datetime, device=str, processes=int, sessions=int, commits=list[str])
 TIMING = kind(TIMING, versions=dict[str, str])
 EXPERIMENT = kind(experiment=str, key=str, configuration=dict, report=dict, inputs=kind(scores=dict))
 
