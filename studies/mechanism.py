@@ -1,8 +1,9 @@
-"""The measures that mechanism.md declares: attention before the exit from the plateau, from the kept steps of its runs.
+"""Attention before the exit from the plateau, from the kept steps of the runs of mechanism.yaml.
 
     python -m studies.mechanism results
 
-writes docs/findings/start-and-symmetry/mechanism.csv, a row per run, moment, layer and head.
+writes docs/findings/start-and-symmetry/mechanism.csv, the measures that mechanism.md declares, a row per run, moment,
+layer and head; and learned.csv, measures that were chosen after those were seen, a row per run.
 """
 
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from unittest.mock import patch
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
@@ -18,21 +20,26 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from studies.collected import RUNS
-from studies.outcomes import LAYERS, LEVEL, crossing, markdown
+from studies.outcomes import LAYERS, LEVEL, OPERATORS, at, crossing, markdown
 from symbert.files import read_json_lines
 from symbert.hosts import HOSTS
 from symbert.model.attention import SelfAttention
 from symbert.model.from_transformers import ALL_ATTENTION_FUNCTIONS
 from symbert.pretrain.run import kept_weights, read_run
 
-MEASURES = RUNS.with_name("mechanism.csv")
+MEASURES, LEARNED = RUNS.with_name("mechanism.csv"), RUNS.with_name("learned.csv")
 RUN = ["size", "attention", "seed"]
 SIZES = ["tiny", "deep8"]
 MOMENTS = {"start": 0, "50": 50, "100": 100, "200": 200}  # and `exit`, the last evaluation before the crossing
+EVERY = 25  # steps between evaluations, whose weights are all kept
 ROWS, BATCHES = 256, 16  # validation rows, and parts of these whose gradients are compared
 OFFSET = 16  # places between a symbol and its copy
 EARLY = ["start", "50", "100"]
 STARTS = [("original", "original-wide"), ("symmetric", "symmetric-wide")]  # narrow, wide
+TOKENS = 48  # of a row
+UNIFORM = 2 * (TOKENS - OFFSET) / TOKENS**2  # attention to the places OFFSET before and behind, where all is equal
+REACHED = (0.03, 0.1)  # attention above UNIFORM between which its growth is timed
+BEYOND = 2  # evaluations after the exit that are looked at, too
 
 
 class Attention:
@@ -46,7 +53,8 @@ class Attention:
     def attend(self, site: nn.Module, query: Tensor, key: Tensor, value: Tensor, *_: None, scaling: float, **__: float):
         """Attention whose scores are kept."""
         scores = query @ key.mT * scaling
-        scores.retain_grad()
+        if scores.requires_grad:
+            scores.retain_grad()
         self.scores.append(scores)
         return (scores.softmax(-1) @ value).transpose(1, 2), None
 
@@ -123,34 +131,94 @@ def _cosine(hidden: Tensor) -> float:
     return ((units.sum(1).square().sum(-1) - tokens) / (tokens * (tokens - 1))).mean().item()
 
 
+class Opened:
+    """A finished run: its model, as it starts and in evaluation mode, rows of the validation set, and its exit."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run, settings, manifest = read_run(folder)
+        task = HOSTS[self.run.host].task_class(self.run, settings, manifest)
+        self.state, self.model = folder / "state", task.starting_model(0.0).eval()
+        parts = np.arange(ROWS).reshape(BATCHES, -1)
+        self.batches = [task.inputs(task.validation_batch(part), has_one_shape=False) for part in parts]
+        records = read_json_lines(folder / "metrics.jsonl", "train the run again")
+        losses = [record["loss"] for record in records if record["split"] == "validation"]
+        crossed = crossing(np.array(losses), EVERY, LEVEL)
+        self.exit = None if np.isnan(crossed) else int(crossed // EVERY * EVERY)  # the evaluation before
+        self.facts = {"size": self.run.size, "attention": self.run.attention, "seed": self.run.pretrain_seed}
+
+    def load(self, step: int) -> None:
+        """Give the model the weights of a step but the first."""
+        self.model.load_state_dict(load_file(kept_weights(self.state, step)), strict=False)  # tied ones once
+
+
 def rows_of(folder: Path) -> list[dict[str, object]]:
     """The measures of a run at each moment; without an exit where it stays."""
-    run, settings, manifest = read_run(folder)
-    task = HOSTS[run.host].task_class(run, settings, manifest)
-    model = task.starting_model(0.0).eval()
-    parts = np.arange(ROWS).reshape(BATCHES, -1)
-    batches = [task.inputs(task.validation_batch(part), has_one_shape=False) for part in parts]
-    records = read_json_lines(folder / "metrics.jsonl", "train the run again")
-    losses = [record["loss"] for record in records if record["split"] == "validation"]
-    every = settings.evaluate_every
-    crossed = crossing(np.array(losses), every, LEVEL)
-    last = {} if np.isnan(crossed) else {"exit": int(crossed // every * every)}
-    rows = []
-    for moment, step in {**MOMENTS, **last}.items():
+    opened, rows = Opened(folder), []
+    for moment, step in {**MOMENTS, **({"exit": opened.exit} if opened.exit else {})}.items():
         if step:
-            model.load_state_dict(load_file(kept_weights(folder / "state", step)), strict=False)  # tied ones once
-        facts = {"size": run.size, "attention": run.attention, "seed": run.pretrain_seed, "moment": moment}
-        rows += [{**facts, "step": step, **row} for row in measures_of(model, batches)]
+            opened.load(step)
+        facts = {**opened.facts, "moment": moment, "step": step}
+        rows += [{**facts, **row} for row in measures_of(opened.model, opened.batches)]
     return rows
+
+
+# Chosen after the measures above were seen.
+
+
+@torch.no_grad()
+def attended(model: nn.Module, batches: list[dict[str, Tensor]]) -> Tensor:
+    """Mean attention of masked tokens to the places OFFSET before and behind, `layer head`."""
+    attention, sums, count = Attention(model), 0.0, 0
+    for batch in batches:
+        attention.loss_of(model, batch)
+        weights = torch.stack(attention.scores).softmax(-1)  # `layer batch head token token`
+        row, token = batch["positions"] // weights.shape[-1], batch["positions"] % weights.shape[-1]
+        for place in (-OFFSET, OFFSET):
+            inside = (token + place >= 0) & (token + place < weights.shape[-1])
+            sums = sums + weights[:, row[inside], :, token[inside], token[inside] + place].sum(0)
+        count += len(token)
+    return sums / count
+
+
+@torch.no_grad()
+def learned_of(folder: Path) -> dict[str, object]:
+    """A run as a row: `attended` at each evaluation up to BEYOND the exit, the largest of all heads, as text; and of
+    the head with the largest at the end, agreement and overlap, as in `measures_of`, along the direction that it
+    learned: the leading pair of singular vectors of the change of W_Q W_Kᵀ from the start to the exit.
+    """
+    opened, largest = Opened(folder), []
+    starting = [[side.clone() for side in _sides(site)] for site in Attention(opened.model).sites]
+    for step in range(0, opened.exit + BEYOND * EVERY + 1, EVERY):
+        if step:
+            opened.load(step)
+        heads = attended(opened.model, opened.batches)
+        largest.append(heads.max().item())
+    layer, head = divmod(int(heads.argmax()), heads.shape[1])
+    opened.load(opened.exit)
+    sides = [[side[head] for side in both] for both in (starting[layer], _sides(Attention(opened.model).sites[layer]))]
+    left, _, right = torch.linalg.svd(sides[1][0] @ sides[1][1].mT - sides[0][0] @ sides[0][1].mT)
+    row = {**opened.facts, "layer": layer + 1, "head": head + 1, "step": opened.exit}
+    for moment, (query, key) in zip(("start", "exit"), sides, strict=True):
+        products = (query.mT @ left[:, 0]) * (key.mT @ right[0])
+        row |= {
+            f"agreement {moment}": (products > 0).double().mean().item(),
+            f"overlap {moment}": products.sum().item(),
+        }
+    return {**row, "attended": " ".join(f"{value:.4f}" for value in largest)}
+
+
+def steps_to(series: str, level: float) -> float:
+    """The step from which attention stays above UNIFORM by a level, between two evaluations by its logarithm."""
+    above = np.log(np.maximum(np.array(series.split(), float) - UNIFORM, 1e-6) / level)
+    last = int(np.flatnonzero(above < 0)[-1])
+    return EVERY * (last + above[last] / (above[last] - above[last + 1]))
 
 
 # What became of the predictions.
 
 
-def facts_of(rows: pd.DataFrame) -> dict[str, str]:
-    """The tables of measures and of predictions; a prediction holds when all seeds agree. Empty without runs."""
-    if rows.empty:
-        return {"mechanism": "", "mechanism-predictions": ""}
+def facts_of(rows: pd.DataFrame, learned: pd.DataFrame) -> dict[str, str]:
+    """The tables of measures and of predictions, which hold when all seeds agree, and of what was seen afterwards."""
     exits = rows[rows["moment"] == "exit"]
     heads = exits.loc[exits.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
     copying = rows.merge(heads).set_index(["moment", *RUN]).sort_index()
@@ -167,7 +235,8 @@ def facts_of(rows: pd.DataFrame) -> dict[str, str]:
         for pair in STARTS
         for name in pair
     ]
-    return {"mechanism": markdown(header, lines), "mechanism-predictions": _predictions(rows, copying, means)}
+    facts = {"mechanism": markdown(header, lines), "mechanism-predictions": _predictions(rows, copying, means)}
+    return {**facts, "mechanism-learned": _learned(learned)}
 
 
 def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame) -> str:
@@ -197,19 +266,54 @@ def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame)
     )
 
 
-def _spread(values: pd.Series) -> str:
-    return f"{values.mean():.2f} ({_range(values)})".replace("-", "−")
+def _learned(learned: pd.DataFrame) -> str:
+    low, high = (np.array([steps_to(series, level) for series in learned["attended"]]) for level in REACHED)
+    table = learned.assign(**{"steps to 0.03": low, "from 0.03 to 0.1": high - low})
+    columns = {"steps to 0.03": 0, "from 0.03 to 0.1": 0, "overlap start": 2, "overlap exit": 2}
+    columns |= {"agreement start": 2, "agreement exit": 2}
+    lines = []
+    for size, name in ((size, name) for size in SIZES for pair in STARTS for name in pair):
+        runs = at(table, size=size, attention=name)
+        shown = [_spread(runs[column], digits) for column, digits in columns.items()]
+        lines.append([f"{LAYERS[size]} layers, `{name}`", *shown])
+    return markdown(["mean (range over seeds)", *columns], lines)
 
 
-def _range(values: Iterable[float]) -> str:
-    return f"{min(values):.2f} to {max(values):.2f}".replace("-", "−")
+def draw(learned: pd.DataFrame) -> plt.Figure:
+    """Attention of masked tokens to their copies over steps, above what equal attention gives; a line per run."""
+    figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+    for panel, size in zip(panels, SIZES, strict=True):
+        for narrow, wide, color in (OPERATORS[name] for name in ("original", "symmetric")):
+            for name, line in ((narrow, "--"), (wide, "-")):
+                for run in at(learned, size=size, attention=name).itertuples():
+                    values = np.array(run.attended.split(), float) - UNIFORM
+                    label = name if run.seed == learned["seed"].min() else None
+                    panel.plot(
+                        EVERY * np.arange(len(values)), values.clip(1e-3), line, color=color, lw=1.2, label=label
+                    )
+        panel.set(title=f"{LAYERS[size]} layers", xlabel="step", yscale="log", ylim=(1e-3, 1))
+    panels[0].set_ylabel("attention of masked tokens to their copies,\nabove equal attention")
+    panels[0].legend(frameon=False)
+    return figure
+
+
+def _spread(values: pd.Series, digits: int = 2) -> str:
+    return f"{values.mean():.{digits}f} ({_range(values, digits)})".replace("-", "−")
+
+
+def _range(values: Iterable[float], digits: int = 2) -> str:
+    low, high = (round(bound, digits) + 0.0 for bound in (min(values), max(values)))  # without the sign of zero
+    return f"{low:.{digits}f}…{high:.{digits}f}".replace("-", "−")
 
 
 def main() -> None:
-    """Read the finished runs of a results folder."""
+    """Read the finished runs of a results folder that keep their weights at each evaluation."""
     folders = sorted(done.parent for done in Path(sys.argv[1]).glob("runs/encoder/*/seed-*/done.json"))
+    folders = [folder for folder in folders if read_run(folder)[1].save_every == EVERY]
     rows = pd.DataFrame([row for folder in folders for row in rows_of(folder)])
     rows.sort_values([*RUN, "step", "layer", "head"]).to_csv(MEASURES, index=False, float_format="%.5g")
+    learned = pd.DataFrame([learned_of(folder) for folder in folders])
+    learned.sort_values(RUN).to_csv(LEARNED, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.patches import ConnectionPatch
 from scipy.stats import ttest_1samp
 
-from studies import dose
+from studies import dose, mechanism
 from studies.collected import RUNS, Point, grids_of
 from studies.outcomes import (
     COPIES,
@@ -258,27 +258,23 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "8 layers": COPIES[8],
     }
     saved = [(name, at(paired, **place), lambda row: in_words(row, "saved", 3)) for name, place in places.items()]
-    levels = {f"{level} nats": f"by step {level}" for level in (LEVEL, *OTHER_LEVELS)}
-    levels |= {"rule": "by rule", "rule, two thirds": "by rule, two thirds"}
-    shown = [(name, at(paired, **COPIES[8]), lambda row, key=key: f"{row[key]:.2f}") for name, key in levels.items()]
+    deep = at(paired, **COPIES[8]).set_index(["first", "second"]).loc[PAIRS]
+    others = deep[[*(f"by step {level}" for level in OTHER_LEVELS), "by rule", "by rule, two thirds"]]
     interactions = [(name, at(contrasts, grid=name), in_words) for name in ("8 to 2 layers", "rate 5e-4 to 2e-3")]
     p = [("p", at(contrasts, grid="8 to 2 layers"), lambda row: p_in_words(row["student_p"]))]
-    growth = at(contrasts, grid="growth")
     return {
         "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, *later("copying")]),
         "documentation": by_pair("documentation, 2 layers", [*PAIRS, *CONTROLS], [*texts, *later("documentation")]),
         "saved": by_pair("∫η saved on copies", PAIRS[:5], saved),
-        "levels": by_pair("8 layers, copies", PAIRS, shown),
+        "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "interactions": by_pair("ratio of ratios", PAIRS, [interactions[0], *p, interactions[1]]),
-        "growth": by_pair(
-            "steps", [*zip(growth["first"], growth["second"], strict=True)], [("ratio", growth, in_words)]
-        ),
         "start-and-symmetry": declared_table(study),
         "search": search_table(runs),
         "theory": theory_table(runs),
         "progress": progress(runs),
         "deep-start": deep_start(study),
         **dose.facts_of(runs),
+        **mechanism.facts_of(pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)),
     }
 
 
@@ -347,6 +343,7 @@ def main() -> None:
     for page in PAGES:
         page.write_text(with_facts(page.read_text(encoding="utf-8"), facts), encoding="utf-8")
     figures = {"exits": draw_exits(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
+    figures["mechanism"] = mechanism.draw(pd.read_csv(mechanism.LEARNED))
     for name, figure in figures.items():
         figure.savefig(RUNS.with_name(f"{name}.png"), dpi=110, metadata={"Software": None})
 

@@ -244,6 +244,47 @@ def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
     assert by_grid["documentation", "rate-of-the-logits"] == "longer"
 
 
+def test_the_sentences_on_attention_say_what_its_runs_say(page):
+    measures, learned = pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)
+    exits = measures[measures["moment"] == "exit"].sort_values("copies").groupby(["size", "attention", "seed"]).last()
+    assert len(exits) == len(learned) == 24
+    agreeing = exits.loc[pd.IndexSlice[:, ["original", "original-wide"], :], "agreement"]
+    assert f"in {agreeing.min():.2f} to {agreeing.max():.2f} of the dimensions" in page
+    verdicts = mechanism.facts_of(measures, learned)["mechanism-predictions"].splitlines()[2:]
+    assert len(verdicts) == 8 and all(line.endswith("| refuted |") for line in verdicts)
+    assert "of 54 layers" in verdicts[4] and "36 and 17" in verdicts[4] and "43 and 16" in verdicts[5]
+    steps = {}
+    for run in learned.itertuples():
+        excess = np.array(run.attended.split(), float) - 64 / 48**2
+        for level in (0.03, 0.1):
+            before = int(np.flatnonzero(excess < level)[-1])
+            share = np.interp(np.log(level), np.log(excess[before : before + 2]), [0, 1])
+            steps.setdefault((run.size, run.attention, level), []).append(25 * (before + share))
+    reached = {key: np.mean(values) for key, values in steps.items()}
+    cells = ("original", "original-wide", "symmetric", "symmetric-wide")
+    first = [round(reached["deep8", name, 0.03]) for name in cells]
+    words = (
+        "{} for `original` with eight layers, {} for `original-wide`, {} for `symmetric` and {} for `symmetric-wide`"
+    )
+    assert words.format(*first) in page
+    later = {
+        size: [round(reached[size, name, 0.1] - reached[size, name, 0.03]) for name in cells]
+        for size in mechanism.SIZES
+    }
+    assert "no faster ({} and {} steps), and the tie is ({}, and {} with both)".format(*later["deep8"]) in page
+    assert f"all four take {min(later['tiny'])} to {max(later['tiny'])}" in page
+    overlap = learned["overlap exit"]
+    assert f"overlap there by {overlap.min():.2f} to {overlap.max():.2f} in all 24 runs" in page
+    starts = learned[learned["size"] == "deep8"].groupby("attention")["overlap start"].mean()
+    words = (
+        "it is {:.2f} for `original` with eight layers, {:.2f} for `symmetric`, {:.2f} for `original-wide` and {:.2f}"
+    )
+    assert words.format(*starts[[cells[0], cells[2], cells[1], cells[3]]]) in page
+    assert f"between {overlap.min():.2f} and {overlap.max():.2f}" in " ".join(
+        THEORY.read_text(encoding="utf-8").split()
+    )
+
+
 def test_the_sign_flip_test_counts_all_signs(runs, contrasts):
     row = contrasts[(contrasts["grid"] == "documentation") & (contrasts["contrast"] == "own-position")].iloc[0]
     values = logarithms_of(runs, "symmetric-others / symmetric", "tiny", *DOCUMENTATION).to_numpy()
@@ -332,12 +373,13 @@ def test_the_measures_of_the_mechanism_are_those_of_the_product_of_query_and_key
     site = layer.attention.self
     query = site.query.weight.detach().unflatten(0, (2, 8)).mT  # `head hidden dimension`
     key = query if attention == "symmetric" else site.key.weight.detach().unflatten(0, (2, 8)).mT
-    cosines, copies, by_score, by_product = [], [], [], []
+    cosines, copies, all_weights, by_score, by_product = [], [], [], [], []
     for batch in batches:
         product = (query @ key.mT).requires_grad_()
         hidden = model.bert.embeddings(batch["input_ids"])
         scores = torch.einsum("bih,nhk,bjk->bnij", hidden, product, hidden) / 8**0.5
         weights = scores.softmax(-1)
+        all_weights.append(weights.detach())
         value = site.value(hidden).unflatten(-1, (2, 8))
         mixed = torch.einsum("bnij,bjnd->bind", weights, value).flatten(2)
         out = layer.feed_forward_chunk(layer.attention.output(mixed, hidden)).flatten(0, 1)[batch["positions"]]
@@ -362,6 +404,18 @@ def test_the_measures_of_the_mechanism_are_those_of_the_product_of_query_and_key
         of_query, of_key = query[head].mT @ left[:, 0], key[head].mT @ right[0]
         assert row["overlap"] == pytest.approx((of_query @ of_key).item(), rel=1e-3)
         assert row["agreement"] == ((of_query * of_key) > 0).double().mean().item()
+    masked = [
+        sum(
+            weights[place // 24, head, place % 24, other]
+            for other in (place % 24 - 16, place % 24 + 16)
+            if 0 <= other < 24
+        )
+        for weights, batch in zip(all_weights, batches, strict=True)
+        for place in batch["positions"].tolist()
+        for head in (0, 1)
+    ]
+    expected = np.array([float(value) for value in masked]).reshape(-1, 2).mean(0)
+    assert mechanism.attended(model, batches)[0].tolist() == pytest.approx(expected.tolist(), rel=1e-4)
 
 
 @pytest.fixture
