@@ -101,7 +101,7 @@ def test_of_the_addressed_text_a_value_is_found_by_its_key_at_no_fixed_distance(
 
 @pytest.mark.usefixtures("folder")
 def test_a_function_of_the_users_own_returns_a_text(tmp_path):
-    Path("cycles.py").write_text("def cycle():\n    return 'abcd' * 500\n")
+    Path("cycles.py").write_text("def cycle():\n    return 'abcd' * 500\n\n\ndef nothing():\n    return None\n")
     settings = {"source": "cycles:cycle", "vocabulary": None, "sequence_length": 8, "validation_sequences": 10}
     write_json(tmp_path / "text/settings.json", {**settings, "read": read_by("cycles:cycle")})
     write_text(tmp_path / "text/manifest.json")
@@ -110,3 +110,11 @@ def test_a_function_of_the_users_own_returns_a_text(tmp_path):
     write_json(tmp_path / "text/settings.json", {**settings, "read": "0123456789abcdef"})
     with pytest.raises(ConfigError, match=r"the text 'cycles:cycle' is \w{16} today, and was 0123456789abcdef"):
         write_text(tmp_path / "text/manifest.json")
+    for source, count, told in (
+        ("cycles:cycle", 250, "has 250 rows of 8 tokens, and validation takes 250; lower"),
+        ("cycles:nothing", 10, "text 'cycles:nothing': returned NoneType, expected str"),
+    ):
+        own = {**settings, "source": source, "validation_sequences": count, "read": read_by(source)}
+        write_json(tmp_path / "text/settings.json", own)
+        with pytest.raises(ConfigError, match=told):
+            write_text(tmp_path / "text/manifest.json")

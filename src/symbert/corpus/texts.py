@@ -86,7 +86,7 @@ def write_text(output: Path, /) -> None:
             f"{file}: the text '{text.source}' is {today} today, and was {planned['read']} when it was planned; run "
             "snakemake again, which writes it into another folder"
         )
-    content = _function_of(text.source)()[:CHARACTERS]
+    content = _content_of(text.source)
     if text.vocabulary is None:
         pieces, ids = _characters(content)
     else:
@@ -96,6 +96,11 @@ def write_text(output: Path, /) -> None:
         lines = tokenizer.encode_batch(content.splitlines(), add_special_tokens=False)
         pieces, ids = tokenizer.get_vocab(), np.concatenate([np.array(line.ids, TOKEN) for line in lines])
     rows = ids[: len(ids) // text.sequence_length * text.sequence_length].reshape(-1, text.sequence_length)
+    if len(rows) <= text.validation_sequences:
+        raise ConfigError(
+            f"{file}: the text '{text.source}' has {len(rows)} rows of {text.sequence_length} tokens, and validation "
+            f"takes {text.validation_sequences}; lower 'validation_sequences' or 'sequence_length' of 'texts'"
+        )
     rows = rows[permute(np.arange(len(rows)), len(rows), text.sequence_length)]
     splits = {"validation": rows[: text.validation_sequences], "train": rows[text.validation_sequences :]}
     shards = []
@@ -115,12 +120,13 @@ def write_text(output: Path, /) -> None:
     write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
 
 
-def _function_of(source: str) -> Callable[[], str]:
-    """The function that returns a text."""
-    if source in TEXTS:
-        return TEXTS[source]
+def _content_of(source: str) -> str:
+    """The beginning of a text. ConfigError where a function of the user's own returns something else."""
     module, _, name = source.partition(":")
-    return getattr(importlib.import_module(module), name)
+    content = (getattr(importlib.import_module(module), name) if name else TEXTS[source])()
+    if not isinstance(content, str):
+        raise ConfigError(f"text '{source}': returned {type(content).__name__}, expected str; correct the function")
+    return content[:CHARACTERS]
 
 
 def _characters(content: str) -> tuple[dict[str, int], np.ndarray]:

@@ -34,7 +34,7 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
             raise DataError(f"{path}: task '{column}' is of another suite; leave its rows out")
     rows = scores.astype({"majority": object}).where(scores.notna(), None).to_dict("records")
     cell = ("size", "attention", "pretrain_seed", "step", "finetune_seed", "column")
-    check(str(path), rows, cell, alike=dict.fromkeys(("stand_in", "partial", "majority"), ["column"]))
+    check(str(path), rows, cell, alike=dict.fromkeys(("stand_in", "partial", "majority"), ("column",)))
     runs = read_losses(losses) if losses else scores.iloc[:0]
     length = length_of([*scores["step"], *runs["step"]], steps)
     for (size, attention, seed), last in runs.groupby(["size", "attention", "pretrain_seed"])["step"].max().items():
