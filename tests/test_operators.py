@@ -179,6 +179,7 @@ def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own):
         code_of_flat({"nearby.py": nearby}, **words)
         (line,) = operators.unfollowed_code()
         assert line.startswith("attention 'flat': ") and said in line
+    assert operators.unfollowed_code(["nearby:f"])[1].startswith("text 'nearby:f': nearby.py, line 4: np.load('w.npy')")
     code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="f(hidden)")
     assert operators.unfollowed_code() == []
 

@@ -5,7 +5,7 @@ Classes are read from their source and not imported, because torch takes seconds
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -192,14 +192,16 @@ def planned_operator(name: str, facts: Mapping[str, Any], origin: Path) -> Opera
     return operator
 
 
-def unfollowed_code() -> list[str]:
-    """A line for each operator of the user's own that runs more than its code covers: a change there trains nothing."""
+def unfollowed_code(texts: Iterable[str] = ()) -> list[str]:
+    """A line for each operator and each of these texts (module:function) of the user's own that runs more than its code
+    covers: a change there makes nothing again."""
     own = [operator for operator in OPERATORS.values() if not operator.path.startswith(f"{BUILT_IN}:")]
-    places = {operator.name: unfollowed(*operator.path.split(":")) for operator in own}
+    places = {f"attention '{operator.name}'": operator.path for operator in own} | {f"text '{at}'": at for at in texts}
+    found = {name: unfollowed(*path.split(":")) for name, path in places.items()}
     return [
-        f"attention '{name}': {', '.join(outside)} brings in what is not in the operator's code; after a change "
-        "of that, give the operator another name"
-        for name, outside in places.items()
+        f"{name}: {', '.join(outside)} brings in what is not in its code; after a change of that, rename the class or "
+        "function"
+        for name, outside in found.items()
         if outside
     ]
 

@@ -89,7 +89,8 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", experiment.config)
     yield from (f"  changed  {line}" for line in differences(before, experiment.config))
     yield f"  disk     {disk_line(outputs_of(experiment))}"
-    yield from (f"  warning  {line}" for line in unfollowed_code())
+    own_texts = {text["source"] for text in experiment.config["texts"].values() if ":" in text["source"]}
+    yield from (f"  warning  {line}" for line in unfollowed_code(sorted(own_texts)))
 
 
 def differences(before: Any, after: Any, key: str = "") -> Iterator[str]:
