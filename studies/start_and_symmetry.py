@@ -50,7 +50,9 @@ CONTROLS = [
     ("symmetric-others", "symmetric"),
     ("original-unscaled", "original-wide"),
 ]
-CONTROLS += [("shared", "original"), ("symmetric", "original-wide")]
+CONTROLS += [("shared", "original"), ("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
+UNNAMED = [("pairwise", "original"), ("symmetric-wide", "original")]  # pairs of the later study without a contrast
+UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
 DOCUMENTATION = {
@@ -143,13 +145,18 @@ def in_sequence(rows: list[dict[str, Any]], sequence: tuple[str, ...]) -> list[d
 
 
 def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Pairs at each depth, rate and text of plateau, and their interactions: nothing is corrected for their number."""
+    """Pairs at each depth, rate and text of plateau, their interactions, and pairs of the later study that it did not
+    name: nothing is corrected for their number."""
+    later = runs[runs["study"] == "start-and-symmetry"]
     runs = runs[runs["study"] == "plateau"]
 
     def cells(attentions: tuple[str, str], *places: Point, seeds: int) -> list[pd.DataFrame]:
         points = [{**place, "attention": attention} for place in places for attention in attentions]
         return [cell(runs, point, [*range(1, seeds + 1)]) for point in points]
 
+    for pair in UNNAMED:
+        compared = [cell(later, {**COPIES[8], "attention": name}, [*range(11, 21)]) for name in pair]
+        yield {"grid": "copying, unnamed", **COPIES[8], "first": pair[0], "second": pair[1]} | effect(*compared)
     for place in (*COPIES.values(), RATES[5e-4], RATES[2e-3], *DOCUMENTATION.values()):
         for pair in (*PAIRS, *CONTROLS):
             compared = cells(pair, place, seeds=10)
@@ -247,9 +254,8 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
 
-    def later(grid: str) -> list[Column]:
-        rows = at(study, grid=grid)
-        return [("8 layers, new seeds", rows, in_words)] if len(rows) else []
+    unnamed = {"copying": at(contrasts, grid="copying, unnamed"), "documentation": contrasts[:0]}
+    new = {grid: pd.concat([at(study, grid=grid), rows]) for grid, rows in unnamed.items()}
 
     depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
     texts = [(f"rows of {length}", at(paired, **place), in_words) for length, place in DOCUMENTATION.items()]
@@ -258,13 +264,17 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "8 layers": COPIES[8],
     }
     saved = [(name, at(paired, **place), lambda row: in_words(row, "saved", 3)) for name, place in places.items()]
-    deep = at(paired, **COPIES[8]).set_index(["first", "second"]).loc[PAIRS]
+    deep = pd.concat([at(paired, **COPIES[8]), new["copying"]])
     others = deep[[*(f"by step {level}" for level in OTHER_LEVELS), "by rule", "by rule, two thirds"]]
     interactions = [(name, at(contrasts, grid=name), in_words) for name in ("8 to 2 layers", "rate 5e-4 to 2e-3")]
     p = [("p", at(contrasts, grid="8 to 2 layers"), lambda row: p_in_words(row["student_p"]))]
     return {
-        "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, *later("copying")]),
-        "documentation": by_pair("documentation, 2 layers", [*PAIRS, *CONTROLS], [*texts, *later("documentation")]),
+        "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, ("8 layers, new seeds", new["copying"], in_words)]),
+        "documentation": by_pair(
+            "documentation, 2 layers",
+            [*PAIRS, *CONTROLS],
+            [*texts, ("8 layers, new seeds", new["documentation"], in_words)],
+        ),
         "saved": by_pair("∫η saved on copies", PAIRS[:5], saved),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "interactions": by_pair("ratio of ratios", PAIRS, [interactions[0], *p, interactions[1]]),
@@ -314,7 +324,9 @@ def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
     copies = [(f"{layers} layers", at(paired, **place)) for layers, place in COPIES.items()]
     texts = [(f"2 layers, rows of {length}", at(paired, **place)) for length, place in DOCUMENTATION.items()]
-    copies.append(("8 layers, new seeds", at(study, grid="copying")))
+    copies.append(
+        ("8 layers, new seeds", pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")]))
+    )
     texts += [("", study[:0]), ("8 layers, new seeds", at(study, grid="documentation"))]
     names = [" / ".join(pair) for pair in PAIRS]
     for panel, title, series in zip(panels, ("copies", "documentation"), (copies, texts), strict=True):

@@ -19,23 +19,30 @@ from symbert.report.statistics import plateau_exit
 PAGE, THEORY = start_and_symmetry.PAGES
 COPIES, DOCUMENTATION = ("copying-48", 1000), ("documentation-48", 2000)
 SENTENCES = [  # of the page: a contrast, its size, text and steps, and the words around its ratio
-    ("symmetric / original", "deep8", COPIES, "after {} of the steps if query and key are tied"),
-    ("original-wide / original", "deep8", COPIES, "after {} if its logits start √d times as wide"),
-    ("symmetric-wide / original", "deep8", COPIES, "after {} with both"),
-    ("pairwise / original", "deep8", COPIES, "which starts narrow: here {}."),
-    ("pairwise / original-wide", "deep8", COPIES, "not shown: {} at the wide one"),
-    ("pairwise-narrow / original", "deep8", COPIES, "{} at the narrow one"),
+    ("original-wide / original", "deep8", COPIES, "Its interval for the start, {}, excludes"),
     ("symmetric / original", "tiny", DOCUMENTATION, "neither is shown ({} and"),
     ("original-wide / original", "tiny", DOCUMENTATION, "and {}), and both together are later"),
     ("symmetric-wide / original", "tiny", DOCUMENTATION, "later ({}, at least)"),
-    ("symmetric / original-wide", "deep8", COPIES, "`symmetric` / `original-wide` is {}."),
-    ("pairwise / original-wide", "deep4", COPIES, "not corrected, {}, and with two at half the rate"),
+    ("symmetric / original-wide", "deep8", COPIES, "on the new seeds, and was {}."),
+    ("pairwise / original-wide", "deep4", COPIES, "with four layers, {}, and with two at half the rate"),
     ("original-symmetric / original", "tiny", COPIES, "`original-symmetric` / `original`, gives {} on copies"),
     ("original-symmetric / original", "tiny", DOCUMENTATION, "on copies and {} on documentation. Logits"),
     ("original-unscaled / original-wide", "tiny", COPIES, "`original-unscaled` / `original-wide` is {} on copies"),
     ("original-unscaled / original-wide", "tiny", DOCUMENTATION, "but {} on documentation, where 5 of 10 runs stay"),
     ("symmetric-others / symmetric", "tiny", COPIES, "either text: {} on copies"),
     ("symmetric-others / symmetric", "tiny", DOCUMENTATION, "{} on documentation (sign-flip p"),
+]
+NEW_SENTENCES = [  # of new seeds with eight layers on copies
+    ("original-wide / original", "after {} of the steps if its logits start √d times as wide"),
+    ("symmetric / original", "after {} if query and key are tied"),
+    ("symmetric-wide / original", "and after {} with both"),
+    ("pairwise / original", "which starts narrow: here {}."),
+    ("pairwise / original-wide", "{} at the wide one"),
+    ("pairwise-narrow / original", "{} at the narrow one"),
+    ("original-symmetric / original", "gives {}. But its logits"),
+    ("symmetric / original-wide", "`symmetric` / `original-wide` is {} on the new seeds"),
+    ("symmetric / original-symmetric", "than tied at the start alone: {}."),
+    ("symmetric-others / symmetric", "with eight layers {} on copies"),
 ]
 
 
@@ -76,13 +83,9 @@ def ratio_in_words(logarithms) -> str:
     return f"{np.exp(np.mean(logarithms)):.2f} [{low:.2f}, {high:.2f}]"
 
 
-def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11)) -> pd.Series:
-    first, second = (
-        steps_to(
-            runs, level, attention=attention, size=size, text=text, steps=length, learning_rate=1e-3, study="plateau"
-        )
-        for attention in name.split(" / ")
-    )
+def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11), study="plateau") -> pd.Series:
+    place = {"size": size, "text": text, "steps": length, "learning_rate": 1e-3, "study": study}
+    first, second = (steps_to(runs, level, attention=attention, **place) for attention in name.split(" / "))
     return np.log(first / second).loc[lambda ratios: ratios.index.isin(seeds)]
 
 
@@ -134,6 +137,12 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     for name, size, place, words in SENTENCES:
         said.append(ratio_in_words(logarithms_of(runs, name, size, *place)))
         assert words.format(said[-1]) in page, name
+    for name, words in NEW_SENTENCES:
+        new = {"seeds": range(11, 21), "study": "start-and-symmetry"}
+        said.append(ratio_in_words(logarithms_of(runs, name, "deep8", "copying-48", 1500, **new)))
+        assert words.format(said[-1]) in page, name
+    for said_in_readme in said[-10:-8] + said[-7:-5]:
+        assert said_in_readme in readme()
     five = range(1, 6)
     for name, words in (
         ("symmetric / original", "is multiplied by {}"),
@@ -180,7 +189,7 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     half = outcomes.at(
         contrasts, grid="paired", size="tiny", learning_rate=5e-4, first="pairwise", second="original-wide"
     )
-    assert f"two at half the rate, {start_and_symmetry.in_words(half.iloc[0])};" in page
+    assert f"two at half the rate, {start_and_symmetry.in_words(half.iloc[0])}, both not" in page
     said += [*widest, start_and_symmetry.in_words(half.iloc[0])]
     said += [original[2], pairwise[2], original[5], pairwise[5], original[7]]
     seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
@@ -222,6 +231,17 @@ def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
         assert excludes_one(size, "copying-48", *pair) and of[size, "copying-48", 1e-3, *pair].high < 1
     for rate, pair in itertools.product((5e-4, 2e-3), starts):
         assert of["tiny", "copying-48", rate, *pair].high < 1
+    new = contrasts[(contrasts["study"] == "start-and-symmetry") & (contrasts["grid"] == "copying")]
+    new = new.set_index(["first", "second"])
+    assert len(new) == 9 and (new["seeds"] == 10).all() and (new["stay"] == "0/0").all()
+    predicted = [*starts, *ties, ("original-symmetric", "original"), ("symmetric-others", "symmetric")]
+    for pair in predicted:
+        assert new.loc[pair, "verdict"] == "shorter" and new.loc[pair, "holm_p"] == pytest.approx(0.0176, abs=5e-5)
+    below = [new.loc[pair, "below_one"] for pair in (*starts, *ties)]
+    assert sorted(below) == [9, 10, 10, 10, 10] and new.loc[("symmetric-wide", "original-wide"), "below_one"] == 9
+    for pair in (("pairwise", "original-wide"), ("pairwise-narrow", "original")):
+        assert new.loc[pair, "verdict"] == "within 25 %" and new.loc[pair, "low"] > 0.9
+    assert new.loc[("symmetric-others", "symmetric"), "logrank_verdict"] == "within 25 %"
     undecided = {
         size: not excludes_one(size, "copying-48", "pairwise", "original-wide") for size in ("tiny", "deep4", "deep8")
     }
