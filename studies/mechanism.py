@@ -270,7 +270,6 @@ def _learned(learned: pd.DataFrame) -> str:
     low, high = (np.array([steps_to(series, level) for series in learned["attended"]]) for level in REACHED)
     table = learned.assign(**{"steps to 0.03": low, "from 0.03 to 0.1": high - low})
     columns = {"steps to 0.03": 0, "from 0.03 to 0.1": 0, "overlap start": 2, "overlap exit": 2}
-    columns |= {"agreement start": 2, "agreement exit": 2}
     lines = []
     for size, name in ((size, name) for size in SIZES for pair in STARTS for name in pair):
         runs = at(table, size=size, attention=name)

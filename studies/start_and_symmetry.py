@@ -179,10 +179,9 @@ def contrasts_of(runs: pd.DataFrame) -> pd.DataFrame:
 # Tables
 
 
-def in_words(row: pd.Series, name: str = "ratio", digits: int = 2) -> str:
-    """A ratio or an amount with its interval."""
-    bounds = ("low", "high") if name == "ratio" else (f"{name}_low", f"{name}_high")
-    middle, low, high = (f"{row[key]:,.{digits}f}".replace("-", "−").replace("inf", "∞") for key in (name, *bounds))
+def in_words(row: pd.Series) -> str:
+    """A ratio with its interval."""
+    middle, low, high = (f"{row[key]:,.2f}".replace("inf", "∞") for key in ("ratio", "low", "high"))
     return f"{middle} [{low}, {high}]"
 
 
@@ -225,13 +224,6 @@ def theory_table(runs: pd.DataFrame) -> str:
     return markdown(["runs on copies", "c", "t", *ties], lines)
 
 
-def search_table(runs: pd.DataFrame) -> str:
-    """Exits of `original` on the seed of the search for settings."""
-    chosen = at(runs, study="search")
-    columns = ("text", "learning_rate", "exit")
-    return markdown(["text", "rate", "exit"], chosen[[*columns]].astype(str).to_numpy().tolist())
-
-
 def progress(runs: pd.DataFrame) -> str:
     """How many seeds of the later study are complete: of documentation by contrast, of copies with all cells."""
     grids = {grid: (points, seeds) for grid, points, seeds, _ in grids_of("start-and-symmetry")}
@@ -259,11 +251,6 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
 
     depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
     texts = [(f"rows of {length}", at(paired, **place), in_words) for length, place in DOCUMENTATION.items()]
-    places = {f"2 layers, rate {rate:g}": place for rate, place in RATES.items()} | {
-        "4 layers": COPIES[4],
-        "8 layers": COPIES[8],
-    }
-    saved = [(name, at(paired, **place), lambda row: in_words(row, "saved", 3)) for name, place in places.items()]
     deep = pd.concat([at(paired, **COPIES[8]), new["copying"]])
     others = deep[[*(f"by step {level}" for level in OTHER_LEVELS), "by rule", "by rule, two thirds"]]
     interactions = [(name, at(contrasts, grid=name), in_words) for name in ("8 to 2 layers", "rate 5e-4 to 2e-3")]
@@ -275,11 +262,9 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
             [*PAIRS, *CONTROLS],
             [*texts, ("8 layers, new seeds", new["documentation"], in_words)],
         ),
-        "saved": by_pair("∫η saved on copies", PAIRS[:5], saved),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "interactions": by_pair("ratio of ratios", PAIRS, [interactions[0], *p, interactions[1]]),
         "start-and-symmetry": declared_table(study),
-        "search": search_table(runs),
         "theory": theory_table(runs),
         "progress": progress(runs),
         "deep-start": deep_start(study),

@@ -171,7 +171,8 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     facts = outcomes.at(
         contrasts, grid="paired", text="copying-48", size="tiny", first="original-wide", second="original"
     )
-    said += [start_and_symmetry.in_words(row, "saved", 3) for _, row in facts.sort_values("learning_rate").iterrows()]
+    rates = facts.sort_values("learning_rate").itertuples()
+    said += [f"{row.saved:.3f} [{row.saved_low:.3f}, {row.saved_high:.3f}]" for row in rates]
     assert "{}, {} and {} at rates of 5e-4, 1e-3 and 2e-3".format(*said[-3:]) in page
     tests = dose.facts_of(runs)["dose-tests"].splitlines()[2:]
     original, pairwise = ([cell.strip() for cell in line.split("|")[1:-1]] for line in tests)
