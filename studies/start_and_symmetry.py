@@ -250,11 +250,11 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     new = {grid: pd.concat([at(study, grid=grid), rows]) for grid, rows in unnamed.items()}
 
     depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
-    texts = [(f"rows of {length}", at(paired, **place), in_words) for length, place in DOCUMENTATION.items()]
+    texts = [("2 layers", at(paired, **DOCUMENTATION[48]), in_words)]
     deep = pd.concat([at(paired, **COPIES[8]), new["copying"]])
     others = deep[[*(f"by step {level}" for level in OTHER_LEVELS), "by rule", "by rule, two thirds"]]
-    interactions = [(name, at(contrasts, grid=name), in_words) for name in ("8 to 2 layers", "rate 5e-4 to 2e-3")]
-    p = [("p", at(contrasts, grid="8 to 2 layers"), lambda row: p_in_words(row["student_p"]))]
+    grown = at(contrasts, grid="8 to 2 layers")
+    p = ("p", grown, lambda row: p_in_words(row["student_p"]))
     return {
         "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, ("8 layers, new seeds", new["copying"], in_words)]),
         "documentation": by_pair(
@@ -263,7 +263,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
             [*texts, ("8 layers, new seeds", new["documentation"], in_words)],
         ),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
-        "interactions": by_pair("ratio of ratios", PAIRS, [interactions[0], *p, interactions[1]]),
+        "interactions": by_pair("ratio of ratios", PAIRS, [("8 to 2 layers", grown, in_words), p]),
         "start-and-symmetry": declared_table(study),
         "theory": theory_table(runs),
         "progress": progress(runs),

@@ -59,12 +59,8 @@ def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distan
     assert share_of_repeated_spans(SPAN) == 0
 
 
-def symbols_of(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(int) - ord("a")
-
-
 def test_of_the_directed_text_the_symbol_before_tells_a_copy_and_the_one_ahead_its_class_alone():
-    symbols = symbols_of(of_studies.directed())
+    symbols = np.array([*map(ord, of_studies.directed())]) - ord("a")
     before, after = symbols[:-DISTANCE].reshape(-1, SPAN), symbols[DISTANCE:].reshape(-1, SPAN)
     is_drawn = np.ones(len(before), bool)
     for _ in range(3):  # no span of images is a source
@@ -80,7 +76,7 @@ def test_of_the_directed_text_the_symbol_before_tells_a_copy_and_the_one_ahead_i
 
 
 def test_of_the_addressed_text_a_value_is_found_by_its_key_at_no_fixed_distance():
-    pairs = symbols_of(of_studies.addressed()).reshape(-1, 2, 12, 2)
+    pairs = np.array([*map(ord, of_studies.addressed())]).reshape(-1, 2, 12, 2) - ord("a")
     keys, values = pairs[..., 0], pairs[..., 1]
     assert keys.max() < 32 <= values.min() and values.max() < 64
     assert (np.sort(keys[:, 0]) == np.sort(keys[:, 1])).all() and (np.diff(np.sort(keys[:, 0])) > 0).all()

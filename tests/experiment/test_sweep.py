@@ -127,7 +127,6 @@ def test_a_text_of_ones_own_is_keyed_by_its_code_and_a_wrong_name_is_refused(sta
     for source, told in (
         ("copyin", "'texts' has the source 'copyin'; did you mean 'copying'"),
         ("own:txt", "own.py: no function txt in it"),
-        ("nowhere:text", "no module nowhere"),
     ):
         with pytest.raises(ConfigError, match=told):
             start(texts={"mine": {**COPIES["copies"], "source": source}}, sweep={"text": ["mine"]})
