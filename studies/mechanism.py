@@ -218,25 +218,12 @@ def steps_to(series: str, level: float) -> float:
 
 
 def facts_of(rows: pd.DataFrame, learned: pd.DataFrame) -> dict[str, str]:
-    """The tables of measures and of predictions, which hold when all seeds agree, and of what was seen afterwards."""
+    """The tables of predictions, which hold when all seeds agree, and of what was seen afterwards."""
     exits = rows[rows["moment"] == "exit"]
     heads = exits.loc[exits.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
     copying = rows.merge(heads).set_index(["moment", *RUN]).sort_index()
     means = rows.groupby(["moment", *RUN])[["cosine", "consistency"]].mean()
-    columns = [(copying, *place) for place in (("copies", "exit"), ("agreement", "start"), ("agreement", "exit"))]
-    columns += [(copying, "overlap", "exit"), (means, "cosine", "100"), (means, "consistency", "100")]
-    header = ["mean (range over seeds)", *(f"{name}, {moment}" for _, name, moment in columns)]
-    lines = [
-        [
-            f"{LAYERS[size]} layers, `{name}`",
-            *(_spread(table.loc[moment, size, name][key]) for table, key, moment in columns),
-        ]
-        for size in SIZES
-        for pair in STARTS
-        for name in pair
-    ]
-    facts = {"mechanism": markdown(header, lines), "mechanism-predictions": _predictions(rows, copying, means)}
-    return {**facts, "mechanism-learned": _learned(learned)}
+    return {"mechanism-predictions": _predictions(rows, copying, means), "mechanism-learned": _learned(learned)}
 
 
 def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame) -> str:

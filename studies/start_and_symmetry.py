@@ -202,11 +202,10 @@ def declared_table(rows: pd.DataFrame) -> str:
     """The contrasts of the later study, with its verdict."""
     lines = []
     for _, row in rows.iterrows():
-        medians = f"{row['median_ratio']:.2f} [{row['median_low']:.2f}, {row['median_high']:.2f}]".replace("inf", "∞")
         cells = [f"{row['first']} / {row['second']}", row["grid"], str(row["seeds"]), row["stay"], row["expected"]]
-        cells += [in_words(row), p_in_words(row["holm_p"]), medians, p_in_words(row["logrank_holm_p"]), row["verdict"]]
+        cells += [in_words(row), p_in_words(row["holm_p"]), p_in_words(row["logrank_holm_p"]), row["verdict"]]
         lines.append(cells)
-    header = ["contrast", "grid", "seeds", "stay", "expected", "paired ratio", "p", "ratio of medians", "log-rank p"]
+    header = ["contrast", "grid", "seeds", "stay", "expected", "paired ratio", "p", "log-rank p"]
     return markdown([*header, "verdict"], lines)
 
 
@@ -245,25 +244,20 @@ def deep_start(study: pd.DataFrame) -> str:
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
-
     unnamed = {"copying": at(contrasts, grid="copying, unnamed"), "documentation": contrasts[:0]}
     new = {grid: pd.concat([at(study, grid=grid), rows]) for grid, rows in unnamed.items()}
-
     depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
     texts = [("2 layers", at(paired, **DOCUMENTATION[48]), in_words)]
     deep = pd.concat([at(paired, **COPIES[8]), new["copying"]])
     others = deep[[*(f"by step {level}" for level in OTHER_LEVELS), "by rule", "by rule, two thirds"]]
-    grown = at(contrasts, grid="8 to 2 layers")
-    p = ("p", grown, lambda row: p_in_words(row["student_p"]))
     return {
         "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, ("8 layers, new seeds", new["copying"], in_words)]),
         "documentation": by_pair(
-            "documentation, 2 layers",
+            "documentation",
             [*PAIRS, *CONTROLS],
             [*texts, ("8 layers, new seeds", new["documentation"], in_words)],
         ),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
-        "interactions": by_pair("ratio of ratios", PAIRS, [("8 to 2 layers", grown, in_words), p]),
         "start-and-symmetry": declared_table(study),
         "theory": theory_table(runs),
         "progress": progress(runs),
