@@ -61,7 +61,7 @@ def facts_of(runs: pd.DataFrame) -> dict[str, str]:
         residuals = (
             np.mean([np.polyfit(scale(widths), seed, 1, full=True)[1] for seed in values]) for scale in SCALES.values()
         )
-        steps = cells_of(runs, operator, f"step {LEVEL}")
+        steps = cells_of(runs, operator, "step")
         ratios = np.log(steps[LARGEST] / steps[AFTER])
         low, high = np.exp(interval(ratios))
         # Page's test expects ranks to rise, so the columns stand in the order of falling widths.

@@ -15,7 +15,9 @@ from studies.collected import RUNS, Point
 from symbert.pretrain.compute import linear_rate
 from symbert.report.statistics import plateau_exit
 
-LEVEL, OTHER_LEVELS = 2.8, (3.0, 2.6, 2.2)  # nats
+LEVEL = 2.8  # nats, halfway between a plateau and the end
+LEVELS = {"directed-48": 2.20, "addressed-48": 2.34}  # of texts with other plateaus: direction.md
+NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
 WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
 LAYERS = {"tiny": 2, "deep4": 4, "deep8": 8}
 OPERATORS = {  # narrow, wide, color
@@ -45,10 +47,12 @@ def outcomes(run: Any) -> dict[str, Any]:
     """The step and the distance of a run's crossing, whether it stays above, and its exit by the report's rule."""
     losses = np.array(run.losses.split(), float)
     steps = range(run.evaluate_every, run.steps + 1, run.evaluate_every)
-    crossings = {f"step {level}": crossing(losses, run.evaluate_every, level) for level in (LEVEL, *OTHER_LEVELS)}
+    level = LEVELS.get(run.text, LEVEL)
+    levels = {"step": level, **{f"step {shift:+}": round(level + shift, 2) for shift in NEARBY}}
+    crossings = {name: crossing(losses, run.evaluate_every, level) for name, level in levels.items()}
     found: dict[str, Any] = {name: run.steps if np.isnan(step) else step for name, step in crossings.items()}
-    found["stays"] = bool(np.isnan(crossings[f"step {LEVEL}"]))
-    found["distance"] = travelled(found[f"step {LEVEL}"], run.learning_rate)
+    found["stays"] = bool(np.isnan(crossings["step"]))
+    found["distance"] = travelled(found["step"], run.learning_rate)
     for name, count in (("rule", len(losses)), ("rule, two thirds", len(losses) * 2 // 3)):
         step = plateau_exit(steps[:count], losses[:count].tolist())
         found |= {name: float(step or steps[count - 1]), f"{name} left": step is not None}

@@ -12,6 +12,7 @@ from scipy.stats import ttest_1samp
 from torch.nn import functional as F
 
 from studies import collected, dose, mechanism, outcomes, start_and_symmetry, theory
+from studies import contrasts as declaration
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
 from symbert.report.statistics import plateau_exit
@@ -189,28 +190,28 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     assert f"Up to 1.8 each doubling of the width saves about {original[7]}" in page
     widest = []
     for name in ("pairwise", "original"):
-        steps = dose.cells_of(runs, name, "step 2.8")
+        steps = dose.cells_of(runs, name, "step")
         widest.append(ratio_in_words(np.log(steps["3.50"] / steps["1.80"])))
     assert "takes {} of the steps of 1.8 for `pairwise`, and {} for `original`".format(*widest) in page
     half = outcomes.at(
         contrasts, grid="paired", size="tiny", learning_rate=5e-4, first="pairwise", second="original-wide"
     )
-    assert f"two at half the rate, {start_and_symmetry.in_words(half.iloc[0])}, both not" in page
-    said += [*widest, start_and_symmetry.in_words(half.iloc[0])]
+    assert f"two at half the rate, {declaration.in_words(half.iloc[0])}, both not" in page
+    said += [*widest, declaration.in_words(half.iloc[0])]
     said += [original[2], pairwise[2], original[5], pairwise[5], original[7]]
     seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
     line = float(dose.predicted()["pairwise, line through its own two"][0])
     assert f"{seen:.3f} is {seen - line:.3f} away from {line:.3f}" in page
     deep = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast="start-of-original")
     said.append(ratio_in_words(np.log(deep_ratios(runs))))
-    assert said[-1] == start_and_symmetry.in_words(deep.iloc[0]) and said[-1] in readme()
+    assert said[-1] == declaration.in_words(deep.iloc[0]) and said[-1] in readme()
     assert deep["verdict"].item() == "shorter" and deep["stay"].item() == "0/0" and "p = 0.0078" in readme()
-    levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step 2.6", "rule", "rule, two thirds", "step 3.0")]
+    levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
     second, third = (
         outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast=name).iloc[0]
         for name in ("start-of-pairwise", "pairwise-at-the-wide-start")
     )
-    said += map(start_and_symmetry.in_words, (second, third))
+    said += map(declaration.in_words, (second, third))
     assert f"`pairwise-narrow` is {said[-2]}, p = {second['p']:.2f}." in page and said[-2] in readme()
     assert f"later than `original` there: {said[-1]}, an interval without" in page
     assert (second["verdict"], second["stay"], second["below_one"]) == ("undecided", "1/0", 4)
@@ -323,8 +324,8 @@ def test_the_sign_flip_test_counts_all_signs(runs, contrasts):
 def test_in_a_fixed_sequence_nothing_is_tested_after_a_contrast_that_is_not_significant(first, second, expected):
     verdicts = {"start-of-original": first, "start-of-pairwise": second, "symmetry-at-the-wide-start": "longer"}
     rows = [{"contrast": name, "verdict": verdict} for name, verdict in verdicts.items()]
-    sequence = start_and_symmetry.SEQUENCES["start-and-symmetry", "documentation"]
-    assert [row["verdict"] for row in start_and_symmetry.in_sequence(rows, sequence)] == expected
+    sequence = declaration.SEQUENCES["start-and-symmetry", "documentation"]
+    assert [row["verdict"] for row in declaration.in_sequence(rows, sequence)] == expected
 
 
 def test_the_distance_is_the_sum_of_the_rates():
@@ -358,7 +359,7 @@ def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
     draw = np.random.default_rng(1)
     rows = [
         {"study": "dose", "text": "copying-48", "attention": f"{name}-{width}", "seed": seed, "stays": False}
-        | {"distance": 0.5 + sign * 0.1 * float(width) ** 0.5 + 1e-4 * draw.normal(), "step 2.8": 300 + draw.normal()}
+        | {"distance": 0.5 + sign * 0.1 * float(width) ** 0.5 + 1e-4 * draw.normal(), "step": 300 + draw.normal()}
         for name, width, seed in itertools.product(("original", "pairwise"), dose.WIDTHS, range(21, 26))
     ]
     table = dose.facts_of(pd.DataFrame(rows))["dose-tests"].replace("−", "-").splitlines()[2:]

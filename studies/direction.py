@@ -1,0 +1,101 @@
+"""The predictions of direction.md: ratios on texts with a direction, beside those of the same pairs on copies."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from studies.contrasts import effect, in_words
+from studies.outcomes import COPIES, cell, markdown
+from symbert.report.statistics import welch_interval
+
+TIE, START = ("symmetric", "original"), ("original-wide", "original")
+TIE_AT_THE_START, TIE_AFTER_IT = ("original-symmetric", "original"), ("symmetric", "original-symmetric")
+SEEDS = {"direction": range(11, 19), "start-and-symmetry": range(11, 19), "plateau": range(1, 11)}
+COPIED = {8: "start-and-symmetry", 2: "plateau"}  # by layers the study of the runs on copies
+Row = dict[str, Any]
+
+
+def pair_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str = "directed-48") -> list[pd.DataFrame]:
+    """The runs of a pair on a text of the study, or on copies, of the seeds that both have."""
+    study = COPIED[layers] if text == "copying-48" else "direction"
+    place = COPIES[layers] | {"text": text, "study": study}
+    cells = [cell(runs, {**place, "attention": attention}, [*SEEDS[study]]) for attention in pair]
+    common = cells[0].index.intersection(cells[1].index)
+    return [runs.loc[common] for runs in cells]
+
+
+def ratio_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str = "directed-48") -> Row | None:
+    """The ratio of a pair on a text; None with fewer than two seeds."""
+    cells = pair_of(runs, pair, layers, text)
+    return effect(*cells) if len(cells[0]) > 1 else None
+
+
+def beside_copies(runs: pd.DataFrame, pair: tuple[str, str], layers: int) -> Row | None:
+    """The ratio of a pair on `directed` by that on copies: paired by seed with eight layers, Welch's with two."""
+    directed, copies = pair_of(runs, pair, layers), pair_of(runs, pair, layers, "copying-48")
+    if len(directed[0]) < 2:
+        return None
+    if layers == 8:
+        return effect(*directed, *(runs.loc[directed[0].index] for runs in copies))
+    ours, theirs = (np.log(first["step"] / second["step"]) for first, second in (directed, copies))
+    bounds = np.exp([ours.mean() - theirs.mean(), *welch_interval(ours, theirs)])
+    return dict(zip(("ratio", "low", "high"), bounds.tolist(), strict=True))
+
+
+def judged(row: Row, least: float, most: float) -> str:
+    """Whether a ratio is between two bounds: as its 95 % interval lies within, outside, or across one."""
+    if least < row["low"] and row["high"] < most:
+        return "held"
+    return "refuted" if row["high"] <= least or row["low"] >= most else "undecided"
+
+
+def ordered(first: Row, second: Row) -> str:
+    """Whether two ratios are on one side of 1, so that the cell that both have is between the other two."""
+    sides = {(row["low"] > 1) - (row["high"] < 1) for row in (first, second)}
+    return "undecided" if 0 in sides else "held" if len(sides) == 1 else "refuted"
+
+
+def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
+    """A row per prediction and depth whose runs are there: what is predicted, the depth, ratios, and the outcome."""
+    for layers in COPIED:
+        bounded = [
+            (
+                "4: `symmetric` / `original` on `addressed` is below 0.9",
+                ratio_of(runs, TIE, layers, "addressed-48"),
+                0,
+                0.9,
+            ),
+            (
+                "3: `original-wide` / `original` by that on copies is within 25 %",
+                beside_copies(runs, START, layers),
+                0.8,
+                1.25,
+            ),
+        ]
+        if layers == 8:
+            tie = ratio_of(runs, TIE, layers)
+            bounded += [
+                ("1: `symmetric` / `original` is above 0.9", tie, 0.9, np.inf),
+                (
+                    "1: `symmetric` / `original` by that on copies is above 1",
+                    beside_copies(runs, TIE, layers),
+                    1,
+                    np.inf,
+                ),
+                ("theory: `symmetric` / `original` is above 0.75", tie, 0.75, np.inf),
+            ]
+        for words, row, least, most in bounded:
+            if row:
+                yield [words, str(layers), in_words(row), judged(row, least, most)]
+        sides = ratio_of(runs, TIE_AT_THE_START, layers), ratio_of(runs, TIE_AFTER_IT, layers)
+        if all(sides):
+            words = "2: `original-symmetric` is between `original` and `symmetric`"
+            yield [words, str(layers), " and ".join(map(in_words, sides)), ordered(*sides)]
+
+
+def facts_of(runs: pd.DataFrame) -> dict[str, str]:
+    """The table of predictions."""
+    rows = sorted(predictions(runs), key=lambda row: row[0])
+    return {"direction-predictions": markdown(["prediction", "layers", "ratio", "outcome"], rows)}
