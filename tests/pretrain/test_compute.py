@@ -1,7 +1,6 @@
 """Devices without any GPU, recipes, optimizers and the schedule."""
 
 import re
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -15,13 +14,10 @@ from symbert.model.bert import MaskedModel
 from symbert.model.configuration import configuration_of
 from symbert.pretrain import compute
 from symbert.pretrain.compute import (
-    attention_dropout,
-    attention_kernels,
     build_optimizer,
     explained,
     linear_rate,
     pick_device,
-    recorded_dropout,
     resolve_precision,
 )
 
@@ -88,27 +84,6 @@ def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu_unless_that_
 def test_fp16_needs_a_gpu():
     with pytest.raises(ConfigError, match="'precision' is fp16"):
         resolve_precision("fp16", CPU)
-
-
-@pytest.mark.parametrize(
-    ("capability", "hip", "hopper"), [((9, 0), None, True), ((8, 0), None, False), ((9, 4), "6.4", False)]
-)
-def test_the_fast_recipe_has_cudnns_attention_and_dropout_in_sixteenths_on_hopper_only(
-    monkeypatch, capability, hip, hopper
-):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    monkeypatch.setattr(torch.version, "hip", hip)
-    fast, preferred = "fast", []
-    for dropout, sixteenths in ((0.0, 0.0), (0.1, 0.125), (0.05, 0.0625), (0.5, 0.5)):
-        expected = sixteenths if hopper else dropout
-        assert attention_dropout(fast, dropout, GPU) == expected
-        assert recorded_dropout(fast, dropout, GPU) == {"attention_dropout": expected}
-    assert attention_dropout(fast, 0.1, CPU) == attention_dropout("faithful", 0.1, GPU) == 0.1
-    assert recorded_dropout("faithful", 0.1, GPU) == {}
-    prefer = "symbert.pretrain.compute.sdpa_kernel"
-    monkeypatch.setattr(prefer, lambda kernels, **_: preferred.append(kernels[0].name) or nullcontext())
-    with attention_kernels(fast, GPU):
-        assert preferred == ["CUDNN_ATTENTION"] * hopper
 
 
 EXPLAINED = {

@@ -167,15 +167,6 @@ def test_a_run_in_use_is_not_entered(tmp_path, manifest, brief, here):
     assert process.wait(120) == 75
 
 
-def test_a_finished_run_tells_the_dropout_that_the_device_decided(tmp_path, manifest, brief, monkeypatch):
-    """Its identity had it, and nothing that was published: models of two dropouts could not be told apart."""
-    monkeypatch.setattr("torch.compile", lambda loss, **options: loss)
-    monkeypatch.setattr("symbert.pretrain.compute.takes_cudnn", lambda recipe, device: recipe == "fast")
-    for recipe, told in (("fast", 0.125), ("faithful", None)):
-        assert main(options(manifest, brief(recipe=recipe, steps=10), tmp_path / recipe)) == 0
-        assert read_json(tmp_path / recipe / "done.json")["settings"].get("attention_dropout") == told
-
-
 def test_neither_a_damaged_shard_nor_an_edited_manifest_trains_on(tmp_path, manifest, brief, unpublished, here):
     """Neither a run that begins nor one that goes on: half of the training rows were left out without a word."""
     shutil.copytree(unpublished, tmp_path / "old")

@@ -37,11 +37,9 @@ from symbert.glue.train import HEADS, TaskRows, load_classifier, predict, read_r
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import extracted_sha256, load_model, write_weights
 from symbert.pretrain.compute import (
-    attention_dropout,
     explained,
     facts_of_machine,
     pick_device,
-    recorded_dropout,
     resolve_precision,
 )
 
@@ -148,12 +146,11 @@ class Finetuning:
 
     @cached_property
     def provenance(self) -> Record:
-        """How a record was made; with the dropout of attention weights, where the device decides it."""
+        """How a record was made."""
         return {
             "settings_hash": hash_of(values_of(self.settings)),
             "recipe": self.settings.recipe,
             "precision": self.precision,
-            **recorded_dropout(self.settings.recipe, self.settings.dropout, self.device),
             "versions": self.checkpoint.versions,
             "origin": "finetune",
             "checkpoint_sha256": self.checkpoint.sha256,
@@ -181,9 +178,8 @@ class Finetuning:
 
     def model(self, seed: int) -> torch.nn.Module:
         """The encoder under a head drawn with the seed."""
-        folder, dropout = self.checkpoint.folder, self.settings.dropout
-        model = load_classifier(folder, self.task.num_labels, dropout, HEADS[self.task.head].model)
-        model.config.attention_probs_dropout_prob = attention_dropout(self.settings.recipe, dropout, self.device)
+        kind = HEADS[self.task.head].model
+        model = load_classifier(self.checkpoint.folder, self.task.num_labels, self.settings.dropout, kind)
         reset_head(model, seed)
         return model.to(self.device)
 

@@ -27,7 +27,7 @@ from symbert.glue.tasks import CHOICES, Task
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.loading import fill, read_checkpoint
 from symbert.model.packed import Encoder, Packing, encode, encoder_for, forward
-from symbert.pretrain.compute import FAST, Updater, attention_kernels, autocast, build_optimizer, linear_rate
+from symbert.pretrain.compute import FAST, Updater, autocast, build_optimizer, linear_rate
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 REMEDY = "lower 'glue.learning_rate'"
@@ -216,22 +216,20 @@ def train(
 ) -> None:
     """Train in place for `settings.epochs`; batch order and dropout follow from `seed` alone.
 
-    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled, and on Hopper attention
-    takes kernels that need another dropout (`symbert.pretrain.compute`). The batches are the same. `report_step` gets
-    the number of steps done. DivergedError when the loss of a step is not finite, or a weight after the last one.
+    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled. `report_step` gets the
+    number of steps done. DivergedError when the loss of a step is not finite, or a weight after the last one.
     """
     torch.manual_seed(seed)
     model.train()
-    recipe, device = settings.recipe, next(model.parameters()).device
+    device = next(model.parameters()).device
     # Weight decay would move the embeddings of pieces that no row has, too.
     with train_used_embeddings(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
         updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, precision, device)
-        encoder, step, steps = encoder_of(model, recipe, device), 0, steps_of(rows.examples, settings)
+        encoder, step, steps = encoder_of(model, settings.recipe, device), 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
             losses = []
             for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
-                with attention_kernels(recipe, device):
-                    loss = rows.head.loss(logits_of(model, batch, precision, encoder), batch.labels)
+                loss = rows.head.loss(logits_of(model, batch, precision, encoder), batch.labels)
                 updater.backward(loss)
                 updater.clip()
                 updater.update(learning_rate(step, steps, settings))

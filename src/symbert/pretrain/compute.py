@@ -19,7 +19,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
@@ -30,10 +29,6 @@ from symbert.model.bert import Encoder
 from symbert.model.loading import Tensors
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-# cuDNN was believed to take dropout in sixteenths only. 9.19 with torch 2.11 takes 0.1 as it is
-# (docs/measurements/gpu-check.md); the rounding stays, because it is part of the identity of runs.
-CUDNN_DROPOUTS = 16
-HOPPER = 9  # the major number of its compute capability
 
 _claims = ExitStack()  # of GPUs; released when the process ends, however it ends
 
@@ -152,34 +147,9 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
 
 
 # How a model is computed: a named, recorded choice. `fast` compiles it to one graph for batches of one shape (in
-# fine-tuning on a GPU alone, for rows of all lengths), and on Hopper rounds attention dropout to sixteenths for cuDNN.
+# fine-tuning on a GPU alone, for rows of all lengths).
 FAST = "fast"
 RECIPES = ("faithful", FAST)
-
-
-def takes_cudnn(recipe: str, device: torch.device) -> bool:
-    """Whether the recipe has cuDNN's attention on this device: on Hopper, where it is twice as fast as flash."""
-    if recipe != FAST or device.type != "cuda" or torch.version.hip:  # AMD counts its own capabilities
-        return False
-    return torch.cuda.get_device_capability(device)[0] == HOPPER
-
-
-def attention_dropout(recipe: str, dropout: float, device: torch.device) -> float:
-    """The dropout of attention weights: the paper's, or the nearest that the recipe's kernels take."""
-    return round(dropout * CUDNN_DROPOUTS) / CUDNN_DROPOUTS if takes_cudnn(recipe, device) else dropout
-
-
-def recorded_dropout(recipe: str, dropout: float, device: torch.device) -> dict[str, float]:
-    """The attention dropout as a part of a result's identity, where the recipe lets the device decide it."""
-    return {"attention_dropout": attention_dropout(recipe, dropout, device)} if recipe == FAST else {}
-
-
-def attention_kernels(recipe: str, device: torch.device) -> AbstractContextManager:
-    """Context that prefers cuDNN's attention where the recipe takes it."""
-    if not takes_cudnn(recipe, device):
-        return nullcontext()
-    others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    return sdpa_kernel([SDPBackend.CUDNN_ATTENTION, *others], set_priority=True)
 
 
 # --- optimizer --------------------------------------------------------------------------------------------------------

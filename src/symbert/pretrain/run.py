@@ -133,8 +133,7 @@ class Records:
         self.sessions: list[dict[str, Any]] = []
 
     def claim(self, run: Run, settings: PretrainSettings, decided: dict[str, Any]) -> dict[str, Any]:
-        """Note the facts that determine the run, with the precision, dropout and rows that were decided at its start;
-        returns all.
+        """Note the facts that determine the run, with the precision and rows decided at its start; returns all.
 
         ConfigError where the run began with others; IntegrityError where that is not known.
         """

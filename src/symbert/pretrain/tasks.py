@@ -137,11 +137,10 @@ class Task(ABC):
         """Tokens of a sequence that the layers read, as a plan counts them."""
         return HOSTS[self.run.host].tokens(self.rows)
 
-    def starting_model(self, attention_dropout: float) -> nn.Module:
+    def starting_model(self) -> nn.Module:
         """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
         config = configuration_of(run.size, run.attention, vocabulary_size, self.settings.dropout)
-        config.attention_probs_dropout_prob = attention_dropout
         for name, number in self.token_ids.items():
             setattr(config, name, number)
         model = HOSTS[run.host].model_class(config)

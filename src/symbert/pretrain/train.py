@@ -3,8 +3,8 @@ log, checkpoint, stop, publication."""
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,6 @@ def train(
         with records.status_written(), compute.explained(run):
             decided = {
                 "precision": compute.resolve_precision(settings.precision, world.device),
-                **compute.recorded_dropout(settings.recipe, settings.dropout, world.device),
                 "corpus_hash": verify_manifest(manifest),
             }
             if world.leads:
@@ -110,8 +109,7 @@ class Trainer:
             refuse_sharding(settings.recipe, run.host, self.world.size, settings.batch_size)
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
         self.task = HOSTS[run.host].task_class(run, settings, manifest)
-        self.attention_dropout = compute.attention_dropout(settings.recipe, settings.dropout, self.device)
-        self.model = self.task.starting_model(self.attention_dropout)
+        self.model = self.task.starting_model()
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
         self.optimizer = compute.build_optimizer(self.model, settings)
         self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
@@ -165,15 +163,8 @@ class Trainer:
     def _loss_of(self, batch: Batch) -> Tensor:
         """The summed loss of a batch, in nats."""
         inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
-        with self._arithmetic():
+        with compute.autocast(self.precision, self.device):
             return self.loss(**inputs)
-
-    @contextmanager
-    def _arithmetic(self) -> Iterator[None]:
-        """Compute in the precision and with the kernels of this run."""
-        kernels = compute.attention_kernels(self.settings.recipe, self.device)
-        with compute.autocast(self.precision, self.device), kernels:
-            yield
 
     def _fitting(self, work: Callable[[], Any]) -> Any:
         """The result of `work`; where memory runs out, again with half as many sequences at a time.
@@ -228,7 +219,7 @@ class Trainer:
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
                 loss, count = self._loss_of(batch).item(), count_targets(batch)
-            with self._arithmetic():
+            with compute.autocast(self.precision, self.device):
                 tally = self.task.tally(self.model, rows, self.device)
             sums.append([loss, count, *tally] if len(rows) else [0.0, 0, *tally])
         if self.is_sharded:
@@ -242,11 +233,11 @@ class Trainer:
         """
         rows = np.arange(min(DESCRIBED, self.task.validation_count))
         batch = move(self.task.validation_batch(rows), self.device)
-        model = self.task.starting_model(self.attention_dropout).to(self.device)  # whole in this process
+        model = self.task.starting_model().to(self.device)  # whole in this process
         inputs = [batch[name] for name in self.task.layer_inputs]
         described = describe_attention(model, *inputs)
         if not operator_named(self.run.attention).path.startswith(f"{BUILT_IN}:"):
-            starts = (self.task.starting_model(self.attention_dropout).to(self.device) for _ in range(2))
+            starts = (self.task.starting_model().to(self.device) for _ in range(2))
             refuse_unrestored(*starts, *inputs)
         return described
 

@@ -54,7 +54,7 @@ KINDS = get_args(NoiseKind)  # names of noise
 RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
 FLAGS = ("partial", "stand_in", "constant_prediction")
-CHECKED = ("checkpoint_sha256", "data_sha256", "precision", "attention_dropout")  # the device decides the last two
+CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decides the last one
 SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
@@ -325,7 +325,7 @@ def read_scores(
     """A row of SCORE_COLUMNS per score column of every record, by model, step, task and seed.
 
     Scores are 0 to 1 (Matthews and correlations from -1); `details` are metrics by name. Other fine-tuning seeds are
-    left out. DataError lists scores that are missing, twice, of other settings, rows, precision or dropout.
+    left out. DataError lists scores that are missing, twice, of other settings, rows or precision.
     Every model of a size needs every task and seed at every step of that size, and all of `runs` are needed.
     """
     records = [record for record in read_records(files, SCORE) if record["finetune_seed"] in finetune_seeds]
@@ -349,8 +349,7 @@ def read_scores(
         for model, step, task, seed in product(models[size], steps[size] or [0], tasks, finetune_seeds)
         for column in columns[task]
     ]
-    alike = {"settings_hash": (), "precision": (), "attention_dropout": ()}
-    alike |= {"data_sha256": ("task", "column"), "majority": ("task", "column")}
+    alike = {"settings_hash": (), "precision": (), "data_sha256": ("task", "column"), "majority": ("task", "column")}
     check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
@@ -371,7 +370,7 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     the same model without noise is `clean` (NaN where the set has no column), which may be another than in the table
     `clean` where it was fine-tuned again. Rows are in the order of that table, whose other fine-tuning seeds are left
     out. DataError as of `read_scores`: every model of a task needs the same sets of the same rows, and the checkpoint,
-    rows, precision and dropout of its clean score. Noise on a column outside the GLUE score (wnli) is left out;
+    rows and precision of its clean score. Noise on a column outside the GLUE score (wnli) is left out;
     MissingInputError where nothing is left.
     """
     seeds = set(clean["finetune_seed"])
@@ -471,7 +470,6 @@ def read_run(folder: Path) -> Record:
         "loss": [line["loss"] for line in points],
         "measure": [line[measure] for line in points],
         **{key: statistics.fmean(initial[key]) if initial.get(key) else math.nan for key in INITIAL},
-        "attention_dropout": (done.get("settings") or {}).get("attention_dropout"),  # where the device decides it
         "done": done,
         "folder": folder,
     }
@@ -480,8 +478,8 @@ def read_run(folder: Path) -> Record:
 def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = ()) -> list[Record]:
     """The same in the order of tables, host by host.
 
-    DataError for a run that is there twice, of other steps than its host has, missing of the `wanted` (host, size,
-    operator, seed), or of another attention dropout.
+    DataError for a run that is there twice, of other steps than its host has, or missing of the `wanted` (host, size,
+    operator, seed).
     """
     for run in runs:
         if run["steps"] != steps[run["host"]]:
@@ -489,7 +487,7 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
             raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {REMEDY}")
     key = ("host", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
-    check("runs", runs, key, [*wanted, *present], {"attention_dropout": ("host",)})
+    check("runs", runs, key, [*wanted, *present])
     return sorted(runs, key=_rank_of)
 
 

@@ -35,10 +35,7 @@ def other_settings(facts: ReportFacts, section: str = "") -> list[str]:
 
 
 def other_training(data: Collection) -> str | None:
-    """Why losses are not comparable with the paper's; None where they are.
-
-    A recipe other than faithful changes them too: it may round the dropout.
-    """
+    """Why losses are not comparable with the paper's; None where they are."""
     facts = data.facts
     if facts.scale == IMPORTED:
         steps = f"pre-training took {facts.steps:,} steps, the paper’s {published.STEPS:,}"
