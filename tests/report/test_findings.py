@@ -11,7 +11,7 @@ import torch
 from scipy.stats import ttest_1samp
 from torch.nn import functional as F
 
-from studies import collected, dose, mechanism, outcomes, start_and_symmetry, theory
+from studies import collected, direction, dose, mechanism, outcomes, start_and_symmetry, theory
 from studies import contrasts as declaration
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
@@ -369,6 +369,29 @@ def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
         assert abs(float(square.split()[0])) < 0.01 and residuals.startswith("0.00 / ")
         assert trend == ("< 0.0001" if sign < 0 else "1.0000")
         assert ratio.startswith("1.00 ") and float(late) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ((0.97, 0.985, 0.5), ["held", "held", "held", "held", "held"]),  # larger than on copies, above 0.9, between, …
+        ((0.60, 1.10, 0.8), ["refuted", "refuted", "refuted", "refuted", "refuted"]),
+        ((0.90, 1.00, 0.4), ["held", "undecided", "undecided", "undecided", "held"]),
+    ],
+)
+def test_the_predictions_of_a_directed_text_are_judged_by_the_intervals_of_their_ratios(ratios, expected):
+    draw, rows = np.random.default_rng(3), []
+    attentions = ("original", "symmetric", "original-symmetric", "original-wide")
+    places = ("direction", "directed-48", ratios), ("start-and-symmetry", "copying-48", (0.8, 0.6, 0.5))
+    for (study, text, factors), seed in itertools.product(places, range(11, 19)):
+        pace = draw.uniform(900, 1800)  # of a seed
+        for attention, factor in zip(attentions, (1, *factors), strict=True):
+            row = {**outcomes.COPIES[8], "study": study, "text": text, "attention": attention, "seed": seed}
+            row |= dict.fromkeys(("rule", "rule, two thirds"), pace) | {"corpus_hash": text, "stays": False}
+            steps = pace * factor * np.exp(0.01 * draw.normal())
+            rows.append(row | dict.fromkeys(("step", "distance", "step +0.2", "step -0.2", "step -0.6"), steps))
+    lines = direction.facts_of(pd.DataFrame(rows))["direction-predictions"].splitlines()[2:]
+    assert [line.split(" | ")[-1].strip(" |") for line in lines] == expected
 
 
 @pytest.mark.parametrize("attention", ["original", "symmetric"])
