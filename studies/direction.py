@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from studies.contrasts import effect, in_words
-from studies.outcomes import COPIES, cell, markdown
+from studies.outcomes import COPIES, cell, interval, markdown
 from symbert.report.statistics import welch_interval
 
 TIE, START = ("symmetric", "original"), ("original-wide", "original")
@@ -99,3 +100,28 @@ def facts_of(runs: pd.DataFrame) -> dict[str, str]:
     """The table of predictions."""
     rows = sorted(predictions(runs), key=lambda row: row[0])
     return {"direction-predictions": markdown(["prediction", "layers", "ratio", "outcome"], rows)}
+
+
+def draw(runs: pd.DataFrame) -> plt.Figure:
+    """Ratios on the directed text beside those on copies, a panel per depth: a dot per seed, mean and interval."""
+    figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained")
+    pairs = (TIE, TIE_AT_THE_START, START)
+    texts = {"copying-48": ("copies", "#888888", 0.15), "directed-48": ("directed text", "#C00000", -0.15)}
+    for panel, layers in zip(panels, COPIED, strict=True):
+        for text, (label, color, offset) in texts.items():
+            for height, pair in enumerate(reversed(pairs)):
+                first, second = (runs["step"] for runs in pair_of(runs, pair, layers, text))
+                ratios = np.log(first / second).to_numpy()
+                if len(ratios) < 2:
+                    continue
+                panel.plot(np.exp(ratios), [height + offset] * len(ratios), "o", color=color, ms=4, alpha=0.5)
+                panel.plot(np.exp(interval(ratios)), [height + offset] * 2, color=color, lw=2)
+                panel.plot(np.exp(ratios.mean()), height + offset, "D", color=color, label=label)
+                label = None
+        panel.axvline(1, color="grey", lw=0.8)
+        panel.set(xscale="log", xlabel="ratio of steps to the text's level", title=f"{layers} layers")
+        panel.set_xticks([0.3, 0.4, 0.5, 0.7, 1, 1.4], ["0.3", "0.4", "0.5", "0.7", "1", "1.4"])
+        panel.minorticks_off()
+        panel.legend(frameon=False, fontsize=8)
+    panels[0].set_yticks(range(len(pairs)), [" / ".join(pair) for pair in reversed(pairs)])
+    return figure

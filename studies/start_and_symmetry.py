@@ -230,6 +230,7 @@ def main() -> None:
     for page in PAGES:
         page.write_text(with_facts(page.read_text(encoding="utf-8"), facts), encoding="utf-8")
     figures = {"exits": draw_exits(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
+    figures["direction"] = direction.draw(runs)
     figures["mechanism"] = mechanism.draw(pd.read_csv(mechanism.LEARNED))
     for name, figure in figures.items():
         figure.savefig(RUNS.with_name(f"{name}.png"), dpi=110, metadata={"Software": None})

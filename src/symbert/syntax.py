@@ -74,8 +74,8 @@ def classes_of(module: str, base: str) -> list[str]:
 
 
 def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef) -> Definition:
-    """The definition of a class or function. ConfigError for a module that is not there, or that does not have it."""
-    for node in _nodes(module):
+    """The definition of a class or function at the top level of a module. ConfigError where there is none."""
+    for node in chain.from_iterable(map(ast.walk, _definitions(module).get(name, []))):
         if isinstance(node, kind) and node.name == name:
             return node
     word = "class" if kind is ast.ClassDef else "function"

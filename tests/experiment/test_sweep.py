@@ -117,8 +117,9 @@ def test_a_wrong_sweep_is_refused_with_its_key(start, message):
 def test_a_text_of_ones_own_is_keyed_by_its_code_and_a_wrong_name_is_refused(start):
     manifests = []
     for word in ("ab", "ab", "abc"):
-        Path("own.py").write_text(f"def text():\n    return {word!r}  # version {len(manifests)}\n")
+        Path("own.py").write_text(f"def text():\n    def txt(): ...\n    return {word!r}  # version {len(manifests)}\n")
         syntax._statements.cache_clear()
+        syntax._definitions.cache_clear()
         source = {**COPIES["copies"], "source": "own:text"}
         experiment = start(texts={"mine": source}, sweep={"text": ["mine"]})
         (manifest,) = {experiment.manifest(run) for run in experiment.runs}
