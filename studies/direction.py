@@ -120,7 +120,8 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
                 label = None
         panel.axvline(1, color="grey", lw=0.8)
         panel.set(xscale="log", xlabel="ratio of steps to the text's level", title=f"{layers} layers")
-        panel.set_xticks([0.3, 0.4, 0.5, 0.7, 1, 1.4], ["0.3", "0.4", "0.5", "0.7", "1", "1.4"])
+        panel.set_xticks([0.3, 0.4, 0.5, 0.7, 1, 1.4, 2], ["0.3", "0.4", "0.5", "0.7", "1", "1.4", "2"])
+        panel.set_xlim(0.28, 2.2)
         panel.minorticks_off()
         panel.legend(frameon=False, fontsize=8)
     panels[0].set_yticks(range(len(pairs)), [" / ".join(pair) for pair in reversed(pairs)])

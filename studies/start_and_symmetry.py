@@ -3,7 +3,7 @@
 python -m studies.start_and_symmetry
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -80,17 +80,13 @@ def contrasts_of(runs: pd.DataFrame) -> pd.DataFrame:
 # Tables
 
 
-Column = tuple[str, pd.DataFrame, Callable[[pd.Series], str]]  # its heading, its contrasts, and how to show one
-
-
-def by_pair(title: str, pairs: list[tuple[str, str]], columns: list[Column]) -> str:
-    """A table with a row per pair; a dash where a column has no such contrast."""
+def ratios_table(columns: dict[str, pd.DataFrame]) -> str:
+    """Ratios on copies: a row per pair, a column per set of contrasts, a dash where it has none of the pair."""
     rows = []
-    for first, second in pairs:
-        chosen = [at(contrasts, first=first, second=second) for _, contrasts, _ in columns]
-        shown = [show(rows.iloc[0]) if len(rows) else "–" for rows, (*_, show) in zip(chosen, columns, strict=True)]
-        rows.append([f"{first} / {second}", *shown])
-    return markdown([title, *(heading for heading, *_ in columns)], rows)
+    for first, second in (*PAIRS, *CONTROLS):
+        found = [at(contrasts, first=first, second=second) for contrasts in columns.values()]
+        rows.append([f"{first} / {second}", *(in_words(row.iloc[0]) if len(row) else "–" for row in found)])
+    return markdown(["copies", *columns], rows)
 
 
 def declared_table(rows: pd.DataFrame) -> str:
@@ -139,19 +135,12 @@ def deep_start(study: pd.DataFrame) -> str:
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
-    unnamed = {"copying": at(contrasts, grid="copying, unnamed"), "documentation": contrasts[:0]}
-    new = {grid: pd.concat([at(study, grid=grid), rows]) for grid, rows in unnamed.items()}
-    depths = [(f"{layers} layers", at(paired, **place), in_words) for layers, place in COPIES.items()]
-    texts = [("2 layers", at(paired, **DOCUMENTATION[48]), in_words)]
-    deep = pd.concat([at(paired, **COPIES[8]), new["copying"]])
+    new = pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")])
+    depths = {f"{layers} layers": at(paired, **place) for layers, place in COPIES.items()}
+    deep = pd.concat([at(paired, **COPIES[8]), new])
     others = deep[[*(f"by step {shift:+}" for shift in NEARBY), "by rule", "by rule, two thirds"]]
     return {
-        "copies": by_pair("copies", [*PAIRS, *CONTROLS], [*depths, ("8 layers, new seeds", new["copying"], in_words)]),
-        "documentation": by_pair(
-            "documentation",
-            [*PAIRS, *CONTROLS],
-            [*texts, ("8 layers, new seeds", new["documentation"], in_words)],
-        ),
+        "copies": ratios_table({**depths, "8 layers, new seeds": new}),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "start-and-symmetry": declared_table(study),
         "theory": theory_table(runs),

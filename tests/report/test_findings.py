@@ -21,7 +21,7 @@ PAGE, THEORY = start_and_symmetry.PAGES
 COPIES, DOCUMENTATION = ("copying-48", 1000), ("documentation-48", 2000)
 SENTENCES = [  # of the page: a contrast, its size, text and steps, and the words around its ratio
     ("original-wide / original", "deep8", COPIES, "the start, {}, and the tie at"),
-    ("symmetric-wide / original-wide", "deep8", COPIES, "the tie at the wide start, {}; so"),
+    ("symmetric-wide / original-wide", "deep8", COPIES, "the tie at the wide start, {}."),
     ("symmetric / original", "tiny", DOCUMENTATION, "neither is shown ({} and"),
     ("original-wide / original", "tiny", DOCUMENTATION, "and {}), and both together are later"),
     ("symmetric-wide / original", "tiny", DOCUMENTATION, "later ({}, at least)"),
@@ -160,8 +160,6 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     narrow = [steps_to(runs, 2.8, attention="pairwise-narrow", size=size, steps=1000)[:5] for size in ("deep8", "tiny")]
     said.append(ratio_in_words(np.log(narrow[0] / narrow[1])))
     assert f"refuted for `pairwise-narrow`, {said[-1]} from two layers to eight" in page
-    said.append(ratio_in_words(logarithms_of(runs, "pairwise-narrow / original", "tiny", *DOCUMENTATION, level=2.4)))
-    assert f"takes {said[-1]} of the steps of `original` to 2.4 nats" in page
     saved = []
     for text, length in (DOCUMENTATION, COPIES):
         cells = (
@@ -188,16 +186,11 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     )
     assert f"added square is {original[2]} for `original` and {pairwise[2]} for `pairwise`" in page
     assert f"Up to 1.8 each doubling of the width saves about {original[7]}" in page
-    widest = []
-    for name in ("pairwise", "original"):
-        steps = dose.cells_of(runs, name, "step")
-        widest.append(ratio_in_words(np.log(steps["3.50"] / steps["1.80"])))
-    assert "takes {} of the steps of 1.8 for `pairwise`, and {} for `original`".format(*widest) in page
     half = outcomes.at(
         contrasts, grid="paired", size="tiny", learning_rate=5e-4, first="pairwise", second="original-wide"
     )
     assert f"two at half the rate, {declaration.in_words(half.iloc[0])}, both not" in page
-    said += [*widest, declaration.in_words(half.iloc[0])]
+    said.append(declaration.in_words(half.iloc[0]))
     said += [original[2], pairwise[2], original[5], pairwise[5], original[7]]
     seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
     line = float(dose.predicted()["pairwise, line through its own two"][0])
@@ -206,6 +199,19 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     said.append(ratio_in_words(np.log(deep_ratios(runs))))
     assert said[-1] == declaration.in_words(deep.iloc[0]) and said[-1] in readme()
     assert deep["verdict"].item() == "shorter" and deep["stay"].item() == "0/0" and "p = 0.0078" in readme()
+    tie = {"name": "symmetric / original", "size": "deep8", "seeds": range(11, 19)}
+    on_copies = logarithms_of(runs, text="copying-48", length=1500, study="start-and-symmetry", **tie)
+    place = {"text": "directed-48", "length": 4500, "study": "direction", **tie}
+    on_directed = logarithms_of(runs, level=2.2, **place)
+    assert len(on_directed) == 8 and (on_directed > 0).all()
+    said += map(ratio_in_words, (on_copies, on_directed, on_directed - on_copies))
+    assert f"takes {said[-2]} of the steps of `original`, more in 8 of 8 seeds; with copies the same seeds" in page
+    assert (
+        f"the same seeds give {said[-3]}." in page and f"it is {said[-2]}, and {said[-1]} times that on copies" in page
+    )
+    others = [np.exp(logarithms_of(runs, level=level, **place).mean()) for level in (2.4, 2.0)]
+    assert "is {:.2f} at 2.4 nats, {:.2f} at 2.0".format(*others) in page
+    assert said[-2] in readme()
     levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
     second, third = (
         outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast=name).iloc[0]
@@ -213,7 +219,7 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     )
     said += map(declaration.in_words, (second, third))
     assert f"`pairwise-narrow` is {said[-2]}, p = {second['p']:.2f}." in page and said[-2] in readme()
-    assert f"later than `original` there: {said[-1]}, an interval without" in page
+    assert f"later than `original` there: {said[-1]}, without a declared" in page
     assert (second["verdict"], second["stay"], second["below_one"]) == ("undecided", "1/0", 4)
     assert (third["verdict"], third["below_one"]) == ("none declared", 1)
     words = (
