@@ -137,7 +137,7 @@ class Opened:
     def __init__(self, folder: Path) -> None:
         self.run, settings, manifest = read_run(folder)
         task = HOSTS[self.run.host].task_class(self.run, settings, manifest)
-        self.state, self.model = folder / "state", task.starting_model(0.0).eval()
+        self.state, self.model = folder / "state", task.starting_model().eval()
         parts = np.arange(ROWS).reshape(BATCHES, -1)
         self.batches = [task.inputs(task.validation_batch(part), has_one_shape=False) for part in parts]
         records = read_json_lines(folder / "metrics.jsonl", "train the run again")

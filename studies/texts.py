@@ -14,15 +14,35 @@ ROW = 4 * PAIRS  # symbols
 
 
 def directed() -> str:
+    """Images of a map that sends four symbols to one, so that an image says at most the class of its source."""
+    images = np.argsort(uniform(4, np.arange(SYMBOLS)))[:CLASSES]
+    return _with_images(np.repeat(images, SYMBOLS // CLASSES))
+
+
+def swapped() -> str:
+    """Images of a map that exchanges the symbols of 32 pairs: the image of an image is its source, either way."""
+    return _with_images(_order().reshape(-1, 2)[:, ::-1].ravel())
+
+
+def cycled() -> str:
+    """Images of a map that goes round all symbols: as `swapped`, but the way back is another than the way there."""
+    return _with_images(np.roll(_order(), -1))
+
+
+def _order() -> np.ndarray:
+    """The symbols in the order in which maps are written."""
+    return np.argsort(uniform(3, np.arange(SYMBOLS)))
+
+
+def _with_images(images: np.ndarray) -> str:
     """Spans of SPAN symbols; a share COPIED of those whose source is drawn are its images, x(i) = f(x(i − DISTANCE)).
 
-    f sends four symbols to one, so an image says at most the class of its source. Images are no sources: their few
-    kinds could be told apart by their own images.
+    `images` are those of the symbols in their order. Images are no sources: of `directed` their few kinds could be told
+    apart by their own images.
     """
     symbols, back = zipf(SYMBOLS, CHARACTERS, 1).reshape(-1, SPAN), DISTANCE // SPAN
     image = np.empty(SYMBOLS, int)
-    images = np.argsort(uniform(4, np.arange(SYMBOLS)))[:CLASSES]
-    image[np.argsort(uniform(3, np.arange(SYMBOLS)))] = np.repeat(images, SYMBOLS // CLASSES)
+    image[_order()] = images
     is_image = np.zeros(len(symbols), bool)
     for number in np.flatnonzero(uniform(2, np.arange(len(symbols))) < COPIED):
         if number >= back and not is_image[number - back]:
