@@ -61,7 +61,23 @@ def ordered(first: Row, second: Row) -> str:
 def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
     """A row per prediction and depth whose runs are there: what is predicted, the depth, ratios, and the outcome."""
     for layers in COPIED:
+        controls = [pair_of(runs, TIE, layers, text) for text in ("cycled-48", "swapped-48")]
+        common = controls[0][0].index.intersection(controls[1][0].index)
+        both = effect(*(runs.loc[common] for pair in controls for runs in pair)) if len(common) > 1 else None
         bounded = [
+            (
+                "5: `symmetric` / `original` on `swapped` is below 0.9",
+                ratio_of(runs, TIE, layers, "swapped-48"),
+                0,
+                0.9,
+            ),
+            (
+                "6: `symmetric` / `original` on `cycled` is above 0.9",
+                ratio_of(runs, TIE, layers, "cycled-48"),
+                0.9,
+                np.inf,
+            ),
+            ("7: the ratio on `cycled` by that on `swapped` is above 1", both, 1, np.inf),
             (
                 "4: `symmetric` / `original` on `addressed` is below 0.9",
                 ratio_of(runs, TIE, layers, "addressed-48"),

@@ -16,7 +16,12 @@ from symbert.pretrain.compute import linear_rate
 from symbert.report.statistics import plateau_exit
 
 LEVEL = 2.8  # nats, halfway between a plateau and the end
-LEVELS = {"directed-48": 2.20, "addressed-48": 2.34}  # of texts with other plateaus: direction.md
+LEVELS = {
+    "directed-48": 2.20,
+    "addressed-48": 2.34,
+    "swapped-48": 2.51,
+    "cycled-48": 2.50,
+}  # of texts with other plateaus: direction.md
 NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
 WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
 LAYERS = {"tiny": 2, "deep4": 4, "deep8": 8}
