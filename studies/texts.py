@@ -19,6 +19,11 @@ def directed() -> str:
     return _with_images(np.repeat(images, SYMBOLS // CLASSES))
 
 
+def repeated() -> str:
+    """Copies under the rule of the other texts: a copy is no source."""
+    return _with_images(_order())
+
+
 def swapped() -> str:
     """Images of a map that exchanges the symbols of 32 pairs: the image of an image is its source, either way."""
     return _with_images(_order().reshape(-1, 2)[:, ::-1].ravel())
