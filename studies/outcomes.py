@@ -21,6 +21,7 @@ LEVELS = {
     "addressed-48": 2.34,
     "swapped-48": 2.51,
     "cycled-48": 2.50,
+    "repeated-48": 2.59,
 }  # of texts with other plateaus: direction.md
 NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
 WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
