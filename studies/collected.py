@@ -45,7 +45,7 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
         sys.exit(f"{folder}/metrics.jsonl: not the file that done.json names; train the run again")
     records = [json.loads(line) for line in metrics.splitlines()]
     start = next(record for record in records if record["split"] == "initial")
-    losses = {record["step"]: record["loss"] for record in records if record["split"] == "validation"}
+    losses = {record["step"]: round(record["loss"], 4) for record in records if record["split"] == "validation"}
     text = json.loads((results.parent / run["manifest"]).with_name("settings.json").read_text())
     source = text.get("source", "").rpartition(":")[2]  # of module:function; none of the corpus, which no study reads
     words = "words-" if text.get("vocabulary") else ""

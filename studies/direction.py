@@ -15,6 +15,7 @@ TIE, START = ("symmetric", "original"), ("original-wide", "original")
 TIE_AT_THE_START, TIE_AFTER_IT = ("original-symmetric", "original"), ("symmetric", "original-symmetric")
 SEEDS = {"direction": range(11, 19), "start-and-symmetry": range(11, 19), "plateau": range(1, 11)}
 CONTROLS = ("repeated", "swapped", "cycled")
+TEXTS = [(8, "copying"), (8, "directed"), (2, "copying"), *((2, text) for text in CONTROLS)]  # of the figure
 COPIED = {8: "start-and-symmetry", 2: "plateau"}  # by layers the study of the runs on copies
 Row = dict[str, Any]
 
@@ -105,26 +106,25 @@ def facts_of(runs: pd.DataFrame) -> dict[str, str]:
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:
-    """Ratios on the directed text beside those on copies, a panel per depth: a dot per seed, mean and interval."""
-    figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained")
-    pairs = (TIE, TIE_AT_THE_START, START)
-    texts = {"copying-48": ("copies", "#888888", 0.15), "directed-48": ("directed text", "#C00000", -0.15)}
-    for panel, layers in zip(panels, COPIED, strict=True):
-        for text, (label, color, offset) in texts.items():
-            for height, pair in enumerate(reversed(pairs)):
-                first, second = (runs["step"] for runs in pair_of(runs, pair, layers, text))
-                ratios = np.log(first / second).to_numpy()
-                if len(ratios) < 2:
-                    continue
-                panel.plot(np.exp(ratios), [height + offset] * len(ratios), "o", color=color, ms=4, alpha=0.5)
-                panel.plot(np.exp(interval(ratios)), [height + offset] * 2, color=color, lw=2)
-                panel.plot(np.exp(ratios.mean()), height + offset, "D", color=color, label=label)
-                label = None
+    """Ratios with a dot per seed: of the tie by text, and of three pairs on the directed text beside copies."""
+    figure, (by_text, by_pair) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    texts = [(f"{text}, {layers} layers", TIE, layers, f"{text}-48") for layers, text in TEXTS]
+    pairs = [
+        (f"{' / '.join(pair)}, {text}", pair, 8, f"{text}-48")
+        for pair in (TIE, TIE_AT_THE_START, START)
+        for text in ("copying", "directed")
+    ]
+    for panel, rows, title in ((by_text, texts, " / ".join(TIE)), (by_pair, pairs, "8 layers")):
+        for height, (_, pair, layers, text) in enumerate(reversed(rows)):
+            first, second = (runs["step"] for runs in pair_of(runs, pair, layers, text))
+            ratios, color = np.log(first / second).to_numpy(), "#888888" if text == "copying-48" else "#C00000"
+            if len(ratios) > 1:
+                panel.plot(np.exp(ratios), [height] * len(ratios), "o", color=color, ms=4, alpha=0.5)
+                panel.plot(np.exp(interval(ratios)), [height] * 2, color=color, lw=2)
+                panel.plot(np.exp(ratios.mean()), height, "D", color=color)
         panel.axvline(1, color="grey", lw=0.8)
-        panel.set(xscale="log", xlabel="ratio of steps to the text's level", title=f"{layers} layers")
-        panel.set_xticks([0.3, 0.4, 0.5, 0.7, 1, 1.4, 2], ["0.3", "0.4", "0.5", "0.7", "1", "1.4", "2"])
-        panel.set_xlim(0.28, 2.2)
+        panel.set(xscale="log", xlabel="ratio of steps to the level of the text", title=title, xlim=(0.28, 2.2))
+        panel.set_xticks([0.3, 0.5, 0.7, 1, 1.4, 2], ["0.3", "0.5", "0.7", "1", "1.4", "2"])
         panel.minorticks_off()
-        panel.legend(frameon=False, fontsize=8)
-    panels[0].set_yticks(range(len(pairs)), [" / ".join(pair) for pair in reversed(pairs)])
+        panel.set_yticks(range(len(rows)), [label for label, *_ in reversed(rows)])
     return figure

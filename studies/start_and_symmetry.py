@@ -89,17 +89,6 @@ def ratios_table(columns: dict[str, pd.DataFrame]) -> str:
     return markdown(["copies", *columns], rows)
 
 
-def declared_table(rows: pd.DataFrame) -> str:
-    """The contrasts of the later study, with its verdict."""
-    lines = []
-    for _, row in rows.iterrows():
-        cells = [f"{row['first']} / {row['second']}", row["grid"], str(row["seeds"]), row["stay"], row["expected"]]
-        cells += [in_words(row), p_in_words(row["holm_p"]), p_in_words(row["logrank_holm_p"]), row["verdict"]]
-        lines.append(cells)
-    header = ["contrast", "grid", "seeds", "stay", "expected", "paired ratio", "p", "log-rank p"]
-    return markdown([*header, "verdict"], lines)
-
-
 def theory_table(runs: pd.DataFrame) -> str:
     """What the theory says of `symmetric`, after its constants were fitted to `original`, beside what was seen."""
     lines = []
@@ -142,7 +131,6 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     return {
         "copies": ratios_table({**depths, "8 layers, new seeds": new}),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
-        "start-and-symmetry": declared_table(study),
         "theory": theory_table(runs),
         "progress": progress(runs),
         "deep-start": deep_start(study),

@@ -75,6 +75,19 @@ def test_of_the_directed_text_the_symbol_before_tells_a_copy_and_the_one_ahead_i
     assert not (is_image[2:] & is_image[:-2]).any()
 
 
+@pytest.mark.parametrize(("text", "length"), [("repeated", 1), ("swapped", 2), ("cycled", 64)])
+def test_the_controls_have_images_of_a_map_of_symbols_with_rounds_of_one_length(text, length):
+    symbols = np.array([*map(ord, getattr(of_studies, text)())]) - ord("a")
+    before, after = symbols[:-DISTANCE].reshape(-1, SPAN), symbols[DISTANCE:].reshape(-1, SPAN)
+    counts = np.zeros((64, 64), int)
+    np.add.at(counts, (before.ravel(), after.ravel()), 1)
+    images = (counts - np.outer(counts.sum(1), counts.sum(0)) / counts.sum()).argmax(1)
+    rounds = [np.linalg.matrix_power(np.eye(64, dtype=int)[images], power).diagonal() for power in range(1, length + 1)]
+    assert rounds[-1].all() and not any(places.any() for places in rounds[:-1])
+    is_image = (after == images[before]).all(1)
+    assert is_image.mean() == pytest.approx(0.75 / 1.75, abs=0.01) and not (is_image[2:] & is_image[:-2]).any()
+
+
 def test_of_the_addressed_text_a_value_is_found_by_its_key_at_no_fixed_distance():
     pairs = np.array([*map(ord, of_studies.addressed())]).reshape(-1, 2, 12, 2) - ord("a")
     keys, values = pairs[..., 0], pairs[..., 1]
