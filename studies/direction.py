@@ -35,14 +35,15 @@ def ratio_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str =
     return effect(*cells) if len(cells[0]) > 1 else None
 
 
-def beside_copies(runs: pd.DataFrame, pair: tuple[str, str], layers: int) -> Row | None:
-    """The ratio of a pair on `directed` by that on copies: paired by seed with eight layers, Welch's with two."""
-    directed, copies = pair_of(runs, pair, layers), pair_of(runs, pair, layers, "copying-48")
-    if len(directed[0]) < 2:
+def by_other_text(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str, other: str) -> Row | None:
+    """The ratio of a pair on a text by that on another: paired by their common seeds, or Welch's where there are none;
+    None with fewer than two seeds."""
+    cells = [pair_of(runs, pair, layers, name) for name in (text, other)]
+    if min(len(first) for first, _ in cells) < 2:
         return None
-    if layers == 8:
-        return effect(*directed, *(runs.loc[directed[0].index] for runs in copies))
-    ours, theirs = (np.log(first["step"] / second["step"]) for first, second in (directed, copies))
+    if len(common := cells[0][0].index.intersection(cells[1][0].index)):
+        return effect(*(runs.loc[common] for pair in cells for runs in pair))
+    ours, theirs = (np.log(first["step"] / second["step"]) for first, second in cells)
     bounds = np.exp([ours.mean() - theirs.mean(), *welch_interval(ours, theirs)])
     return dict(zip(("ratio", "low", "high"), bounds.tolist(), strict=True))
 
@@ -62,32 +63,25 @@ def ordered(first: Row, second: Row) -> str:
 
 def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
     """A row per prediction and depth whose runs are there: what is predicted, the depth, ratios, and the outcome."""
-
-    def by(first: str, second: str) -> Row | None:
-        cells = [pair_of(runs, TIE, layers, f"{text}-48") for text in (first, second)]
-        common = cells[0][0].index.intersection(cells[1][0].index)
-        return effect(*(runs.loc[common] for pair in cells for runs in pair)) if len(common) > 1 else None
-
     for layers in COPIED:
         ties = {text: ratio_of(runs, TIE, layers, f"{text}-48") for text in (*CONTROLS, "directed", "addressed")}
+        start = by_other_text(runs, START, layers, "directed-48", "copying-48")
+        cycled = by_other_text(runs, TIE, layers, "cycled-48", "swapped-48")
+        swapped = by_other_text(runs, TIE, layers, "swapped-48", "repeated-48")
         bounded = [
-            (
-                "3: `original-wide` / `original` by that on copies is within 25 %",
-                beside_copies(runs, START, layers),
-                0.8,
-                1.25,
-            ),
+            ("3: `original-wide` / `original` by that on copies is within 25 %", start, 0.8, 1.25),
             ("4: on `addressed` the tie is below 0.9", ties["addressed"], 0, 0.9),
             ("5: on `swapped` the tie is below 0.9", ties["swapped"], 0, 0.9),
             ("6: on `cycled` the tie is above 0.9", ties["cycled"], 0.9, np.inf),
-            ("7: the tie on `cycled` by that on `swapped` is above 1", by("cycled", "swapped"), 1, np.inf),
+            ("7: the tie on `cycled` by that on `swapped` is above 1", cycled, 1, np.inf),
             ("8: on `repeated` the tie is below 0.9", ties["repeated"], 0, 0.9),
-            ("9: the tie on `swapped` by that on `repeated` is above 1", by("swapped", "repeated"), 1, np.inf),
+            ("9: the tie on `swapped` by that on `repeated` is above 1", swapped, 1, np.inf),
         ]
         if layers == 8:
+            directed = by_other_text(runs, TIE, layers, "directed-48", "copying-48")
             bounded += [
                 ("1: on `directed` the tie is above 0.9", ties["directed"], 0.9, np.inf),
-                ("1: the tie on `directed` by that on copies is above 1", beside_copies(runs, TIE, layers), 1, np.inf),
+                ("1: the tie on `directed` by that on copies is above 1", directed, 1, np.inf),
                 ("theory: on `directed` the tie is above 0.75", ties["directed"], 0.75, np.inf),
             ]
         for words, row, least, most in bounded:
