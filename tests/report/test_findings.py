@@ -22,7 +22,7 @@ COPIES, DOCUMENTATION = ("copying-48", 1000), ("documentation-48", 2000)
 SENTENCES = [  # of the page: a contrast, its size, text and steps, and the words around its ratio
     ("original-wide / original", "deep8", COPIES, "the start, {}, and the tie at"),
     ("symmetric-wide / original-wide", "deep8", COPIES, "the tie at the wide start, {}."),
-    ("symmetric / original", "tiny", DOCUMENTATION, "neither is shown ({} and"),
+    ("symmetric / original", "tiny", DOCUMENTATION, "neither tie nor start is shown to help ({} and"),
     ("original-wide / original", "tiny", DOCUMENTATION, "and {}), and both together are later"),
     ("symmetric-wide / original", "tiny", DOCUMENTATION, "later ({}, at least)"),
     ("symmetric / original-wide", "deep8", COPIES, "on the new seeds, and was {}."),
