@@ -7,11 +7,12 @@ Operations are those of BERT by formula: what a training counts for its MFU, and
 With n tokens in sequences of length t, l layers of hidden size h, m masked tokens and a vocabulary of v,
 a product of matrices counting two operations per multiplication:
 
-    forward  = 2 n · (matrix weights of the layers) + 4 l n t h + 2 m (h² + v h)
+    forward  = 2 n · (matrix weights of the layers) + 4 l n t h + 2 m (h² + v h) − 2 (n − m) (h² + 2 h f)
     backward = 2 · forward
 
 Every weight with two or more dimensions is applied once to every token (a pairwise factor to its head's part),
-4 l n t h are the logits and the mixing of the values, and the head works on masked tokens alone. What is
+4 l n t h are the logits and the mixing of the values. The head, and the last layer after its attention (the output's h²
+and a feed-forward half of width f), work on masked tokens alone; other hosts have m = n. What is
 element by element (softmax, norms, biases, activations, the diagonals of `shared`) is not counted, as is
 customary for model FLOPs (Chowdhery et al. 2022, PaLM, appendix B); nor is what a kernel computes twice.
 """
@@ -30,6 +31,7 @@ class Encoder(Protocol):
 
     num_hidden_layers: int
     hidden_size: int
+    intermediate_size: int
 
 
 def encoder_flops(shape: Encoder, layer_weights: int, sequences: float, tokens: int) -> float:
@@ -85,8 +87,10 @@ class Host:
 
 
 def _masked_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:
-    head = head_flops(shape, rows.vocabulary_size, rows.masked * sequences * rows.tokens)
-    return 3.0 * (encoder_flops(shape, layer_weights, sequences, rows.tokens) + head)
+    tokens = sequences * rows.tokens
+    head = head_flops(shape, rows.vocabulary_size, rows.masked * tokens)
+    spared = 2.0 * (1 - rows.masked) * tokens * shape.hidden_size * (shape.hidden_size + 2 * shape.intermediate_size)
+    return 3.0 * (encoder_flops(shape, layer_weights, sequences, rows.tokens) + head - spared)
 
 
 def _next_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:

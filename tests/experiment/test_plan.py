@@ -65,7 +65,7 @@ def test_only_the_hub_is_downloaded_from_and_only_what_is_not_there(paper, exper
 
 
 def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(root, folder):
-    """At 6e13 FLOP/s, 36 % of an RTX 4090's 165e12: about 14 hours; at half that rate still a day."""
+    """At 6e13 FLOP/s, 36 % of an RTX 4090's 165e12: about 13 hours; at half that rate still a day."""
     single_gpu = Experiment(read_config(root, {"scale": "single-gpu", "source": "hub"}))
     assert 10 < sum(hours(single_gpu, stage, on_gpu=True) for stage in STAGES) < 18
     assert sum(hours(single_gpu, stage) for stage in STAGES) < 20
@@ -78,7 +78,7 @@ def test_the_papers_plan_is_one_screen_of_files_hours_days_disk_and_download(pap
     rows = {words[0]: words[1:] for words in map(str.split, lines[2:8])}
     assert len(lines) <= 24 and [*rows] == ["to", "corpus", "pretrain", "glue", "report", "all"]
     assert rows["corpus"][:3] == ["301", "of", "301"] and rows["pretrain"][:3] == ["63", "of", "63"]
-    assert rows["pretrain"][3] == rows["pretrain"][4] and 50 < float(rows["pretrain"][3]) < 90
+    assert 50 < float(rows["pretrain"][3]) <= float(rows["pretrain"][4]) < 90
     assert rows["corpus"][-2:] == ["187", "GB"] and rows["corpus"][3] == "-", "no GPU"
 
 

@@ -184,12 +184,21 @@ class Attention(nn.Module):
         self.self = attention_of(config, is_across)
         self.output = Residual(config.hidden_size, config)
 
-    def forward(self, hidden: Tensor, mask: Tensor | None = None, context: Tensor | None = None) -> Tensor:
-        """`batch token hidden`; `mask` is `batch 1 1 token`, true for a token that is attended to."""
+    def forward(
+        self,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        context: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """`batch token hidden`; `mask` is `batch 1 1 token`, true for a token that is attended to. With flat
+        `positions`, `position hidden` of these tokens alone."""
         if context is None:
             mixed, _ = checked_pair(self.self, self.self(hidden, mask_for(self.self, hidden, mask)))
         else:
             mixed = attend(self.self, *query_key_value(self.self, hidden, context), mask)
+        if positions is not None:
+            mixed, hidden = (values.flatten(0, 1)[positions] for values in (mixed, hidden))
         return self.output(mixed, hidden)
 
 
@@ -214,9 +223,10 @@ class Layer(nn.Module):
         mask: Tensor | None = None,
         context: Tensor | None = None,
         context_mask: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
-        """`batch token hidden`."""
-        hidden = self.attention(hidden, mask)
+        """`batch token hidden`; with flat `positions`, `position hidden` of these tokens, which attend to all."""
+        hidden = self.attention(hidden, mask, positions=positions)
         if context is not None:
             hidden = self.crossattention(hidden, context_mask, context)
         return self.feed_forward_chunk(hidden)
@@ -229,11 +239,11 @@ class Encoder(nn.Module):
         super().__init__()
         self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(self, hidden: Tensor, *attended: Tensor | None) -> Tensor:
-        """`batch token hidden`; `attended` are the further inputs of a layer."""
-        for layer in self.layer:
+    def forward(self, hidden: Tensor, *attended: Tensor | None, positions: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; `attended` are the further inputs of a layer, `positions` of the last one."""
+        for layer in self.layer[:-1]:
             hidden = layer(hidden, *attended)
-        return hidden
+        return self.layer[-1](hidden, *attended, positions=positions)
 
 
 class Pooler(nn.Module):
@@ -261,9 +271,10 @@ class Bert(nn.Module):
         if has_pooler:
             self.pooler = Pooler(config)
 
-    def forward(self, ids: Tensor, *attended: Tensor | None) -> Tensor:
-        """The last hidden states `batch token hidden`; `attended` are the further inputs of a layer."""
-        return self.encoder(self.embeddings(ids), *attended)
+    def forward(self, ids: Tensor, *attended: Tensor | None, positions: Tensor | None = None) -> Tensor:
+        """The last hidden states `batch token hidden`, or `position hidden` of tokens at flat `positions`; `attended`
+        are the further inputs of a layer."""
+        return self.encoder(self.embeddings(ids), *attended, positions=positions)
 
 
 class Predictions(nn.Module):
@@ -358,9 +369,10 @@ class MaskedModel(PredictingModel):
     def masked_logits(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Logits `masked vocab` at the flat `positions` of `ids` (batch token) only.
 
-        Equal to the dense head's rows, at 15 % of its cost. Pre-training has no padding, so there is no mask.
+        Equal to those rows of all logits. The last layer attends, and computes the rest for these tokens alone.
+        Pre-training has no padding, so there is no mask.
         """
-        return self.cls["predictions"](self.bert(ids).flatten(0, 1)[positions])
+        return self.cls["predictions"](self.bert(ids, positions=positions))
 
 
 class Classifier(HostModel):
