@@ -34,23 +34,28 @@ def cycled() -> str:
     return _with_images(np.roll(_order(), -1))
 
 
+def chained() -> str:
+    """Images of the map of `swapped` where copies of `copying` are: an image is a source, too, so it may have one."""
+    return _with_images(_order().reshape(-1, 2)[:, ::-1].ravel(), are_sources=True)
+
+
 def _order() -> np.ndarray:
     """The symbols in the order in which maps are written."""
     return np.argsort(uniform(3, np.arange(SYMBOLS)))
 
 
-def _with_images(images: np.ndarray) -> str:
+def _with_images(images: np.ndarray, are_sources: bool = False) -> str:
     """Spans of SPAN symbols; a share COPIED of those whose source is drawn are its images, x(i) = f(x(i − DISTANCE)).
 
-    `images` are those of the symbols in their order. Images are no sources: of `directed` their few kinds could be told
-    apart by their own images.
+    `images` are those of the symbols in their order. They are no sources unless it is said: of `directed` their few
+    kinds could be told apart by their own images.
     """
     symbols, back = zipf(SYMBOLS, CHARACTERS, 1).reshape(-1, SPAN), DISTANCE // SPAN
     image = np.empty(SYMBOLS, int)
     image[_order()] = images
     is_image = np.zeros(len(symbols), bool)
     for number in np.flatnonzero(uniform(2, np.arange(len(symbols))) < COPIED):
-        if number >= back and not is_image[number - back]:
+        if number >= back and (are_sources or not is_image[number - back]):
             symbols[number], is_image[number] = image[symbols[number - back]], True
     return written(symbols)
 
