@@ -14,7 +14,7 @@ from symbert.report.statistics import welch_interval
 TIE, START = ("symmetric", "original"), ("original-wide", "original")
 TIE_AT_THE_START, TIE_AFTER_IT = ("original-symmetric", "original"), ("symmetric", "original-symmetric")
 SEEDS = {"direction": range(11, 19), "start-and-symmetry": range(11, 19), "plateau": range(1, 11)}
-CONTROLS = ("repeated", "swapped", "cycled")
+CONTROLS = ("repeated", "swapped", "cycled", "chained")
 TEXTS = [(8, "copying"), (8, "directed"), (2, "copying"), *((2, text) for text in CONTROLS)]  # of the figure
 COPIED = {8: "start-and-symmetry", 2: "plateau"}  # by layers the study of the runs on copies
 Row = dict[str, Any]
@@ -68,6 +68,7 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
         start = by_other_text(runs, START, layers, "directed-48", "copying-48")
         cycled = by_other_text(runs, TIE, layers, "cycled-48", "swapped-48")
         swapped = by_other_text(runs, TIE, layers, "swapped-48", "repeated-48")
+        chained = by_other_text(runs, TIE, layers, "chained-48", "swapped-48")
         bounded = [
             ("3: `original-wide` / `original` by that on copies is within 25 %", start, 0.8, 1.25),
             ("4: on `addressed` the tie is below 0.9", ties["addressed"], 0, 0.9),
@@ -76,6 +77,8 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
             ("7: the tie on `cycled` by that on `swapped` is above 1", cycled, 1, np.inf),
             ("8: on `repeated` the tie is below 0.9", ties["repeated"], 0, 0.9),
             ("9: the tie on `swapped` by that on `repeated` is above 1", swapped, 1, np.inf),
+            ("10: on `chained` the tie is below 0.9", ties["chained"], 0, 0.9),
+            ("11: the tie on `chained` by that on `swapped` is below 1", chained, 0, 1),
         ]
         if layers == 8:
             directed = by_other_text(runs, TIE, layers, "directed-48", "copying-48")
@@ -95,7 +98,7 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
 
 def facts_of(runs: pd.DataFrame) -> dict[str, str]:
     """The table of predictions."""
-    rows = sorted(predictions(runs), key=lambda row: row[0])
+    rows = sorted(predictions(runs), key=lambda row: (row[0].index(":"), row[0]))
     return {"direction-predictions": markdown(["prediction", "layers", "ratio", "outcome"], rows)}
 
 

@@ -22,6 +22,7 @@ LEVELS = {
     "swapped-48": 2.51,
     "cycled-48": 2.50,
     "repeated-48": 2.59,
+    "chained-48": 2.10,
 }  # of texts with other plateaus: direction.md
 NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
 WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
