@@ -26,8 +26,9 @@ def complete(runs: pd.DataFrame, points: list[Point], seeds: list[int]) -> list[
 
 
 def effect(*cells: pd.DataFrame) -> dict[str, Any]:
-    """The ratio of outcomes of two cells with the same seeds, first to second; of four the ratio of two such ratios."""
-    signs = [1, -1, -1, 1][: len(cells)]
+    """The ratio of outcomes of two cells with the same seeds, first to second; of four the ratio of two such ratios, of
+    eight that of two of these."""
+    signs = [1, -1, -1, 1, -1, 1, 1, -1][: len(cells)]
     for first, second in zip(cells[::2], cells[1::2], strict=True):  # pairs are runs of a seed on one text
         pd.testing.assert_series_equal(first["corpus_hash"], second["corpus_hash"])
     assert all(cells[0].index.equals(cell.index) for cell in cells)

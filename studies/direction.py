@@ -1,6 +1,7 @@
 """The predictions of direction.md: ratios on texts with a direction, beside those of the same pairs on copies."""
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -9,43 +10,39 @@ import pandas as pd
 
 from studies.contrasts import effect, in_words
 from studies.outcomes import COPIES, cell, interval, markdown
-from symbert.report.statistics import welch_interval
 
 TIE, START = ("symmetric", "original"), ("original-wide", "original")
 TIE_AT_THE_START, TIE_AFTER_IT = ("original-symmetric", "original"), ("symmetric", "original-symmetric")
-SEEDS = {"direction": range(11, 19), "start-and-symmetry": range(11, 19), "plateau": range(1, 11)}
-CONTROLS = ("repeated", "swapped", "cycled", "chained")
-TEXTS = [(8, "copying"), (8, "directed"), (2, "copying"), *((2, text) for text in CONTROLS)]  # of the figure
-COPIED = {8: "start-and-symmetry", 2: "plateau"}  # by layers the study of the runs on copies
+SEEDS = [*range(11, 19)]
+NEAR = 0.8, 1.25  # within 25 %
+KINDS = {  # of partners on a text, in words of the figure
+    "copying": "itself, both sides",
+    "repeated": "itself, one side",
+    "chained": "another, both sides",
+    "swapped": "another, one side",
+    "cycled": "another, one side",
+    "directed": "another, four to one",
+    "addressed": "by content",
+}
+COPIED = {2: "direction", 8: "start-and-symmetry"}  # by layers the study of the runs on copies
 Row = dict[str, Any]
 
 
-def pair_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str = "directed-48") -> list[pd.DataFrame]:
-    """The runs of a pair on a text of the study, or on copies, of the seeds that both have."""
-    study = COPIED[layers] if text == "copying-48" else "direction"
-    place = COPIES[layers] | {"text": text, "study": study}
-    cells = [cell(runs, {**place, "attention": attention}, [*SEEDS[study]]) for attention in pair]
+def pair_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str) -> list[pd.DataFrame]:
+    """The runs of a pair on a text, of the seeds that both have."""
+    study = COPIED[layers] if text == "copying" else "direction"
+    place = COPIES[layers] | {"text": f"{text}-48", "study": study}
+    cells = [cell(runs, {**place, "attention": attention}, SEEDS) for attention in pair]
     common = cells[0].index.intersection(cells[1].index)
     return [runs.loc[common] for runs in cells]
 
 
-def ratio_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str = "directed-48") -> Row | None:
-    """The ratio of a pair on a text; None with fewer than two seeds."""
-    cells = pair_of(runs, pair, layers, text)
-    return effect(*cells) if len(cells[0]) > 1 else None
-
-
-def by_other_text(runs: pd.DataFrame, pair: tuple[str, str], layers: int, text: str, other: str) -> Row | None:
-    """The ratio of a pair on a text by that on another: paired by their common seeds, or Welch's where there are none;
-    None with fewer than two seeds."""
-    cells = [pair_of(runs, pair, layers, name) for name in (text, other)]
-    if min(len(first) for first, _ in cells) < 2:
-        return None
-    if len(common := cells[0][0].index.intersection(cells[1][0].index)):
-        return effect(*(runs.loc[common] for pair in cells for runs in pair))
-    ours, theirs = (np.log(first["step"] / second["step"]) for first, second in cells)
-    bounds = np.exp([ours.mean() - theirs.mean(), *welch_interval(ours, theirs)])
-    return dict(zip(("ratio", "low", "high"), bounds.tolist(), strict=True))
+def ratio_of(runs: pd.DataFrame, pair: tuple[str, str], layers: int, *texts: str) -> Row | None:
+    """The ratio of a pair on a text; of two texts the ratio of both ratios, of four the ratio of two such. Over the
+    seeds that all have; None with fewer than two."""
+    cells = [runs_of for text in texts for runs_of in pair_of(runs, pair, layers, text)]
+    common = reduce(pd.Index.intersection, (runs_of.index for runs_of in cells))
+    return effect(*(runs_of.loc[common] for runs_of in cells)) if len(common) > 1 else None
 
 
 def judged(row: Row, least: float, most: float) -> str:
@@ -64,33 +61,34 @@ def ordered(first: Row, second: Row) -> str:
 def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
     """A row per prediction and depth whose runs are there: what is predicted, the depth, ratios, and the outcome."""
     for layers in COPIED:
-        ties = {text: ratio_of(runs, TIE, layers, f"{text}-48") for text in (*CONTROLS, "directed", "addressed")}
-        start = by_other_text(runs, START, layers, "directed-48", "copying-48")
-        cycled = by_other_text(runs, TIE, layers, "cycled-48", "swapped-48")
-        swapped = by_other_text(runs, TIE, layers, "swapped-48", "repeated-48")
-        chained = by_other_text(runs, TIE, layers, "chained-48", "swapped-48")
         bounded = [
-            ("3: `original-wide` / `original` by that on copies is within 25 %", start, 0.8, 1.25),
-            ("4: on `addressed` the tie is below 0.9", ties["addressed"], 0, 0.9),
-            ("5: on `swapped` the tie is below 0.9", ties["swapped"], 0, 0.9),
-            ("6: on `cycled` the tie is above 0.9", ties["cycled"], 0.9, np.inf),
-            ("7: the tie on `cycled` by that on `swapped` is above 1", cycled, 1, np.inf),
-            ("8: on `repeated` the tie is below 0.9", ties["repeated"], 0, 0.9),
-            ("9: the tie on `swapped` by that on `repeated` is above 1", swapped, 1, np.inf),
-            ("10: on `chained` the tie is below 0.9", ties["chained"], 0, 0.9),
-            ("11: the tie on `chained` by that on `swapped` is below 1", chained, 0, 1),
+            ("3: `original-wide` / `original` by that on copies is within 25 %", START, ("directed", "copying"), *NEAR),
+            ("4: on `addressed` the tie is below 0.9", TIE, ("addressed",), 0, 0.9),
+            ("5: on `swapped` the tie is below 0.9", TIE, ("swapped",), 0, 0.9),
+            ("6: on `cycled` the tie is above 0.9", TIE, ("cycled",), 0.9, np.inf),
+            ("7: the tie on `cycled` by that on `swapped` is above 1", TIE, ("cycled", "swapped"), 1, np.inf),
+            ("8: on `repeated` the tie is below 0.9", TIE, ("repeated",), 0, 0.9),
+            ("9: the tie on `swapped` by that on `repeated` is above 1", TIE, ("swapped", "repeated"), 1, np.inf),
+            ("10: on `chained` the tie is below 0.9", TIE, ("chained",), 0, 0.9),
+            ("11: the tie on `chained` by that on `swapped` is below 1", TIE, ("chained", "swapped"), 0, 1),
         ]
         if layers == 8:
-            directed = by_other_text(runs, TIE, layers, "directed-48", "copying-48")
             bounded += [
-                ("1: on `directed` the tie is above 0.9", ties["directed"], 0.9, np.inf),
-                ("1: the tie on `directed` by that on copies is above 1", directed, 1, np.inf),
-                ("theory: on `directed` the tie is above 0.75", ties["directed"], 0.75, np.inf),
+                ("1: on `directed` the tie is above 0.9", TIE, ("directed",), 0.9, np.inf),
+                ("1: the tie on `directed` by that on copies is above 1", TIE, ("directed", "copying"), 1, np.inf),
+                ("theory: on `directed` the tie is above 0.75", TIE, ("directed",), 0.75, np.inf),
             ]
-        for words, row, least, most in bounded:
-            if row:
+        else:
+            bounded += [
+                ("12: on copies of these seeds the tie is below 0.9", TIE, ("copying",), 0, 0.9),
+                ("13: the tie on `chained` by that on copies is above 1", TIE, ("chained", "copying"), 1, np.inf),
+                ("14: the tie on `repeated` by that on copies is above 1", TIE, ("repeated", "copying"), 1, np.inf),
+                ("15: 9 by 13 is within 25 %", TIE, ("swapped", "repeated", "chained", "copying"), *NEAR),
+            ]
+        for words, pair, texts, least, most in bounded:
+            if row := ratio_of(runs, pair, layers, *texts):
                 yield [words, str(layers), in_words(row), judged(row, least, most)]
-        sides = ratio_of(runs, TIE_AT_THE_START, layers), ratio_of(runs, TIE_AFTER_IT, layers)
+        sides = [ratio_of(runs, pair, layers, "directed") for pair in (TIE_AT_THE_START, TIE_AFTER_IT)]
         if all(sides):
             words = "2: `original-symmetric` is between `original` and `symmetric`"
             yield [words, str(layers), " and ".join(map(in_words, sides)), ordered(*sides)]
@@ -103,25 +101,26 @@ def facts_of(runs: pd.DataFrame) -> dict[str, str]:
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:
-    """Ratios with a dot per seed: of the tie by text, and of three pairs on the directed text beside copies."""
-    figure, (by_text, by_pair) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
-    texts = [(f"{text}, {layers} layers", TIE, layers, f"{text}-48") for layers, text in TEXTS]
-    pairs = [
-        (f"{' / '.join(pair)}, {text}", pair, 8, f"{text}-48")
-        for pair in (TIE, TIE_AT_THE_START, START)
+    """Ratios with a dot per seed: of the tie by text, with two and eight layers, and there of two other pairs."""
+    figure, panels = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    texts = [(f"{text} ({kind})", TIE, text) for text, kind in KINDS.items()]
+    others = [
+        (f"{' / '.join(pair)}, {text}", pair, text)
+        for pair in (TIE_AT_THE_START, START)
         for text in ("copying", "directed")
     ]
-    for panel, rows, title in ((by_text, texts, " / ".join(TIE)), (by_pair, pairs, "8 layers")):
-        for height, (_, pair, layers, text) in enumerate(reversed(rows)):
+    for panel, layers, rows in zip(panels, COPIED, (texts, [*texts, *others]), strict=True):
+        shown = [row for row in rows if ratio_of(runs, row[1], layers, row[2])]
+        for height, (_, pair, text) in enumerate(reversed(shown)):
             first, second = (runs["step"] for runs in pair_of(runs, pair, layers, text))
-            ratios, color = np.log(first / second).to_numpy(), "#888888" if text == "copying-48" else "#C00000"
-            if len(ratios) > 1:
-                panel.plot(np.exp(ratios), [height] * len(ratios), "o", color=color, ms=4, alpha=0.5)
-                panel.plot(np.exp(interval(ratios)), [height] * 2, color=color, lw=2)
-                panel.plot(np.exp(ratios.mean()), height, "D", color=color)
+            ratios, color = np.log(first / second).to_numpy(), "#888888" if text == "copying" else "#C00000"
+            panel.plot(np.exp(ratios), [height] * len(ratios), "o", color=color, ms=4, alpha=0.5)
+            panel.plot(np.exp(interval(ratios)), [height] * 2, color=color, lw=2)
+            panel.plot(np.exp(ratios.mean()), height, "D", color=color)
         panel.axvline(1, color="grey", lw=0.8)
+        title = f"{layers} layers: {' / '.join(TIE)}{' and others' * (layers == 8)}"
         panel.set(xscale="log", xlabel="ratio of steps to the level of the text", title=title, xlim=(0.28, 2.2))
         panel.set_xticks([0.3, 0.5, 0.7, 1, 1.4, 2], ["0.3", "0.5", "0.7", "1", "1.4", "2"])
         panel.minorticks_off()
-        panel.set_yticks(range(len(rows)), [label for label, *_ in reversed(rows)])
+        panel.set_yticks(range(len(shown)), [label for label, *_ in reversed(shown)])
     return figure

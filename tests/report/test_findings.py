@@ -373,8 +373,8 @@ def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
         ),  # above 0.9, larger than on copies, between, …
         (8, (0.60, 1.10, 0.8), ["refuted", "refuted", "refuted", "refuted", "refuted"]),
         (8, (0.90, 1.00, 0.4), ["undecided", "held", "undecided", "undecided", "held"]),
-        (2, (0.97, 0.985, 0.5), ["held", "held"]),  # between, within 25 %; copies have other seeds
-        (2, (0.60, 1.10, 0.8), ["refuted", "refuted"]),
+        (2, (0.97, 0.985, 0.5), ["held", "held", "held"]),  # between, within 25 %, copies below 0.9
+        (2, (0.60, 1.10, 0.8), ["refuted", "refuted", "held"]),
     ],
 )
 def test_the_predictions_of_a_directed_text_are_judged_by_the_intervals_of_their_ratios(layers, ratios, expected):
