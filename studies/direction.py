@@ -118,8 +118,7 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
             panel.plot(np.exp(interval(ratios)), [height] * 2, color=color, lw=2)
             panel.plot(np.exp(ratios.mean()), height, "D", color=color)
         panel.axvline(1, color="grey", lw=0.8)
-        title = f"{layers} layers: {' / '.join(TIE)}{' and others' * (layers == 8)}"
-        panel.set(xscale="log", xlabel="ratio of steps to the level of the text", title=title, xlim=(0.28, 2.2))
+        panel.set(xscale="log", xlabel=f"{' / '.join(TIE)}: ratio of steps", title=f"{layers} layers", xlim=(0.28, 2.2))
         panel.set_xticks([0.3, 0.5, 0.7, 1, 1.4, 2], ["0.3", "0.5", "0.7", "1", "1.4", "2"])
         panel.minorticks_off()
         panel.set_yticks(range(len(shown)), [label for label, *_ in reversed(shown)])
