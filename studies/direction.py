@@ -95,9 +95,18 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
 
 
 def facts_of(runs: pd.DataFrame) -> dict[str, str]:
-    """The table of predictions."""
+    """The tie by two factors, with two layers, and the table of predictions."""
+    factors = []
+    for symbols, texts in (("the same symbol", ("copying", "repeated")), ("another one", ("chained", "swapped"))):
+        ties = {text: ratio_of(runs, TIE, 2, text) for text in texts}
+        factors.append([symbols, *(f"`{text}`: {in_words(row)}" if row else "–" for text, row in ties.items())])
     rows = sorted(predictions(runs), key=lambda row: (row[0].index(":"), row[0]))
-    return {"direction-predictions": markdown(["prediction", "layers", "ratio", "outcome"], rows)}
+    return {
+        "direction-factors": markdown(
+            ["`symmetric` / `original`, two layers", "on both sides", "on one side"], factors
+        ),
+        "direction-predictions": markdown(["prediction", "layers", "ratio", "outcome"], rows),
+    }
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:

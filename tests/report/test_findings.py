@@ -185,21 +185,31 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     tie, start, at_start = (f"{name} / original" for name in ("symmetric", "original-wide", "original-symmetric"))
     place = ("deep8", "directed-48", 4500)
     ratios = {name: logarithms_of(runs, name, *place, 2.2, **other) for name in (tie, start, at_start)}
-    for text, level in (("swapped", 2.51), ("cycled", 2.5), ("repeated", 2.59)):
-        ratios[text] = logarithms_of(runs, tie, "tiny", f"{text}-48", 2000, level, **other)
+    for text, level in (("swapped", 2.51), ("cycled", 2.5), ("repeated", 2.59), ("chained", 2.1), ("copying", 2.8)):
+        steps = 1000 if text == "copying" else 2000
+        ratios[text] = logarithms_of(runs, tie, "tiny", f"{text}-48", steps, level, **other)
+    ratios["15"] = ratios["swapped"] - ratios["repeated"] - ratios["chained"] + ratios["copying"]
     copies = logarithms_of(runs, start, "deep8", "copying-48", 1500, **{**other, "study": "start-and-symmetry"})
     ratios["by copies"] = ratios[start] - copies
     told = {name: ratio_in_words(values) for name, values in ratios.items()}
     for sentence in (
-        f"{told[tie]} with eight layers (map of four to one), with two layers {told['swapped']} and {told['cycled']},",
+        f"With two layers it gives {told['copying']} on copies, where a symbol has its like on both sides, "
+        f"{told['repeated']} where it has it on one, {told['chained']} where another symbol",
+        f"stands on both, and {told['swapped']} where that stands on one",
+        f"a map of four to one the tie costs more: {told[tie]}.",
         f"and is {told[tie]}. The wide start gives {told[start]}, {told['by copies']} times its ratio on copies",
         f"the tie at the start alone {told[at_start]}. *",
-        f"inverse, {told['swapped']}, predicted below 0.9 and refuted; `cycled`, whose map is not, {told['cycled']};",
-        f"copies under the same rule, {told['repeated']}.",
+        f"not its own inverse, is as `swapped`: {told['cycled']}.",
+        f"and held: `swapped` / `repeated` is {told['15']} times `chained` / copies.",
     ):
         assert sentence in page
     others = [np.exp(logarithms_of(runs, tie, *place, level, **other).mean()) for level in (2.4, 2.0)]
     assert "On `directed` it is {:.2f} at 2.4 nats, at least {:.2f} at 2.0".format(*others) in page
+    place = ("tiny", "chained-48", 2000)
+    others = [np.exp(logarithms_of(runs, tie, *place, level, **other).mean()) for level in (2.1, 1.9, 1.5)]
+    assert (
+        "the tie is {:.2f} at its level, {:.2f} at 1.9 nats, and {:.2f} at 1.5, in the second".format(*others) in page
+    )
     said += told.values()
     assert told[tie] in readme() and all(len(values) == 8 for values in ratios.values())
     levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
