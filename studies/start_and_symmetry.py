@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.patches import ConnectionPatch
 
 from studies import direction, dose, mechanism
-from studies.collected import RUNS, Point, grids_of
-from studies.contrasts import complete, declared, effect, in_words
+from studies.collected import RUNS, Point
+from studies.contrasts import declared, effect, in_words
 from studies.outcomes import COPIES, LAYERS, LEVEL, NEARBY, OPERATORS, at, cell, markdown, read_runs, with_facts
 from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
 from symbert.report.statistics import p_in_words
@@ -103,18 +103,6 @@ def theory_table(runs: pd.DataFrame) -> str:
     return markdown(["runs on copies", "c", "t", *ties], lines)
 
 
-def progress(runs: pd.DataFrame) -> str:
-    """How many seeds of the later study are complete: of documentation by contrast, of copies with all cells."""
-    grids = {grid: (points, seeds) for grid, points, seeds, _ in grids_of("start-and-symmetry")}
-    points, seeds = grids["documentation"]
-    shares = []
-    for pair in (("original-wide", "original"), ("pairwise", "pairwise-narrow")):
-        there = complete(runs, [point for point in points if point["attention"] in pair], seeds)
-        shares.append(f"{len(there)} of {len(seeds)} for `{pair[0]}` / `{pair[1]}`")
-    copies = f"{len(complete(runs, *grids['copying']))} of {len(grids['copying'][1])}"
-    return f"on documentation {' and '.join(shares)}, on copies {copies}"
-
-
 def deep_start(study: pd.DataFrame) -> str:
     """The first contrast of documentation: its ratio, in how many seeds it is below one, and its exact p."""
     row = at(study, grid="documentation", contrast="start-of-original").iloc[0]
@@ -132,7 +120,6 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "copies": ratios_table({**depths, "8 layers, new seeds": new}),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "theory": theory_table(runs),
-        "progress": progress(runs),
         "deep-start": deep_start(study),
         **dose.facts_of(runs),
         **direction.facts_of(runs),
