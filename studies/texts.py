@@ -34,6 +34,11 @@ def cycled() -> str:
     return _with_images(np.roll(_order(), -1))
 
 
+def neighbours() -> str:
+    """As `swapped`, but symbols of neighbouring frequency are exchanged, which hardly tell images from sources."""
+    return _with_images(_order() ^ 1)
+
+
 def chained() -> str:
     """Images of the map of `swapped` where copies of `copying` are: an image is a source, too, so it may have one."""
     return _with_images(_order().reshape(-1, 2)[:, ::-1].ravel(), are_sources=True)
