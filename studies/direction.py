@@ -20,6 +20,7 @@ KINDS = {  # of partners on a text, in words of the figure
     "repeated": "itself, one side",
     "chained": "another, both sides",
     "swapped": "another, one side",
+    "neighbours": "another, one side",
     "cycled": "another, one side",
     "directed": "another, four to one",
     "addressed": "by content",
@@ -58,6 +59,11 @@ def ordered(first: Row, second: Row) -> str:
     return "undecided" if 0 in sides else "held" if len(sides) == 1 else "refuted"
 
 
+def elsewhere(row: Row) -> str:
+    """A ratio at levels 0.2 nats above and below, and by the report's rule."""
+    return " / ".join(f"{row[f'by {name}']:.2f}" for name in ("step +0.2", "step -0.2", "rule"))
+
+
 def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
     """A row per prediction and depth whose runs are there: what is predicted, the depth, ratios, and the outcome."""
     for layers in COPIED:
@@ -71,6 +77,14 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
             ("9: the tie on `swapped` by that on `repeated` is above 1", TIE, ("swapped", "repeated"), 1, np.inf),
             ("10: on `chained` the tie is below 0.9", TIE, ("chained",), 0, 0.9),
             ("11: the tie on `chained` by that on `swapped` is below 1", TIE, ("chained", "swapped"), 0, 1),
+            ("16: the tie on `neighbours` by that on `swapped` is below 1", TIE, ("neighbours", "swapped"), 0, 1),
+            (
+                "17: the tie on `neighbours` by that on `repeated` is above 1",
+                TIE,
+                ("neighbours", "repeated"),
+                1,
+                np.inf,
+            ),
         ]
         if layers == 8:
             bounded += [
@@ -87,11 +101,16 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
             ]
         for words, pair, texts, least, most in bounded:
             if row := ratio_of(runs, pair, layers, *texts):
-                yield [words, str(layers), in_words(row), judged(row, least, most)]
+                yield [words, str(layers), in_words(row), elsewhere(row), judged(row, least, most)]
         sides = [ratio_of(runs, pair, layers, "directed") for pair in (TIE_AT_THE_START, TIE_AFTER_IT)]
         if all(sides):
             words = "2: `original-symmetric` is between `original` and `symmetric`"
-            yield [words, str(layers), " and ".join(map(in_words, sides)), ordered(*sides)]
+            yield [
+                words,
+                str(layers),
+                *(" and ".join(map(told, sides)) for told in (in_words, elsewhere)),
+                ordered(*sides),
+            ]
 
 
 def facts_of(runs: pd.DataFrame) -> dict[str, str]:
@@ -105,7 +124,9 @@ def facts_of(runs: pd.DataFrame) -> dict[str, str]:
         "direction-factors": markdown(
             ["`symmetric` / `original`, two layers", "on both sides", "on one side"], factors
         ),
-        "direction-predictions": markdown(["prediction", "layers", "ratio", "outcome"], rows),
+        "direction-predictions": markdown(
+            ["prediction", "layers", "ratio", "0.2 higher / lower / by rule", "outcome"], rows
+        ),
     }
 
 

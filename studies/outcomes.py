@@ -23,6 +23,7 @@ LEVELS = {
     "cycled-48": 2.50,
     "repeated-48": 2.59,
     "chained-48": 2.10,
+    "neighbours-48": 2.63,
 }  # of texts with other plateaus: direction.md
 NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
 WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies

@@ -75,7 +75,9 @@ def test_of_the_directed_text_the_symbol_before_tells_a_copy_and_the_one_ahead_i
     assert not (is_image[2:] & is_image[:-2]).any()
 
 
-@pytest.mark.parametrize(("text", "length"), [("repeated", 1), ("swapped", 2), ("cycled", 64), ("chained", 2)])
+@pytest.mark.parametrize(
+    ("text", "length"), [("repeated", 1), ("swapped", 2), ("cycled", 64), ("chained", 2), ("neighbours", 2)]
+)
 def test_the_controls_have_images_of_a_map_of_symbols_with_rounds_of_one_length(text, length):
     symbols = np.array([*map(ord, getattr(of_studies, text)())]) - ord("a")
     before, after = symbols[:-DISTANCE].reshape(-1, SPAN), symbols[DISTANCE:].reshape(-1, SPAN)
