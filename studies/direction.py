@@ -16,12 +16,12 @@ TIE_AT_THE_START, TIE_AFTER_IT = ("original-symmetric", "original"), ("symmetric
 SEEDS = [*range(11, 19)]
 NEAR = 0.8, 1.25  # within 25 %
 KINDS = {  # of partners on a text, in words of the figure
-    "copying": "itself, both sides",
-    "repeated": "itself, one side",
-    "chained": "another, both sides",
-    "swapped": "another, one side",
-    "neighbours": "another, one side",
-    "cycled": "another, one side",
+    "copying": "itself, copied again",
+    "repeated": "itself",
+    "chained": "another, copied again",
+    "swapped": "another",
+    "neighbours": "another, like frequency",
+    "cycled": "another",
     "directed": "another, four to one",
     "addressed": "by content",
 }
@@ -116,13 +116,17 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
 def facts_of(runs: pd.DataFrame) -> dict[str, str]:
     """The tie by two factors, with two layers, and the table of predictions."""
     factors = []
-    for symbols, texts in (("the same symbol", ("copying", "repeated")), ("another one", ("chained", "swapped"))):
-        ties = {text: ratio_of(runs, TIE, 2, text) for text in texts}
-        factors.append([symbols, *(f"`{text}`: {in_words(row)}" if row else "–" for text, row in ties.items())])
+    for symbols, *texts in (
+        ("itself", "copying", "repeated"),
+        ("another symbol", "chained", "swapped"),
+        ("one of like frequency", None, "neighbours"),
+    ):
+        ties = [(text, ratio_of(runs, TIE, 2, text) if text else None) for text in texts]
+        factors.append([symbols, *(f"`{text}`: {in_words(row)}" if row else "–" for text, row in ties)])
     rows = sorted(predictions(runs), key=lambda row: (row[0].index(":"), row[0]))
     return {
         "direction-factors": markdown(
-            ["`symmetric` / `original`, two layers", "on both sides", "on one side"], factors
+            ["tie, two layers: a symbol's image is", "copied again", "not copied again"], factors
         ),
         "direction-predictions": markdown(
             ["prediction", "layers", "ratio", "0.2 higher / lower / by rule", "outcome"], rows
