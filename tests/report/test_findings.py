@@ -25,7 +25,7 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
     ("symmetric-wide / original-wide", "deep8", COPIES, "the tie at the wide start, {}."),
     ("symmetric / original", "tiny", DOCUMENTATION, "`symmetric` / `original` is {} with two layers"),
     ("original-wide / original", "tiny", DOCUMENTATION, "`original-wide` / `original` is {} with two"),
-    ("symmetric-wide / original", "tiny", DOCUMENTATION, "later with two ({}, at least)"),
+    ("symmetric-wide / original", "tiny", DOCUMENTATION, "`original` at least {} with two"),
     ("symmetric / original-wide", "deep8", COPIES, "on the new seeds, and was {}."),
     ("pairwise / original-wide", "deep4", COPIES, "with four layers, {}, not corrected"),
     ("original-symmetric / original", "tiny", COPIES, "`original-symmetric` / `original`, gives {} on copies"),
@@ -211,12 +211,12 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     said += told.values()
     assert told[tie] in README and all(len(values) == 8 for values in ratios.values())
     levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
-    second, third, tied = (
-        outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast=name).iloc[0]
-        for name in ("start-of-pairwise", "pairwise-at-the-wide-start", "symmetry-at-the-narrow-start")
-    )
+    rows = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation")
+    both, second, tied, wide, third = (rows.iloc[number] for number in (1, 2, 3, 4, 6))  # in their declared order
     assert tied[[name for name in tied.index if name.startswith("by ")]].between(0.96, 1.04).all()
-    said += map(declaration.in_words, (second, third))
+    said += map(declaration.in_words, (wide, both, second, third))
+    assert f"`symmetric` is at least {said[-3]} with eight" in page and both["stay"] == "6/0"
+    assert f"`original-wide` at least {said[-4]} |" in page
     assert f"the start is undecided: {said[-2]}, p = {second['p']:.2f}." in page and said[-2] in README
     assert f"later than `original` there: {said[-1]}; no test was declared" in page
     assert (second["verdict"], second["stay"], second["below_one"]) == ("undecided", "1/0", 4)
