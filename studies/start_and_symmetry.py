@@ -80,15 +80,6 @@ def contrasts_of(runs: pd.DataFrame) -> pd.DataFrame:
 # Tables
 
 
-def ratios_table(columns: dict[str, pd.DataFrame]) -> str:
-    """Ratios on copies: a row per pair, a column per set of contrasts, a dash where it has none of the pair."""
-    rows = []
-    for first, second in (*PAIRS, *CONTROLS):
-        found = [at(contrasts, first=first, second=second) for contrasts in columns.values()]
-        rows.append([f"{first} / {second}", *(in_words(row.iloc[0]) if len(row) else "–" for row in found)])
-    return markdown(["copies", *columns], rows)
-
-
 def theory_table(runs: pd.DataFrame) -> str:
     """What the theory says of `symmetric`, after its constants were fitted to `original`, beside what was seen."""
     lines = []
@@ -113,11 +104,9 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
     new = pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")])
-    depths = {f"{layers} layers": at(paired, **place) for layers, place in COPIES.items()}
     deep = pd.concat([at(paired, **COPIES[8]), new])
     others = deep[[*(f"by step {shift:+}" for shift in NEARBY), "by rule", "by rule, two thirds"]]
     return {
-        "copies": ratios_table({**depths, "8 layers, new seeds": new}),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "theory": theory_table(runs),
         "deep-start": deep_start(study),
