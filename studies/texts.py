@@ -1,6 +1,6 @@
 """The texts of the study `direction`: functions that `texts` of a configuration name, as studies.texts:directed.
 
-Both have SYMBOLS or fewer kinds of symbols, drawn by Zipf's law where nothing else says what they are.
+All have SYMBOLS or fewer kinds of symbols, drawn by Zipf's law where nothing else says what they are.
 """
 
 import numpy as np
