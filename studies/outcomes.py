@@ -24,7 +24,8 @@ LEVELS = {
     "repeated-48": 2.59,
     "chained-48": 2.10,
     "neighbours-48": 2.63,
-}  # of texts with other plateaus: direction.md
+    "documentation-words-48": 3.61,
+}  # of texts with other plateaus: direction.md, word-pieces.md
 NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
 WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
 LAYERS = {"tiny": 2, "deep4": 4, "deep8": 8}

@@ -39,6 +39,7 @@ CONTROLS += [("shared", "original"), ("symmetric", "original-wide"), ("symmetric
 UNNAMED = [("pairwise", "original"), ("symmetric-wide", "original")]  # pairs of the later study without a contrast
 UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
+DECLARING = ("plateau", "start-and-symmetry", "direction", "own-position")  # studies that declare contrasts
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
 DOCUMENTATION = {
     length: {"text": f"documentation-{length}", "size": "tiny", "learning_rate": 1e-3} for length in (48, 16)
@@ -73,7 +74,7 @@ def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def contrasts_of(runs: pd.DataFrame) -> pd.DataFrame:
     """All contrasts, the declared ones first."""
-    rows = [row for study in ("plateau", "start-and-symmetry", "direction") for row in declared(runs, study)]
+    rows = [row for study in DECLARING for row in declared(runs, study)]
     return pd.DataFrame([*rows, *chosen_afterwards(runs)])
 
 
@@ -100,6 +101,20 @@ def deep_start(study: pd.DataFrame) -> str:
     return f"{in_words(row)}, below one in {row['below_one']} of {row['seeds']} seeds, p = {p_in_words(row['p'])}"
 
 
+def words_table(runs: pd.DataFrame) -> str:
+    """Word pieces: steps and integrated learning rate to their level by seed, and the ratio of steps to `original`."""
+    study = at(runs, study="word-pieces")
+    lines = []
+    for attention in study["attention"].unique():
+        pair = [at(study, attention=name).set_index("seed").sort_index() for name in (attention, "original")]
+        stays = pair[0]["stays"]
+        steps = (f"{'at least ' * stays[seed]}{step:,.0f}" for seed, step in pair[0]["step"].items())
+        ratio = "–" if attention == "original" else in_words(pd.Series(effect(*pair)))
+        distances = (f"{distance:.2f}" for distance in pair[0]["distance"])
+        lines.append([f"`{attention}`", " / ".join(steps), " / ".join(distances), ratio])
+    return markdown(["", "steps by seed", "∫η by seed", "ratio of steps to `original`"], lines)
+
+
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
@@ -110,6 +125,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "theory": theory_table(runs),
         "deep-start": deep_start(study),
+        "word-pieces": words_table(runs),
         **dose.facts_of(runs),
         **direction.facts_of(runs),
         **mechanism.facts_of(pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)),
