@@ -10,9 +10,9 @@ a product of matrices counting two operations per multiplication:
     forward  = 2 n · (matrix weights of the layers) + 4 l n t h + 2 m (h² + v h) − 2 (n − m) (h² + 2 h f)
     backward = 2 · forward
 
-Every weight with two or more dimensions is applied once to every token (a pairwise factor to its head's part),
-4 l n t h are the logits and the mixing of the values. The head, and the last layer after its attention (the output's h²
-and a feed-forward half of width f), work on masked tokens alone; other hosts have m = n. What is
+Every weight with two or more dimensions is applied once to every token (a pairwise factor to its head's part), and
+4 l n t h are the logits and the mixing of the values. But the head, and the last layer after its attention (the
+output's h² and a feed-forward half of width f), work on masked tokens alone; other hosts have m = n. What is
 element by element (softmax, norms, biases, activations, the diagonals of `shared`) is not counted, as is
 customary for model FLOPs (Chowdhery et al. 2022, PaLM, appendix B); nor is what a kernel computes twice.
 """

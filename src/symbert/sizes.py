@@ -27,7 +27,7 @@ class Shape:
 
     @property
     def layer_weights(self) -> int:
-        """Weights of all layers' matrices, with the operator `original`: what a token is multiplied by."""
+        """Weights of all layers' matrices, with the operator `original`."""
         return self.num_hidden_layers * (4 * self.hidden_size**2 + 2 * self.hidden_size * self.intermediate_size)
 
     def parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:

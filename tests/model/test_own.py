@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
-from model.models import define, started
+from model.models import define, dense, started
 from model.wrong_operators import (
     Alone,
     Counting,
+    Even,
     KeptFeatures,
     LateBuffer,
     LateFeatures,
@@ -99,6 +100,13 @@ def test_the_logits_of_a_forward_of_its_own_are_not_known(own):
         learn("own", "cycle", own_position=True)
     telling = describe_attention(started("tiny", own(Telling)), IDS)
     assert telling == {"logit_std": [], "attention_entropy": pytest.approx([math.log(12)] * 2)}
+
+
+def test_a_result_of_one_row_stands_for_all_tokens(own):
+    """The whole model added the row to each token, and training ended with an IndexError."""
+    model, positions = started("tiny", own(Even)), torch.tensor([3, 20])
+    expected = dense(model, IDS).flatten(0, 1)[positions]
+    torch.testing.assert_close(model.masked_logits(IDS, positions), expected)
 
 
 def test_a_forward_returns_a_pair(own):

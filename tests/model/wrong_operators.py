@@ -185,6 +185,13 @@ class Alone(Sharp):
         return super().forward(hidden, attention_mask, **kwargs)[0]
 
 
+class Even(Sharp):
+    """All tokens attend evenly, so its result has one row for all of them. Not wrong."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        return self.query_key_value(hidden)[2].mean(2).flatten(1)[:, None], None
+
+
 class Centred(SymmetricAttention):
     """Q(x - m) Q(y - m)ᵀ: m the mean of all rows in training, as in a batch norm; dropout hid it."""
 

@@ -170,6 +170,7 @@ def test_padded_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(obje
     initialize(model, 1)
     model.double()
     whole = objective(8).training_batch(3)
+    assert tasks.slots_of(1, 32, 0.15) == 32  # no more masked tokens than tokens
     loss, gradients = loss_and_gradients(model, [objective(8).inputs(whole, False)])
     for size, slots in ((8, 64), (8, 7), (3, 16)):
         monkeypatch.setattr(tasks, "slots_of", lambda *_, slots=slots: slots)

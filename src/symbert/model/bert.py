@@ -1,7 +1,8 @@
 """BERT with an exchangeable attention operator: operators in their places, embeddings, layers, heads, hosts.
 
-Parameters have Hugging Face's names and order, and the results equal its classes to the bit, without importing
-transformers, which takes seconds. Shapes: `batch token hidden`, `batch context hidden` for another sequence.
+Parameters have Hugging Face's names and order, and the results equal its classes to the bit (`masked_logits` to
+rounding), without importing transformers, which takes seconds. Shapes: `batch token hidden`, `batch context hidden` for
+another sequence.
 """
 
 import copy
@@ -198,7 +199,7 @@ class Attention(nn.Module):
         else:
             mixed = attend(self.self, *query_key_value(self.self, hidden, context), mask)
         if positions is not None:
-            mixed, hidden = (values.flatten(0, 1)[positions] for values in (mixed, hidden))
+            mixed, hidden = (rows.expand_as(hidden).flatten(0, 1)[positions] for rows in (mixed, hidden))
         return self.output(mixed, hidden)
 
 
@@ -469,7 +470,7 @@ class EncoderDecoderModel(HostModel):
 
 
 def layer_weights(model: HostModel) -> int:
-    """Weights in matrices of the layers, which each multiply every token; of an encoder-decoder its encoder's."""
+    """Weights in matrices of the layers; of an encoder-decoder its encoder's."""
     encoder = next(module for module in model.modules() if isinstance(module, Encoder))
     return sum(parameter.numel() for parameter in encoder.parameters() if parameter.ndim >= 2)
 

@@ -262,7 +262,7 @@ def slots_of(sequences: int, tokens: int, probability: float) -> int:
     """A number of masked tokens that a batch practically never exceeds, so that every batch can have one shape."""
     mean = sequences * tokens * probability
     most = mean + SIGMAS * math.sqrt(mean * (1 - probability))
-    return math.ceil(most / SLOT_MULTIPLE) * SLOT_MULTIPLE
+    return min(math.ceil(most / SLOT_MULTIPLE) * SLOT_MULTIPLE, sequences * tokens)
 
 
 # --- next token -------------------------------------------------------------------------------------------------------
