@@ -12,6 +12,8 @@ from symbert import cli
 from symbert.errors import explain
 from symbert.files import reading, writing
 
+NO_FILE = "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f1, labels: [0, 1]}}"
+
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
@@ -23,16 +25,7 @@ from symbert.files import reading, writing
         (["status", "--config", "pretrain={steps: 0}"], 64, "'pretrain.steps'"),
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),
-        (
-            [
-                "status",
-                "--config",
-                "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f1, labels: [0, 1]}}",
-                "sweep={tasks: [a]}",
-            ],
-            65,
-            "no.csv: file not found; correct its path",
-        ),
+        (["status", "--config", NO_FILE, "sweep={tasks: [a]}"], 65, "no.csv: file not found; correct its path"),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
         (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
         (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),

@@ -6,7 +6,7 @@ import pytest
 
 from symbert import operators, syntax
 from symbert.errors import ConfigError
-from symbert.operators import OPERATORS, Operator, define, evaluate, operator_of
+from symbert.operators import Operator, define, evaluate, operator_of
 
 MODULE = '''
 from symbert.model.attention import OriginalAttention
@@ -40,7 +40,6 @@ def own(tmp_path, monkeypatch):
     (folder / "operators.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     forget()
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     return define
 
 

@@ -270,13 +270,15 @@ def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
 
 
 def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(start):
-    def keys(train: str) -> dict[str, set[str]]:
+    def keys(train: str, **changes) -> dict[str, set[str]]:
         irony = {"columns": ["text"], "metric": "f1", "labels": ["no", "yes"], "train": train, "validation": "dev.csv"}
-        return keys_of(start({"tasks": {"irony": irony}, "sweep": {"tasks": ["rte", "irony"]}}))
+        return keys_of(start({"tasks": {"irony": irony | changes}, "sweep": {"tasks": ["rte", "irony"]}}))
 
     for name in ("train", "dev"):
         Path(f"{name}.csv").write_text(f"text,label\n{name},no\n")
     before = keys("train.csv")
+    others = keys("train.csv", metric="accuracy"), keys("train.csv", columns=["more"])
+    assert len({frozenset(each["rows"]) for each in (before, *others)}) == 3, "by what is read, too"
     shutil.copy("train.csv", "renamed.csv")
     assert keys("renamed.csv") == before
     Path("train.csv").write_text("text,label\nedited,no\n")

@@ -117,7 +117,6 @@ def test_weights_that_are_no_safetensors_are_named_by_every_command(tmp_path, fo
     assert not (weights.parent / "ran").exists()
 
 
-@pytest.mark.usefixtures("nothing_of_ones_own")
 @pytest.mark.parametrize(
     "named",
     [

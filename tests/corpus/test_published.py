@@ -41,12 +41,6 @@ def part(hub):
     return hub.add_large("dataset", OSCAR, PART, BODY)
 
 
-@pytest.fixture
-def vocabulary(hub):
-    """Path of the vocabulary on the hub's host."""
-    return hub.add("model", BERT, VOCABULARY, PIECES)
-
-
 def get_part(output, digest=None):
     fetch_from_hub("dataset", OSCAR, PART, COMMIT, output, digest)
 
@@ -102,7 +96,8 @@ def test_a_large_file_is_checked_against_what_the_hub_announced(hub, part, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_small_file_is_checked_against_its_id_in_git(hub, vocabulary, tmp_path):
+def test_a_small_file_is_checked_against_its_id_in_git(hub, tmp_path):
+    vocabulary = hub.add("model", BERT, VOCABULARY, PIECES)
     get_vocabulary(tmp_path / "vocab.txt")
     assert (tmp_path / "vocab.txt").read_bytes() == PIECES
     (tmp_path / "vocab.txt").unlink()

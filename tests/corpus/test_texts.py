@@ -18,12 +18,6 @@ from symbert.pretrain.tasks import PackedRows, verify_manifest, verify_shards
 TEXT = "def f(x):\n    return x\n" * 200
 
 
-@pytest.fixture
-def short(monkeypatch) -> None:
-    """Texts of 30,000 characters."""
-    monkeypatch.setattr(texts, "CHARACTERS", 30_000)
-
-
 def rows_of(tmp_path, monkeypatch, vocabulary=None, content=TEXT, length=8) -> tuple[dict, dict[str, np.ndarray]]:
     monkeypatch.setitem(TEXTS, "copying", lambda: content)
     settings = {"source": "copying", "vocabulary": vocabulary, "sequence_length": length, "validation_sequences": 10}
@@ -46,7 +40,8 @@ def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
     assert manifest["vocabulary_size"] == 5 + len(names)
 
 
-def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distance(short):
+def test_of_the_synthetic_language_three_quarters_are_copies_from_a_fixed_distance(monkeypatch):
+    monkeypatch.setattr(texts, "CHARACTERS", 30_000)
     text = np.frombuffer(copying().encode("utf-32-le"), np.uint32)
     assert len(text) == 30_000 and copying() == copying()
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from glue.laboratory import Laboratory
+from symbert.glue import score
 from symbert.sources import DEMO, VOCABULARY
 
 
@@ -29,3 +30,11 @@ def prepared(laboratory):
 def checkpoint(laboratory):
     """A Hugging Face directory of a randomly initialised encoder of one layer."""
     return laboratory.checkpoint
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The seeds that were really fine-tuned."""
+    seen, train = [], score.train
+    monkeypatch.setattr(score, "train", lambda *given: seen.append(given[4]) or train(*given))
+    return seen

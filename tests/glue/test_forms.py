@@ -34,12 +34,6 @@ def read(task: str, *rows: dict) -> list[dict]:
     return [row for part in formed(SUPERGLUE[task], "validation", table) for row in part.to_pylist()]
 
 
-def truth_of(rows: list[dict]) -> np.ndarray:
-    """The truth of these rows, as `TaskRows` gives it."""
-    columns = [np.array([row[name] for row in rows]) for name in ("label", "group", "credit")]
-    return np.rec.fromarrays(columns, names="label, group, credit")
-
-
 def test_copa_reads_the_premise_and_its_question_beside_each_choice():
     rows = read("copa", COPA, {**COPA, "question": "cause", "label": 0})
     assert [(row["text"], row["pair"]) for row in rows[:2]] == [
@@ -130,9 +124,10 @@ answered = st.lists(answer, min_size=1, max_size=20)
 @given(answered)
 def test_scores_of_questions_are_those_of_a_loop_over_the_questions(rows):
     rows = sorted(rows, key=lambda row: row[0])
-    numbers = {group: number for number, group in enumerate(dict.fromkeys(row[0] for row in rows))}
-    truth = truth_of([{"group": numbers[row[0]], "label": row[1], "credit": row[2]} for row in rows])
-    ranks, classes = np.array([float(row[3]) for row in rows]), np.array([row[3] % 2 for row in rows])
+    groups, labels, worth, ranks = map(np.array, zip(*rows, strict=True))
+    numbers = np.unique(groups, return_inverse=True)[1]
+    truth = np.rec.fromarrays([numbers, labels, worth], names="group, label, credit")
+    ranks, classes = ranks.astype(float), ranks % 2
     questions = defaultdict(list)
     for (group, label, credit, rank), predicted in zip(rows, classes, strict=True):
         questions[group].append((label, credit, rank, predicted))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import datasets
 import pandas as pd
@@ -14,7 +13,6 @@ import yaml
 from glue.laboratory import records_in
 from symbert.configuration import check, merge
 from symbert.errors import DataError
-from symbert.experiment.layout import Experiment
 from symbert.files import known_sha256
 from symbert.glue import tasks
 from symbert.glue.export import export_classifier
@@ -23,12 +21,7 @@ from symbert.glue.sources import read_own_split, refuse_shared_texts
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
-
-
-@pytest.fixture(autouse=True)
-def as_at_the_start(monkeypatch, folder):
-    """No task of one's own stays behind, nor digests of files."""
-    monkeypatch.setattr(tasks, "OWN", {})
+pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
 
 
 def rows_of(path, **changes):
@@ -156,20 +149,13 @@ def test_a_file_that_changed_or_whose_rows_are_all_trained_on_is_not_prepared(tm
     assert not list(laboratory.results.rglob("*.parquet"))
 
 
-@pytest.fixture
-def example(root, config, tmp_path, monkeypatch):
-    """The demo's configuration with the example of docs/glue.md, whose files lie in the folder of the commands."""
+def test_the_example_of_the_documentation_has_scores(root, config, laboratory, tmp_path):
+    """The configuration is the example of docs/glue.md, whose files lie in the folder of the commands."""
     (block,) = re.findall(r"```yaml\n(.*?)```", (root / "docs/glue.md").read_text(encoding="utf-8"), re.S)
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     ROWS.to_csv("data/train.csv", index=False)
     ROWS[1:].assign(text=["more, words", "008"]).to_csv("data/dev.csv", index=False)
-    chosen = merge(config, yaml.safe_load(block))
-    check(chosen)
-    return chosen
-
-
-def test_the_example_of_the_documentation_has_scores(example, laboratory, tmp_path):
+    check(example := merge(config, yaml.safe_load(block)))
     own = defined(example["tasks"]["irony"])
     chosen = {"root": str(tmp_path), "sets": ["ax"], "noise": [0.2], "noise_kinds": ["swap"]}
     tasks.OWN.clear()  # a job knows what settings.json says
@@ -189,17 +175,3 @@ def test_the_example_of_the_documentation_has_scores(example, laboratory, tmp_pa
     weights = scores.parent / "finetuned/irony/seed-1.safetensors"
     export_classifier(weights, laboratory.checkpoint("original"), tmp_path / "exported")
     assert json.loads((tmp_path / "exported/config.json").read_text())["id2label"] == {"0": "no", "1": "yes"}
-
-
-def test_a_task_is_known_by_the_content_of_its_files_and_by_what_is_read_of_them(example):
-    def folder(**changes):
-        chosen = merge(example, {"tasks": {"irony": changes}})
-        check(chosen)
-        return next(scoring.rows for scoring in Experiment(chosen).scorings if "irony" in scoring.tasks)
-
-    known = folder()
-    shutil.copy("data/train.csv", "data/renamed.csv")
-    assert folder(train="data/renamed.csv") == known
-    assert len({known, folder(metric="accuracy"), folder(columns=["more"])}) == 3
-    ROWS[:2].to_csv("data/renamed.csv", index=False)
-    assert folder(train="data/renamed.csv") != known

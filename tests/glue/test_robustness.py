@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from glue.laboratory import records_in
 from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of, write_json
-from symbert.glue import score as module
 from symbert.glue.metrics import METRICS, hashed, read_kept
 from symbert.glue.prepare import facts_of
 from symbert.glue.score import score_of_set
@@ -42,14 +41,6 @@ def measured(laboratory):
     return run
 
 
-@pytest.fixture
-def trained(monkeypatch):
-    """The seeds that were fine-tuned."""
-    seen, train = [], module.train
-    monkeypatch.setattr(module, "train", lambda *given: seen.append(given[4]) or train(*given))
-    return seen
-
-
 def test_rows_of_which_no_letter_is_struck_score_as_they_do_in_the_score_file(finetuned, measured):
     (score,), (record,) = records_in(finetuned()), measured()
     found, struck = record["sets"].values()
@@ -59,12 +50,12 @@ def test_rows_of_which_no_letter_is_struck_score_as_they_do_in_the_score_file(fi
     assert (struck["name"], struck["share"], struck["column"], struck["rows"]) == ("drop", 0.4, "rte", 40)
 
 
-def test_kept_weights_are_used_and_give_what_fine_tuning_again_gives(finetuned, measured, trained):
+def test_kept_weights_are_used_and_give_what_fine_tuning_again_gives(finetuned, measured, counted):
     file = finetuned([1, 2], keep=True)
     known = measured([1, 2])
-    assert trained == [1, 2]
+    assert counted == [1, 2]
     shutil.rmtree(file.parent / "finetuned")
-    assert measured([1, 2]) == known and trained == [1, 2] * 2
+    assert measured([1, 2]) == known and counted == [1, 2] * 2
     assert not (file.parent / "finetuned").exists()
 
 
@@ -82,13 +73,13 @@ def test_clean_scores_are_of_the_model_that_is_measured(finetuned, measured):
     assert intact["score"] == record["clean"]["rte"]
 
 
-def test_one_more_seed_measures_only_that_seed(measured, trained):
+def test_one_more_seed_measures_only_that_seed(measured, counted):
     first = measured([1])
-    assert measured([1, 2])[:1] == first and trained == [1, 2]
+    assert measured([1, 2])[:1] == first and counted == [1, 2]
 
 
 def test_damaged_weights_are_refused_and_those_of_another_checkpoint_not_taken(
-    laboratory, finetuned, measured, trained
+    laboratory, finetuned, measured, counted
 ):
     weights = finetuned(keep=True).parent / "finetuned/rte/seed-1.safetensors"
     intact = weights.read_bytes()
@@ -98,7 +89,7 @@ def test_damaged_weights_are_refused_and_those_of_another_checkpoint_not_taken(
     weights.write_bytes(intact)
     shutil.copy(laboratory.checkpoint(weights=2) / "model.safetensors", laboratory.checkpoint())
     measured()
-    assert trained == [1, 1]
+    assert counted == [1, 1]
 
 
 def test_a_predicted_class_counts_as_the_set_says():

@@ -28,14 +28,6 @@ def finetune(laboratory):
     return laboratory.finetune
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """The seeds that were really computed."""
-    seen, train = [], module.train
-    monkeypatch.setattr(module, "train", lambda *given: seen.append(given[4]) or train(*given))
-    return seen
-
-
 def test_every_task_is_scored_in_its_columns_in_the_order_of_the_request(finetune):
     tasks = [name for name in GLUE if name != "wnli"]
     for task, record in zip(tasks, records_in(finetune(tasks)), strict=True):

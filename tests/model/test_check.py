@@ -2,18 +2,8 @@
 
 import pytest
 
+from model import wrong_operators as wrong
 from model.models import MIXING
-from model.wrong_operators import (
-    AlwaysDropping,
-    Centred,
-    Detached,
-    Miscounted,
-    Overflowing,
-    Sharp,
-    Unfilled,
-    Unmasked,
-    Unused,
-)
 from symbert import cli
 from symbert.model import check
 from symbert.operators import OPERATORS, Operator
@@ -48,14 +38,14 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
 @pytest.mark.parametrize(
     ("operator", "name", "reason"),
     [
-        (Unfilled, "start", "shift is never filled; fill it in `initialize`"),
-        (Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
-        (Unused, "gradients", "no gradient reaches spare.weight, spare.bias"),
-        (Unmasked, "tokens", "other outputs beside other rows or padding"),
-        (Centred, "tokens", "other outputs beside other rows or padding"),
-        (AlwaysDropping, "dropout", "attention_probs_dropout_prob drops weights in evaluation"),
-        (Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
-        (Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),
+        (wrong.Unfilled, "start", "shift is never filled; fill it in `initialize`"),
+        (wrong.Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
+        (wrong.Unused, "gradients", "no gradient reaches spare.weight, spare.bias"),
+        (wrong.Unmasked, "tokens", "other outputs beside other rows or padding"),
+        (wrong.Centred, "tokens", "other outputs beside other rows or padding"),
+        (wrong.AlwaysDropping, "dropout", "attention_probs_dropout_prob drops weights in evaluation"),
+        (wrong.Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
+        (wrong.Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),
     ],
 )
 def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, name, reason):
@@ -64,11 +54,10 @@ def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, 
 
 
 def test_an_operator_without_weights_to_drop_is_told_and_passes(outcome_of):
-    assert "changes nothing in training" in outcome_of(Sharp, "dropout")
+    assert "changes nothing in training" in outcome_of(wrong.Sharp, "dropout")
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr(check, "CHECKS", {name: check.CHECKS[name] for name in ("start", "parameters")})
     assert cli.main(["check-operator", "model.wrong_operators:Miscounted"]) == 65
     said = capsys.readouterr()
@@ -91,7 +80,6 @@ def test_a_mistake_is_one_line(monkeypatch, tmp_path, capsys):
     misspelt = "from symbert.model.attention import SymmetricAttention\n\nfrom torch import nothing\n\n\n"
     (tmp_path / "misspelt.py").write_text(f"{misspelt}class Gated(SymmetricAttention):\n    pass\n")
     file_of.cache_clear()
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     for words, named in MISTAKES:
         assert cli.main(["check-operator", *words]) == 64
         (line,) = capsys.readouterr().err.splitlines()

@@ -46,9 +46,7 @@ def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch, tmp_pa
     torch.testing.assert_close(fold(model)(ids).logits, dense(model, ids), rtol=0, atol=1e-5)
 
 
-def test_the_example_of_a_forward_of_its_own_passes_every_check(
-    root, nothing_of_ones_own, monkeypatch, tmp_path, capsys
-):
+def test_the_example_of_a_forward_of_its_own_passes_every_check(root, monkeypatch, tmp_path, capsys):
     (tmp_path / "sigmoid.py").write_text(own_files(root, "docs/operators.md")["sigmoid.py"], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -5,21 +5,8 @@ import math
 import pytest
 import torch
 
+from model import wrong_operators as wrong
 from model.models import define, dense, started
-from model.wrong_operators import (
-    Alone,
-    Counting,
-    Even,
-    KeptFeatures,
-    LateBuffer,
-    LateFeatures,
-    Noting,
-    OwnRandomness,
-    RandomFeatures,
-    RunningMean,
-    Sharp,
-    Telling,
-)
 from symbert import operators
 from symbert.errors import ConfigError
 from symbert.model import check
@@ -44,7 +31,7 @@ def own(monkeypatch):
 
 def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(own):
     """A checkpoint was scored with other random features than it was trained with."""
-    for operator in (RandomFeatures, KeptFeatures):
+    for operator in (wrong.RandomFeatures, wrong.KeptFeatures):
         torch.manual_seed(1)
         first = started("tiny", own(operator))
         torch.manual_seed(2)
@@ -57,9 +44,9 @@ def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(o
 @pytest.mark.parametrize(
     ("operator", "reason"),
     [
-        (LateFeatures, "its model computes otherwise once a checkpoint has restored it; draw its"),
-        (OwnRandomness, ".* differs between two starts of one seed"),
-        (RunningMean, "its model computes otherwise once a checkpoint has restored it; draw its"),
+        (wrong.LateFeatures, "its model computes otherwise once a checkpoint has restored it; draw its"),
+        (wrong.OwnRandomness, ".* differs between two starts of one seed"),
+        (wrong.RunningMean, "its model computes otherwise once a checkpoint has restored it; draw its"),
     ],
 )
 def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
@@ -71,7 +58,7 @@ def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
         check.check_start(operator_named("own"), check._model("own"))
 
 
-@pytest.mark.parametrize("operator", [Counting, LateBuffer])
+@pytest.mark.parametrize("operator", [wrong.Counting, wrong.LateBuffer])
 def test_a_count_and_a_buffer_that_a_pass_registers_are_refused_in_a_line(own, operator):
     """A count made a resumed training another one; a late buffer ended with a traceback."""
     with pytest.raises(ConfigError, match="otherwise once a checkpoint has restored it"):
@@ -79,7 +66,7 @@ def test_a_count_and_a_buffer_that_a_pass_registers_are_refused_in_a_line(own, o
 
 
 def test_notes_and_constants_of_a_class_are_no_state(own):
-    refuse_unrestored(*(started("tiny", own(Noting)) for _ in range(2)), IDS)
+    refuse_unrestored(*(started("tiny", own(wrong.Noting)) for _ in range(2)), IDS)
 
 
 def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():
@@ -91,27 +78,27 @@ def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():
 
 def test_the_logits_of_a_forward_of_its_own_are_not_known(own):
     """The width and the entropy of query and key were logged as those of the run."""
-    model = started("tiny", own(Sharp))
+    model = started("tiny", own(wrong.Sharp))
     assert describe_attention(model, IDS) == {"logit_std": [], "attention_entropy": []}
     head = anatomy_of(model.bert, IDS)[-1]
     assert head["symmetry"] == pytest.approx(1) and head["layer"] == 2
     assert head["logit_std"] is head["attention_entropy"] is head["own_share"] is None
     with pytest.raises(ConfigError, match="attention 'own': its forward returns no weights"):
         learn("own", "cycle", own_position=True)
-    telling = describe_attention(started("tiny", own(Telling)), IDS)
+    telling = describe_attention(started("tiny", own(wrong.Telling)), IDS)
     assert telling == {"logit_std": [], "attention_entropy": pytest.approx([math.log(12)] * 2)}
 
 
 def test_a_result_of_one_row_stands_for_all_tokens(own):
     """The whole model added the row to each token, and training ended with an IndexError."""
-    model, positions = started("tiny", own(Even)), torch.tensor([3, 20])
+    model, positions = started("tiny", own(wrong.Even)), torch.tensor([3, 20])
     expected = dense(model, IDS).flatten(0, 1)[positions]
     torch.testing.assert_close(model.masked_logits(IDS, positions), expected)
 
 
 def test_a_forward_returns_a_pair(own):
     """The first row of a tensor was taken for the mixed values of all."""
-    model = started("tiny", own(Alone))
+    model = started("tiny", own(wrong.Alone))
     for act in (model.bert, lambda ids: describe_attention(model, ids)):
         with pytest.raises(ConfigError, match="Alone: its forward returns a Tensor, expected a pair"):
             act(IDS[:1])

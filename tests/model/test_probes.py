@@ -20,7 +20,6 @@ from symbert.model.probes import (
     rows_of,
     targets_of,
 )
-from symbert.operators import OPERATORS
 
 
 def shares_of(operator):
@@ -50,7 +49,6 @@ def test_an_operator_with_free_scores_points_along_every_relation_and_a_symmetri
 @pytest.fixture
 def short(monkeypatch):
     """Probes of two steps."""
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
     monkeypatch.setattr("symbert.model.probes.STEPS", 2)
     monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
 

@@ -18,7 +18,6 @@ from symbert.pretrain.compute import (
     explained,
     linear_rate,
     pick_device,
-    resolve_precision,
 )
 
 CPU, GPU, SETTINGS = torch.device("cpu"), torch.device("cuda", 0), brief()
@@ -79,11 +78,6 @@ def test_a_gpu_that_torch_cannot_use_is_not_passed_over_for_the_cpu_unless_that_
         else:
             with pytest.raises(ConfigError, match=r"has GPUs .*torch .* cannot use one.*set CUDA_VISIBLE_DEVICES="):
                 pick_device()
-
-
-def test_fp16_needs_a_gpu():
-    with pytest.raises(ConfigError, match="'precision' is fp16"):
-        resolve_precision("fp16", CPU)
 
 
 EXPLAINED = {

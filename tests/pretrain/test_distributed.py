@@ -50,25 +50,13 @@ def finish(arguments: list[str], processes: int = 2) -> None:
     assert process.returncode == 0, error
 
 
-@pytest.fixture(scope="module")
-def together(tmp_path_factory):
-    """The folder of one uninterrupted run of two processes, made by the first test that needs it."""
-    return tmp_path_factory.mktemp("together")
-
-
-@pytest.fixture
-def by_two(together, manifest, brief):
-    if not (together / "done.json").exists():
-        finish(options(manifest, brief(dropout=0.0), together))
-    return together
-
-
-def test_two_processes_learn_what_one_does(tmp_path, manifest, brief, by_two):
+def test_two_processes_learn_what_one_does(tmp_path, manifest, brief):
     assert main(options(manifest, brief(dropout=0.0), tmp_path / "one")) == 0
-    one, two = losses(tmp_path / "one"), losses(by_two)
+    finish(options(manifest, brief(dropout=0.0), tmp_path / "two"))
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert two["train"] == pytest.approx(one["train"], rel=1e-4)
     assert two["validation"] == pytest.approx(one["validation"], rel=1e-4)
-    assert read_json(by_two / "timing.json")["processes"] == 2
+    assert read_json(tmp_path / "two/timing.json")["processes"] == 2
 
 
 @pytest.mark.campaign

@@ -110,26 +110,20 @@ def test_a_run_is_not_trained_with_other_code_or_another_shape_than_planned(tmp_
     assert not (tmp_path / "run/state").exists()
 
 
-def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(
-    tmp_path, manifest, brief, here, nothing_of_ones_own
-):
+def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(tmp_path, manifest, brief, here):
     """A job knows no configuration."""
-    known, own = (dict(OPERATORS), dict(SIZES)), {"class": "original", "start": "wide"}
+    own = {"class": "original", "start": "wide"}
     define("wide", own)
     define_size("flat", {**vars(SIZES["tiny"]), "num_hidden_layers": 1})
     words = options(manifest, brief(steps=10), tmp_path / "run", "wide", size="flat")
-    for registry, before in zip((OPERATORS, SIZES), known, strict=True):
-        registry.clear()
-        registry.update(before)
+    del OPERATORS["wide"], SIZES["flat"]
     assert here(words)[0] == 0
     done = read_json(tmp_path / "run/done.json")["settings"]
     assert done["operator"] == {**own, "class": "symbert.model.attention:OriginalAttention"}
     assert done["num_hidden_layers"] == 1
 
 
-def test_no_operator_is_trained_whose_state_no_checkpoint_restores(
-    tmp_path, manifest, brief, here, nothing_of_ones_own
-):
+def test_no_operator_is_trained_whose_state_no_checkpoint_restores(tmp_path, manifest, brief, here):
     """A resumed training went on with other random features."""
     define("late", {"class": "model.wrong_operators:LateFeatures"})
     code, error = here(options(manifest, brief(steps=10), tmp_path / "run", "late"))

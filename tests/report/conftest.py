@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from msgspec import to_builtins
 
 from symbert.configuration import ReportFacts, merge, settings_from
 from symbert.experiment.project import read_config
@@ -313,34 +312,6 @@ def counts_of(size, attention):
 def configuration(root) -> dict:
     """That of the demo, but a line in a hundred may be malformed."""
     return merge(read_config(root), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
-
-
-@pytest.fixture
-def experiment(tmp_path, record, report_facts, configuration):
-    """Writes the results of an experiment by hand: scores of tiny models at step 1800, by operator and fine-tuning
-    seed; `inputs` are the other files of its report. Returns its folder, results/<name>."""
-
-    def make(name, scores, tasks=TASKS, inputs=None, settings=None, own=None, sweep=None, **changes) -> Path:
-        files = []
-        for attention in scores:
-            place = f"results/scores/glue-0badcafe/encoder/tiny-{attention}-{name}/seed-1/step-1800/8x3-0badcafe.json"
-            cells = itertools.product(tasks, enumerate(scores[attention], start=1))
-            write(tmp_path / place, [record("tiny", attention, 1800, task, *seed, **changes) for task, seed in cells])
-            files.append(place)
-        seeds = sorted({seed for each in scores.values() for seed in range(1, len(each) + 1)})
-        axes = {"attention": list(scores), "pretrain_seeds": [1], "finetuned_pretrain_seeds": None, "probes": []}
-        axes |= {"finetune_seeds": seeds, "tasks": list(tasks), **(sweep or {})}
-        content = {
-            "experiment": name,
-            "key": "0123abcd",
-            "configuration": {**configuration, "sweep": {**configuration["sweep"], **axes}, "tasks": own or {}},
-            "report": to_builtins(report_facts(settings, experiment=name, title=f"Experiment {name}")),
-            "inputs": {"runs": [], "scores": {"glue": files}, "curve": {"glue": []}, **(inputs or {})},
-            "settings": {},
-        }
-        return write(tmp_path / "results" / name / "experiment.json", content).parent
-
-    return make
 
 
 @pytest.fixture(scope="session")

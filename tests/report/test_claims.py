@@ -88,25 +88,19 @@ def trained(monkeypatch):
     return make
 
 
-@pytest.fixture
-def check_deviations(monkeypatch):
-    """What becomes of the claim by the standard deviations of operators."""
+def test_the_papers_deviations_over_five_seeds_leave_open_which_is_lower(monkeypatch):
+    monkeypatch.setattr(claims, "final_scores_of", lambda data, size, name: name)
 
     def check(deviations):
-        monkeypatch.setattr(claims, "final_scores_of", lambda data, size, name: name)
         monkeypatch.setattr(claims, "deviation", deviations.get)
         return claims.check_deviations(None, "base")
 
-    return check
-
-
-def test_the_papers_deviations_over_five_seeds_leave_open_which_is_lower(check_deviations):
     printed = {"symmetric": Deviation(0.36, 4), "pairwise": Deviation(0.37, 4), "original": Deviation(0.63, 4)}
-    assert check_deviations(printed) == Finding("0.36; 0.37; 0.63", None)
+    assert check(printed) == Finding("0.36; 0.37; 0.63", None)
     many = {name: Deviation(found.value, 40) for name, found in printed.items()}
-    assert check_deviations(many).holds is True
-    assert check_deviations(many | {"pairwise": Deviation(1.2, 40)}).holds is False
-    assert check_deviations(many | {"original": Deviation(0.0, 40)}).holds is False
+    assert check(many).holds is True
+    assert check(many | {"pairwise": Deviation(1.2, 40)}).holds is False
+    assert check(many | {"original": Deviation(0.0, 40)}).holds is False
 
 
 def test_the_interval_of_a_ratio_of_deviations_is_that_of_the_f_distribution():
@@ -116,17 +110,6 @@ def test_the_interval_of_a_ratio_of_deviations_is_that_of_the_f_distribution():
 
 
 NEVER = Crossing(200_000, None, math.inf)
-
-
-@pytest.fixture
-def halved(monkeypatch):
-    """What becomes of the claim, by the crossings of both."""
-
-    def check(pairwise, original):
-        monkeypatch.setattr(claims, "crossings_of", lambda *curve: [pairwise, original])
-        return claims.check_half(SimpleNamespace(curves={}), "base")
-
-    return check
 
 
 @pytest.mark.parametrize(
@@ -142,9 +125,10 @@ def halved(monkeypatch):
         (NEVER, NEVER, "any", None),
     ],
 )
-def test_half_the_steps_holds_or_fails_by_the_whole_bracket_alone(halved, pairwise, original, ratio, holds):
+def test_half_the_steps_holds_or_fails_by_the_whole_bracket_alone(monkeypatch, pairwise, original, ratio, holds):
     """An operator that is not at the line at its last checkpoint needs more; one that is at its first, no more."""
-    found = halved(pairwise, original)
+    monkeypatch.setattr(claims, "crossings_of", lambda *curve: [pairwise, original])
+    found = claims.check_half(SimpleNamespace(curves={}), "base")
     assert found.holds is holds and found.ours.endswith(f"; ratio {ratio}")
 
 

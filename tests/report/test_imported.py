@@ -1,7 +1,6 @@
 """Others' scores, one tidy csv, become an experiment that the report reads."""
 
 import itertools
-import json
 import random
 import re
 import shutil
@@ -16,6 +15,7 @@ from documented import own_files
 from legibility import assert_legible
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
+from symbert.files import read_json
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures import loss_figures
@@ -29,10 +29,6 @@ EXITS |= {("base", "original"): 26_750, ("base", "symmetric"): 14_250, ("base", 
 HEADER = "size,attention,task,finetune_seed,value"
 SCORES = "size,attention,step,task,finetune_seed,value"
 LOSSES = "size,attention,step,loss"
-
-
-def read(path):
-    return json.loads(path.read_text())
 
 
 @pytest.fixture
@@ -56,7 +52,7 @@ def imported(tmp_path, monkeypatch):
     def make(scores, losses=None, **options):
         shutil.rmtree("results", ignore_errors=True)
         import_scores(scores, "theirs", losses, **options)
-        steps = read(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps"]
+        steps = read_json(tmp_path / "results/theirs/experiment.json")["inputs"]["origin"]["steps"]
         return parted(read_scores(tmp_path / "results/theirs/scores.csv"), steps)[0].to_dict("records")
 
     return make
