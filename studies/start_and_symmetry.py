@@ -108,7 +108,7 @@ def words_table(runs: pd.DataFrame) -> str:
     for attention in study["attention"].unique():
         pair = [at(study, attention=name).set_index("seed").sort_index() for name in (attention, "original")]
         stays = pair[0]["stays"]
-        steps = (f"{'at least ' * stays[seed]}{step:,.0f}" for seed, step in pair[0]["step"].items())
+        steps = (f"{'at least ' if stays[seed] else ''}{step:,.0f}" for seed, step in pair[0]["step"].items())
         ratio = "–" if attention == "original" else in_words(pd.Series(effect(*pair)))
         distances = (f"{distance:.2f}" for distance in pair[0]["distance"])
         lines.append([f"`{attention}`", " / ".join(steps), " / ".join(distances), ratio])
