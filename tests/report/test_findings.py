@@ -32,12 +32,13 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
     ("original-unscaled / original-wide", "tiny", DOCUMENTATION, "but {} on documentation, where 5 of 10 runs stay"),
 ]
 TIES, START = ("symmetric-wide / original-wide", "symmetric / original"), "original-wide / original"
+ORDER = ("original-wide", "pairwise", "symmetric")  # of the table of word pieces
 LATER = ((0.01, 0.03), (0.03, 0.1))  # excess attention of the largest head, between which steps are counted
 OWN_POSITION = {  # a declared contrast and the words around its ratio on copies and on documentation
-    "own-position-at-the-narrow-start": "at the narrow start {} on copies and {} on documentation",
-    "own-position-at-the-wide-start": "at the wide one {} and at most {}, where all 10 runs leave, and 8 of",
+    "own-position-at-the-narrow-start": "at the narrow start, predicted, {} on copies and {} on documentation",
+    "own-position-at-the-wide-start": "at the wide one {} and, predicted, at most {}, where all 10 leave, and 8 of",
     "start-without-own-position": "the wide start gives {} on copies, as predicted, and {} on documentation",
-    "symmetry-without-own-position": "`symmetric-others-wide` / `original-wide` is {} and {}. All eight",
+    "symmetry-without-own-position": "`symmetric-others-wide` / `original-wide` is {} and {}. All have",
 }
 NEW_SENTENCES = [  # of new seeds with eight layers on copies
     ("original-wide / original", "after {} of the steps if its logits start √d times as wide"),
@@ -201,8 +202,8 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
         f"On `neighbours` no frequency tells images from sources: {told['16']} times `swapped`.",
         f"as predicted: {told[tie].split()[0]} with eight layers. But with two it is {told['repeated'].split()[0]} on",
         f"the tie was to keep its advantage: refuted, {told['addressed'].split()[0]} at least",
-        f"so {told['directed']}, the start's {told['start']} and {told['cycled'].split()[0]} are lower bounds; by the",
-        "exit, the first two are {:.2f} and {:.2f}.".format(*by_rule),
+        f"so {told['directed']}, the start's {told['start']}, 1.17, 1.47, {told['cycled'].split()[0]} and",
+        "bounds, 1.33 none; by the rule's first descent the first two are {:.2f} and {:.2f}.".format(*by_rule),
     ):
         assert sentence in page + " ".join(THEORY.read_text("utf-8").split())
     assert told[tie] in README and all(len(values) == 8 for values in ratios.values())
@@ -217,22 +218,32 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     assert of_own.loc[("own-position-at-the-wide-start", "documentation"), "below_one"] == 10
     assert (of_own.loc[pd.IndexSlice[:, "documentation"], "by step +0.2"] - 1).abs().max() < 0.03
     wide, costs = (said[-place] for place in (5, 3))
-    assert f"a part of it (without, at most {wide}, as predicted), not all ({costs})." in page
+    assert f"to itself (at most {wide}, as predicted) {costs} is left." in page
+    assert (of_own["logrank_verdict"] == "within 25 %").tolist() == [False, True, False, False] * 2
+    longer = ratio_in_words(logarithms_of(runs, "symmetric-wide / symmetric", "tiny", "documentation-48", 4000, **own))
+    others = logarithms_of(runs, "symmetric-others / original", "tiny", *DOCUMENTATION)
+    said += [longer, ratio_in_words(others)]
+    assert f"`symmetric-others` / `original` was {said[-1]} on documentation (first study" in page
     pieces = {"level": 3.61, "seeds": range(36, 39), "study": "word-pieces"}
     names = ("original-wide", "symmetric", "pairwise")
     place = ("tiny", "documentation-words-48", 10_000)
     said += [ratio_in_words(logarithms_of(runs, f"{name} / original", *place, **pieces)) for name in names]
     assert "the wide start {}, the tie {}, `pairwise` {}.".format(*said[-3:]) in page
+    words = "At 3.01 the ratios are {:.2f}, {:.2f} and at least {:.2f}, by the rule {:.2f}, {:.2f} and {:.2f}."
+    cells = outcomes.at(runs, study="word-pieces").pivot(index="seed", columns="attention")
+    logs = np.log(cells[["step -0.6", "rule"]].astype(float))
+    means = [(logs[by, name] - logs[by, "original"]).mean() for by in ("step -0.6", "rule") for name in ORDER]
+    assert words.format(*np.exp(means)) in page
     assert not outcomes.at(runs, study="word-pieces")["stays"].any()
     levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
     rows = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation")
     both, second, tied, wide, third = (rows.iloc[number] for number in (1, 2, 3, 4, 6))  # in their declared order
     assert tied[[name for name in tied.index if name.startswith("by ")]].between(0.96, 1.04).all()
     said += [*told.values(), *map(declaration.in_words, (wide, both, second, third))]
-    assert f"`symmetric` is at least {said[-3]}. With two layers" in page and both["stay"] == "6/0"
+    assert f"`symmetric` is at least {said[-3]} with eight, {longer} with two, where" in page and both["stay"] == "6/0"
     assert f"`original-wide` at least {said[-4]} |" in page
     assert f"the start is undecided: {said[-2]}, p = {second['p']:.2f};" in page and said[-2] in README
-    assert f"`pairwise` / `original-wide` is {said[-1]}, no test was declared" in page
+    assert f"`pairwise` / `original-wide` is at least {said[-1]}, not declared." in page
     assert (second["verdict"], second["stay"], second["below_one"]) == ("undecided", "1/0", 4)
     assert (third["verdict"], third["below_one"], tied["below_one"], tied["stay"]) == ("none declared", 1, 4, "0/0")
     words = "start is {} at 2.6 nats, {} by the report's rule and {} by that rule after two thirds of the steps. At 3.0"
