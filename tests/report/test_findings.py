@@ -186,20 +186,27 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     ratios["16"] = ratios["neighbours"] - ratios["swapped"]
     ratios["directed"] = logarithms_of(runs, tie, "tiny", "directed-48", 2500, 2.2, **other)
     ratios["start"] = logarithms_of(runs, START, "tiny", "directed-48", 2500, 2.2, **other)
+    ratios["deep"] = logarithms_of(runs, tie, "deep8", "addressed-48", 6000, 2.34, **other)
+    lower = np.exp(logarithms_of(runs, tie, "deep8", "addressed-48", 6000, 2.14, **other).mean())
+    ends = outcomes.at(runs, text="addressed-48", size="deep8").groupby("attention")["losses"]
+    ends = ends.agg(lambda losses: [float(curve.split()[-1]) for curve in losses])
+    assert min(ends["symmetric"]) - max(ends["original"]) == pytest.approx(0.3, abs=0.05)
     ratios["by copies"] = ratios[start] - on_copies
     told = {name: ratio_in_words(values) for name, values in ratios.items()}
+    by_content = told["deep"].split()[0]
     near = [np.exp(logarithms_of(runs, tie, *ties["repeated"], level, **other).mean()) for level in (2.79, 2.39)]
     by_rule = [direction.ratio_of(runs, pair, 2, "directed")["by rule"] for pair in (direction.TIE, direction.START)]
     for sentence in (
         f"With two layers it gives {told['copying']} on copies, and costs steps, {told['neighbours']}, where in",
-        f"and at least {told['addressed']} where values are looked up by their keys",
+        f"and at least {told['addressed']} where values are looked up by their keys ({by_content} with eight)",
+        f"with eight it is {told['deep']}, and {lower:.2f} at the lower level",
         "`repeated` hangs on the level ({:.2f} to {:.2f})".format(*near),
-        f"not enough, against the theory. With eight layers a map of four to one gives {told[tie]}.",
+        f"not enough, against the theory. With eight layers a four-to-one map gives {told[tie]}.",
         f"and is {told[tie]}. The wide start gives {told[start]}, {told['by copies']} times its ratio on copies",
         f"the tie at the start alone {told[at_start]}. *",
         f"On `neighbours` no frequency tells images from sources: {told['16']} times `swapped`.",
         f"as predicted: {told[tie].split()[0]} with eight layers. But with two it is {told['repeated'].split()[0]} on",
-        f"the tie was to keep its advantage: refuted, {told['addressed'].split()[0]} at least",
+        f"to keep its advantage: refuted, {told['addressed'].split()[0]} at least, {by_content} with eight layers.",
         f"so {told['directed']}, the start's {told['start']}, 1.17, 1.47, {told['cycled'].split()[0]} and",
         "bounds, 1.33 none; by the rule's first descent the first two are {:.2f} and {:.2f}.".format(*by_rule),
     ):
@@ -299,7 +306,7 @@ def test_the_sentences_on_attention_say_what_its_runs_say(page):
     exits = measures[measures["moment"] == "exit"].sort_values("copies").groupby(["size", "attention", "seed"]).last()
     agreeing = exits.loc[pd.IndexSlice[:, ["original", "original-wide"], :], "agreement"]
     assert len(agreeing) == 12 and f"in {agreeing.min():.2f} to {agreeing.max():.2f} of the dimensions" in page
-    assert mechanism.facts_of(measures, learned)["mechanism-predictions"].count("refuted by seeds") == 8
+    assert mechanism.facts_of(measures, learned)["mechanism-predictions"].count("refuted by ") == 8
     steps = {}
     for run in learned.itertuples():
         excess = np.array(run.attended.split(), float) - 64 / 48**2
