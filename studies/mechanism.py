@@ -248,8 +248,9 @@ def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame)
     shown = []
     for number, size, seen, holds in lines:
         of_seeds = holds.groupby(level="seed").all()
-        against = ", ".join(map(str, of_seeds.index[~of_seeds])) if of_seeds.any() else "all seeds"
-        shown.append([number, str(LAYERS[size]), seen, f"refuted by {against}" if against else "held"])
+        against = ", ".join(map(str, of_seeds.index[~of_seeds]))
+        seeds = f"seeds {against}" if of_seeds.any() else "all seeds"
+        shown.append([number, str(LAYERS[size]), seen, f"refuted by {seeds}" if against else "held"])
     return markdown(["prediction", "layers", "range over seeds", ""], shown)
 
 
