@@ -100,7 +100,7 @@ def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11),
 
 def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
     assert not runs.duplicated([*collected.AXES, "seed"]).any()
-    for study, count in (("plateau", 440), ("search", 8), ("dose", 80)):
+    for study, count in (("plateau", 440), ("search", 8)):
         planned = {
             (*(point[axis] for axis in collected.AXES), seed)
             for _, points, seeds, _ in collected.grids_of(study)
