@@ -21,7 +21,7 @@ from symbert.report.statistics import plateau_exit
 
 STUDIES = Path(__file__).parent
 RUNS = STUDIES.parent / "docs/findings/start-and-symmetry/runs.csv"
-COLLECTED = ("search", "plateau", "start-and-symmetry", "dose", "own-position", "word-pieces", "direction")
+COLLECTED = ("search", "plateau", "start-and-symmetry", "dose", "own-position", "word-pieces", "direction", "width")
 AXES = ["text", "size", "attention", "learning_rate", "batch_size", "steps"]
 
 Point = dict[str, Any]  # by axis
@@ -55,7 +55,12 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
         sys.exit(f"{folder}/metrics.jsonl: evaluations are missing; train the run again")
     exit_step = plateau_exit([*losses], [*losses.values()])
     row = {axis: values[axis] for axis in AXES} | {"seed": run["pretrain_seed"]}
-    row |= {"corpus_hash": done["corpus_hash"], "commit": timing["commit"], "processor": timing["processor"]}
+    device = timing["device"]
+    row |= {
+        "corpus_hash": done["corpus_hash"],
+        "commit": timing["commit"],
+        "processor": device if device != "cpu" else timing["processor"],
+    }
     row |= {"torch": timing["versions"]["torch"], "seconds": f"{timing['step_seconds'] * steps:.1f}"}
     row |= {key: f"{np.mean(start[key]):.4f}" if start[key] else "" for key in ("logit_std", "attention_entropy")}
     row |= {"evaluate_every": every, "exit": exit_step or "never"}

@@ -19,9 +19,9 @@ AFTER = "1.80"  # the width that the largest is compared with
 SCALES = {"√width": np.sqrt, "width": np.asarray, "ln width": np.log}
 
 
-def cells_of(runs: pd.DataFrame, operator: str, outcome: str) -> pd.DataFrame:
+def cells_of(runs: pd.DataFrame, operator: str, outcome: str, text: str = "copying-48") -> pd.DataFrame:
     """An outcome by seed and width, of the seeds that have every width."""
-    cells = {width: at(runs, study="dose", text="copying-48", attention=f"{operator}-{width}") for width in WIDTHS}
+    cells = {width: at(runs, study="dose", text=text, attention=f"{operator}-{width}") for width in WIDTHS}
     return pd.DataFrame({width: rows.set_index("seed")[outcome] for width, rows in cells.items()}).dropna()
 
 
@@ -38,44 +38,63 @@ def words(values: np.ndarray, digits: int = 3) -> str:
 
 
 def facts_of(runs: pd.DataFrame) -> dict[str, str]:
-    """Means beside predictions, and tests; without two complete seeds of both operators the tables are empty."""
-    distances = {operator: cells_of(runs, operator, "distance") for operator in ("original", "pairwise")}
-    seeds = min(map(len, distances.values()))
-    stays = at(runs, study="dose", text="copying-48")["stays"].sum()
-    progress = f"{seeds} of 5 seeds, {stays} runs that stay"
-    if seeds < 2:
-        return {"dose": progress, "dose-means": "", "dose-tests": ""}
-    rows = [[f"predicted: {name}", *values] for name, values in predicted().items()]
-    rows += [
-        [f"seen: {name}", *(f"{cells[width].mean():.3f}" for width in WIDTHS)] for name, cells in distances.items()
-    ]
-    means = markdown(["∫η by width", *WIDTHS], rows)
+    """Means beside predictions, and tests, of copies and of documentation."""
+    shown = [[f"predicted: {name}", *values] for name, values in predicted().items()]
+    header = ["", "slope of the line in √width", "coefficient of an added square"]
+    header += [f"residuals · 10³ in {', '.join(SCALES)}", "p of the trend", "steps at 7 to 1.8", "p"]
+    header += ["saved by a doubling of the width (chosen afterwards)"]
+    against = ["slope minus that on copies"]
+    copies, documentation = tests_of(runs, "copying-48"), tests_of(runs, "documentation-48")
+    for operator, line in documentation.items():
+        values = (slopes_of(cells_of(runs, operator, "distance", text)) for text in ("documentation-48", "copying-48"))
+        line.append(words(next(values) - next(values)))
+    return {
+        "dose-means": markdown(["∫η by width", *WIDTHS], shown + means_of(runs, "copying-48")),
+        "dose-tests": markdown(header, [*copies.values()]),
+        "dose-documentation-means": markdown(["∫η by width", *WIDTHS], means_of(runs, "documentation-48")),
+        "dose-documentation-tests": markdown(header + against, [*documentation.values()]),
+    }
 
-    lines, p_values = [], []
+
+def means_of(runs: pd.DataFrame, text: str) -> list[list[str]]:
+    """∫η by width, the mean over seeds; where runs stay, a bound."""
+    rows = []
+    for name in ("original", "pairwise"):
+        distances, stays = (cells_of(runs, name, outcome, text) for outcome in ("distance", "stays"))
+        means = distances.mean()
+        rows.append([f"seen: {name}", *(f"{'≥ ' * stays[width].any()}{means[width]:.3f}" for width in WIDTHS)])
+    return rows
+
+
+def slopes_of(cells: pd.DataFrame) -> np.ndarray:
+    """Per seed, the slope of the least-squares line in √width over the widths of predicted fall."""
+    return np.array([np.polyfit(np.sqrt(np.array(RISING, float)), seed, 1)[0] for seed in cells[RISING].to_numpy()])
+
+
+def tests_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
+    """By operator: slope, square, residuals, the two declared tests, and what a doubling saves."""
+    lines, p_values = {}, []
     widths = np.array(RISING, float)
-    for operator, cells in distances.items():
+    for operator in ("original", "pairwise"):
+        cells = cells_of(runs, operator, "distance", text)
         values = cells[RISING].to_numpy()
-        slopes = np.array([np.polyfit(np.sqrt(widths), seed, 1)[0] for seed in values])
         squares = np.array([np.polyfit(np.sqrt(widths), seed, 2)[0] for seed in values])
         doublings = np.array([-np.polyfit(np.log2(widths), seed, 1)[0] for seed in values])
         residuals = (
             np.mean([np.polyfit(scale(widths), seed, 1, full=True)[1] for seed in values]) for scale in SCALES.values()
         )
-        steps = cells_of(runs, operator, "step")
+        steps = cells_of(runs, operator, "step", text)
         ratios = np.log(steps[LARGEST] / steps[AFTER])
         low, high = np.exp(interval(ratios))
         # Page's test expects ranks to rise, so the columns stand in the order of falling widths.
         p_values += [page_trend_test(values[:, ::-1], method="exact").pvalue, ttest_1samp(ratios, 0).pvalue]
-        shape = [words(slopes), words(squares), " / ".join(f"{1e3 * size:.2f}" for size in residuals)]
+        shape = [words(slopes_of(cells)), words(squares), " / ".join(f"{1e3 * size:.2f}" for size in residuals)]
         late = f"{np.exp(ratios.mean()):.2f} [{low:.2f}, {high:.2f}]"
-        lines.append([f"`{operator}`", *shape, "", late, "", words(doublings)])
+        lines[operator] = [f"`{operator}`", *shape, "", late, "", words(doublings)]
     corrected = holm(p_values)
-    for line, trend, late in zip(lines, corrected[::2], corrected[1::2], strict=True):
+    for line, trend, late in zip(lines.values(), corrected[::2], corrected[1::2], strict=True):
         line[4], line[6] = p_in_words(trend), p_in_words(late)
-    header = ["", "slope of the line in √width", "coefficient of an added square"]
-    header += [f"residuals · 10³ in {', '.join(SCALES)}", "p of the trend", "steps at 7 to 1.8", "p"]
-    tests = markdown([*header, "saved by a doubling of the width (chosen afterwards)"], lines)
-    return {"dose": progress, "dose-means": means, "dose-tests": tests}
+    return lines
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:

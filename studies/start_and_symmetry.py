@@ -39,7 +39,7 @@ CONTROLS += [("shared", "original"), ("symmetric", "original-wide"), ("symmetric
 UNNAMED = [("pairwise", "original"), ("symmetric-wide", "original")]  # pairs of the later study without a contrast
 UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
-DECLARING = ("plateau", "start-and-symmetry", "direction", "own-position")  # studies that declare contrasts
+DECLARING = ("plateau", "start-and-symmetry", "direction", "own-position", "width")  # studies that declare contrasts
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
 DOCUMENTATION = {
     length: {"text": f"documentation-{length}", "size": "tiny", "learning_rate": 1e-3} for length in (48, 16)

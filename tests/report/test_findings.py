@@ -100,7 +100,7 @@ def logarithms_of(runs, name, size, text, length, level=2.8, seeds=range(1, 11),
 
 def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
     assert not runs.duplicated([*collected.AXES, "seed"]).any()
-    for study, count in (("plateau", 440), ("search", 8)):
+    for study, count in (("plateau", 440), ("search", 8), ("dose", 160), ("width", 144)):
         planned = {
             (*(point[axis] for axis in collected.AXES), seed)
             for _, points, seeds, _ in collected.grids_of(study)
@@ -390,9 +390,8 @@ def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
         | {"distance": 0.5 + sign * 0.1 * float(width) ** 0.5 + 1e-4 * draw.normal(), "step": 300 + draw.normal()}
         for name, width, seed in itertools.product(("original", "pairwise"), dose.WIDTHS, range(21, 26))
     ]
-    table = dose.facts_of(pd.DataFrame(rows))["dose-tests"].replace("−", "-").splitlines()[2:]
-    for line in table:
-        slope, square, residuals, trend, ratio, late, _ = (cell.strip() for cell in line.split("|")[2:-1])
+    for _, *line in dose.tests_of(pd.DataFrame(rows), "copying-48").values():
+        slope, square, residuals, trend, ratio, late, _ = (cell.replace("−", "-") for cell in line)
         assert float(slope.split()[0]) == pytest.approx(sign * 0.1, abs=1e-3)
         assert abs(float(square.split()[0])) < 0.01 and residuals.startswith("0.00 / ")
         assert trend == ("< 0.0001" if sign < 0 else "1.0000")
