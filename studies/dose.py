@@ -62,7 +62,7 @@ def means_of(runs: pd.DataFrame, text: str) -> list[list[str]]:
     for name in ("original", "pairwise"):
         distances, stays = (cells_of(runs, name, outcome, text) for outcome in ("distance", "stays"))
         means = distances.mean()
-        rows.append([f"seen: {name}", *(f"{'≥ ' * stays[width].any()}{means[width]:.3f}" for width in WIDTHS)])
+        rows.append([f"seen: {name}", *(f"{'≥ ' if stays[width].any() else ''}{means[width]:.3f}" for width in WIDTHS)])
     return rows
 
 
@@ -98,26 +98,36 @@ def tests_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:
-    """Integrated learning rate at the exit over the width of the start, beside what was predicted."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
+    """Integrated learning rate at the exit over the width of the start, on copies beside what was predicted."""
+    figure, rows = plt.subplots(2, 2, figsize=(9, 7), sharex=True, sharey="row", layout="constrained")
     known = at(runs, study="plateau", **COPIES[2]).groupby("attention")["distance"].mean()
     constants = fitted(known["original"], known["original-wide"])
     roots = np.linspace(0.25, 2.7, 50)
-    for panel, name in zip(panels, ("original", "pairwise"), strict=True):
-        narrow, wide, color = OPERATORS[name]
-        fit = known[[narrow, wide]]
-        dose = at(runs, study="dose", text="copying-48")
-        dose = dose[dose["attention"].str.startswith(f"{name}-")]
-        widths = dose["attention"].str.split("-").str[-1].astype(float)
-        panel.plot(np.sqrt(widths), dose["distance"], "o", color=color, ms=4, alpha=0.7, label="new seeds")
+    for text, panels in zip(("copying-48", "documentation-48"), rows, strict=True):
+        for panel, name in zip(panels, ("original", "pairwise"), strict=True):
+            color = OPERATORS[name][2]
+            dose = at(runs, study="dose", text=text)
+            dose = dose[dose["attention"].str.startswith(f"{name}-")]
+            for stays, face, label in ((False, color, "new seeds"), (True, "white", "stay: at least")):
+                shown = dose[dose["stays"] == stays]
+                widths = shown["attention"].str.split("-").str[-1].astype(float)
+                if len(shown):
+                    panel.plot(
+                        np.sqrt(widths), shown["distance"], "o", mfc=face, mec=color, ms=4, alpha=0.7, label=label
+                    )
+            panel.set(title=f"{name}, {text.removesuffix('-48')}", ylim=(0, None))
+    for panel, name in zip(rows[0], ("original", "pairwise"), strict=True):
+        fit = known[[*OPERATORS[name][:2]]]
         panel.plot(np.sqrt([NARROW, WIDE]), fit, "X", color="#C00000", ms=8, label="plateau, fitted to")
         line = np.polynomial.Polynomial.fit(np.sqrt([NARROW, WIDE]), fit, 1)
         panel.plot(roots, line(roots), ":", color="grey", label="predicted: a line in √width")
         if name == "original":
             escapes = [escape(deviation_of(root**2), *constants) for root in roots]
             panel.plot(roots, escapes, "--", color="grey", label="predicted: the theory")
-        panel.set(title=name, xlabel="√ of the width of the initial logits")
+    for panel in rows.flat:
         panel.legend(frameon=False, fontsize=8)
-    panels[0].set_ylabel(f"∫η at {LEVEL} nats")
-    panels[0].set_ylim(bottom=0)
+    for panel in rows[1]:
+        panel.set_xlabel("√ of the width of the initial logits")
+    for panels in rows:
+        panels[0].set_ylabel(f"∫η at {LEVEL} nats")
     return figure

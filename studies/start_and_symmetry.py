@@ -3,6 +3,7 @@
 python -m studies.start_and_symmetry
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +41,9 @@ UNNAMED = [("pairwise", "original"), ("symmetric-wide", "original")]  # pairs of
 UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
 DECLARING = ("plateau", "start-and-symmetry", "direction", "own-position", "width")  # studies that declare contrasts
-COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00")  # of depths and texts
+COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00", "#009E73")  # of depths and texts
+WIDTHS = [{"text": "copying-48", "learning_rate": rate} for rate in (1e-3, 2.5e-4)]  # of BERT-small's shape
+WIDTHS += [{"text": "documentation-48", "learning_rate": 2.5e-4}]
 DOCUMENTATION = {
     length: {"text": f"documentation-{length}", "size": "tiny", "learning_rate": 1e-3} for length in (48, 16)
 }
@@ -49,13 +52,16 @@ DOCUMENTATION = {
 def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Pairs at each depth, rate and text of plateau, their interactions, and pairs of the later study that it did not
     name: nothing is corrected for their number."""
-    later = runs[runs["study"] == "start-and-symmetry"]
+    every, later = runs, runs[runs["study"] == "start-and-symmetry"]
     runs = runs[runs["study"] == "plateau"]
 
     def cells(attentions: tuple[str, str], *places: Point, seeds: int) -> list[pd.DataFrame]:
         points = [{**place, "attention": attention} for place in places for attention in attentions]
         return [cell(runs, point, [*range(1, seeds + 1)]) for point in points]
 
+    for place, pair in itertools.product(WIDTHS, PAIRS[-4:-1]):
+        compared = [cell(at(every, study="width"), {**place, "attention": name}, [*range(41, 49)]) for name in pair]
+        yield {"study": "width", "grid": "unnamed", **place, "first": pair[0], "second": pair[1]} | effect(*compared)
     for pair in UNNAMED:
         compared = [cell(later, {**COPIES[8], "attention": name}, [*range(11, 21)]) for name in pair]
         yield {"grid": "copying, unnamed", **COPIES[8], "first": pair[0], "second": pair[1]} | effect(*compared)
@@ -115,6 +121,21 @@ def words_table(runs: pd.DataFrame) -> str:
     return markdown(["", "steps by seed", "∫η by seed", "ratio of steps to `original`"], lines)
 
 
+def width_table(contrasts: pd.DataFrame) -> str:
+    """The ratios at BERT-small's shape by text and rate; a bound where runs of the first stay."""
+    rows = at(contrasts, study="width")
+    places = {
+        f"{text.split('-')[0]}, rate {rate:g}": at(rows, text=text, learning_rate=rate).set_index(["first", "second"])
+        for text, rate in dict.fromkeys(zip(rows["text"], rows["learning_rate"], strict=True))
+    }
+    lines = []
+    for pair in PAIRS[:-1]:
+        shown = (place.loc[pair] for place in places.values())
+        bounds = (f"{'' if row['stay'].startswith('0/') else 'at least '}{in_words(row)}" for row in shown)
+        lines.append([f"`{pair[0]}` / `{pair[1]}`", *bounds])
+    return markdown(["BERT-small's shape, eight seeds", *places], lines)
+
+
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
@@ -126,6 +147,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "theory": theory_table(runs),
         "deep-start": deep_start(study),
         "word-pieces": words_table(runs),
+        "width": width_table(contrasts),
         **dose.facts_of(runs),
         **direction.facts_of(runs),
         **mechanism.facts_of(pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)),
@@ -172,12 +194,14 @@ def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
         ("8 layers, new seeds", pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")]))
     )
     texts += [("", study[:0]), ("8 layers, new seeds", at(study, grid="documentation"))]
+    for rows, place in ((copies, WIDTHS[1]), (texts, WIDTHS[2])):
+        rows.append(("4 layers of width 512", at(contrasts, study="width", **place)))
     names = [" / ".join(pair) for pair in PAIRS]
     for panel, title, series in zip(panels, ("copies", "documentation"), (copies, texts), strict=True):
-        for offset, ((label, rows), look, color) in enumerate(zip(series, "osD*", COLORS, strict=True)):
+        for offset, ((label, rows), look, color) in enumerate(zip(series, "osD*^", COLORS, strict=True)):
             compared = rows["first"] + " / " + rows["second"]
             shown = rows[compared.isin(names)]
-            heights = [0.2 - 0.15 * offset - names.index(name) for name in compared[shown.index]]
+            heights = [0.26 - 0.13 * offset - names.index(name) for name in compared[shown.index]]
             if heights:
                 panel.hlines(heights, shown["low"], shown["high"], color=color, lw=1.5)
                 panel.plot(shown["ratio"], heights, look, color=color, label=label)
