@@ -16,6 +16,7 @@ PLAN = Path(__file__).with_suffix(".md")
 WIDTHS = ["0.08", "0.16", "0.31", "0.60", "1.20", "1.80", "3.50", "7.00"]
 RISING, LARGEST = WIDTHS[:6], WIDTHS[-1]  # the widths over which the exit was predicted to fall; of collapsed entropy
 AFTER = "1.80"  # the width that the largest is compared with
+TEXTS = {"copying-48": "copies", "documentation-48": "documentation"}
 SCALES = {"√width": np.sqrt, "width": np.asarray, "ln width": np.log}
 
 
@@ -38,31 +39,24 @@ def words(values: np.ndarray, digits: int = 3) -> str:
 
 
 def facts_of(runs: pd.DataFrame) -> dict[str, str]:
-    """Means beside predictions, and tests, of copies and of documentation."""
-    shown = [[f"predicted: {name}", *values] for name, values in predicted().items()]
-    header = ["", "slope of the line in √width", "coefficient of an added square"]
-    header += [f"residuals · 10³ in {', '.join(SCALES)}", "p of the trend", "steps at 7 to 1.8", "p"]
-    header += ["saved by a doubling of the width (chosen afterwards)"]
-    against = ["slope minus that on copies"]
-    copies, documentation = tests_of(runs, "copying-48"), tests_of(runs, "documentation-48")
-    for operator, line in documentation.items():
-        values = (slopes_of(cells_of(runs, operator, "distance", text)) for text in ("documentation-48", "copying-48"))
-        line.append(words(next(values) - next(values)))
-    return {
-        "dose-means": markdown(["∫η by width", *WIDTHS], shown + means_of(runs, "copying-48")),
-        "dose-tests": markdown(header, [*copies.values()]),
-        "dose-documentation-means": markdown(["∫η by width", *WIDTHS], means_of(runs, "documentation-48")),
-        "dose-documentation-tests": markdown(header + against, [*documentation.values()]),
-    }
+    """Means beside predictions, and tests, on both texts."""
+    means = [[f"predicted: {name}", *values] for name, values in predicted().items()]
+    tests = []
+    for text, place in TEXTS.items():
+        means += [[f"{place}: {name}", *line] for name, line in means_of(runs, text).items()]
+        tests += [[f"{place}: {name}", *line] for name, line in tests_of(runs, text).items()]
+    header = ["", "slope in √width", "coefficient of an added square", f"residuals · 10³ in {', '.join(SCALES)}"]
+    header += ["p of the trend", "steps at 7 to 1.8", "p", "saved by a doubling of the width (chosen afterwards)"]
+    return {"dose-means": markdown(["∫η by width", *WIDTHS], means), "dose-tests": markdown(header, tests)}
 
 
-def means_of(runs: pd.DataFrame, text: str) -> list[list[str]]:
-    """∫η by width, the mean over seeds; where runs stay, a bound."""
-    rows = []
+def means_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
+    """By operator ∫η of each width, the mean over seeds; a bound where runs stay."""
+    rows = {}
     for name in ("original", "pairwise"):
         distances, stays = (cells_of(runs, name, outcome, text) for outcome in ("distance", "stays"))
         means = distances.mean()
-        rows.append([f"seen: {name}", *(f"{'≥ ' if stays[width].any() else ''}{means[width]:.3f}" for width in WIDTHS)])
+        rows[name] = [f"{'≥ ' if stays[width].any() else ''}{means[width]:.3f}" for width in WIDTHS]
     return rows
 
 
@@ -90,10 +84,10 @@ def tests_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
         p_values += [page_trend_test(values[:, ::-1], method="exact").pvalue, ttest_1samp(ratios, 0).pvalue]
         shape = [words(slopes_of(cells)), words(squares), " / ".join(f"{1e3 * size:.2f}" for size in residuals)]
         late = f"{np.exp(ratios.mean()):.2f} [{low:.2f}, {high:.2f}]"
-        lines[operator] = [f"`{operator}`", *shape, "", late, "", words(doublings)]
+        lines[operator] = [*shape, "", late, "", words(doublings)]
     corrected = holm(p_values)
     for line, trend, late in zip(lines.values(), corrected[::2], corrected[1::2], strict=True):
-        line[4], line[6] = p_in_words(trend), p_in_words(late)
+        line[3], line[5] = p_in_words(trend), p_in_words(late)
     return lines
 
 
@@ -103,7 +97,7 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
     known = at(runs, study="plateau", **COPIES[2]).groupby("attention")["distance"].mean()
     constants = fitted(known["original"], known["original-wide"])
     roots = np.linspace(0.25, 2.7, 50)
-    for text, panels in zip(("copying-48", "documentation-48"), rows, strict=True):
+    for (text, place), panels in zip(TEXTS.items(), rows, strict=True):
         for panel, name in zip(panels, ("original", "pairwise"), strict=True):
             color = OPERATORS[name][2]
             dose = at(runs, study="dose", text=text)
@@ -115,7 +109,7 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
                     panel.plot(
                         np.sqrt(widths), shown["distance"], "o", mfc=face, mec=color, ms=4, alpha=0.7, label=label
                     )
-            panel.set(title=f"{name}, {text.removesuffix('-48')}", ylim=(0, None))
+            panel.set(title=f"{name}, {place}", ylim=(0, None))
     for panel, name in zip(rows[0], ("original", "pairwise"), strict=True):
         fit = known[[*OPERATORS[name][:2]]]
         panel.plot(np.sqrt([NARROW, WIDE]), fit, "X", color="#C00000", ms=8, label="plateau, fitted to")

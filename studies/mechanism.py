@@ -38,7 +38,6 @@ EARLY = ["start", "50", "100"]
 STARTS = [("original", "original-wide"), ("symmetric", "symmetric-wide")]  # narrow, wide
 TOKENS = 48  # of a row
 UNIFORM = 2 * (TOKENS - OFFSET) / TOKENS**2  # attention to the places OFFSET before and behind, where all is equal
-REACHED = (0.01, 0.03, 0.1)  # attention above UNIFORM between which its growth is timed
 BEYOND = 2  # evaluations after the exit that are looked at, too
 
 
@@ -207,23 +206,16 @@ def learned_of(folder: Path) -> dict[str, object]:
     return {**row, "attended": " ".join(f"{value:.4f}" for value in largest)}
 
 
-def steps_to(series: str, level: float) -> float:
-    """The step from which attention stays above UNIFORM by a level, between two evaluations by its logarithm."""
-    above = np.log(np.maximum(np.array(series.split(), float) - UNIFORM, 1e-6) / level)
-    last = int(np.flatnonzero(above < 0)[-1])
-    return EVERY * (last + above[last] / (above[last] - above[last + 1]))
-
-
 # What became of the predictions.
 
 
-def facts_of(rows: pd.DataFrame, learned: pd.DataFrame) -> dict[str, str]:
-    """The tables of predictions, which hold when all seeds agree, and of what was seen afterwards."""
+def facts_of(rows: pd.DataFrame) -> dict[str, str]:
+    """The table of predictions, which hold when all seeds agree."""
     exits = rows[rows["moment"] == "exit"]
     heads = exits.loc[exits.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
     copying = rows.merge(heads).set_index(["moment", *RUN]).sort_index()
     means = rows.groupby(["moment", *RUN])[["cosine", "consistency"]].mean()
-    return {"mechanism-predictions": _predictions(rows, copying, means), "mechanism-learned": _learned(learned)}
+    return {"mechanism-predictions": _predictions(rows, copying, means)}
 
 
 def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame) -> str:
@@ -254,19 +246,6 @@ def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame)
     return markdown(["prediction", "layers", "range over seeds", ""], shown)
 
 
-def _learned(learned: pd.DataFrame) -> str:
-    low, middle, high = (np.array([steps_to(series, level) for series in learned["attended"]]) for level in REACHED)
-    spans = {"steps to 0.03": middle, "from 0.01 to 0.03": middle - low, "from 0.03 to 0.1": high - middle}
-    table = learned.assign(**spans)
-    columns = {**dict.fromkeys(spans, 0), "overlap start": 2, "overlap exit": 2}
-    lines = []
-    for size, name in ((size, name) for size in SIZES for pair in STARTS for name in pair):
-        runs = at(table, size=size, attention=name)
-        shown = [_spread(runs[column], digits) for column, digits in columns.items()]
-        lines.append([f"{LAYERS[size]} layers, `{name}`", *shown])
-    return markdown(["mean (range over seeds)", *columns], lines)
-
-
 def draw(learned: pd.DataFrame) -> plt.Figure:
     """Attention of masked tokens to their copies over steps, above what equal attention gives; a line per run."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
@@ -283,10 +262,6 @@ def draw(learned: pd.DataFrame) -> plt.Figure:
     panels[0].set_ylabel("attention of masked tokens to their copies,\nabove equal attention")
     panels[0].legend(frameon=False)
     return figure
-
-
-def _spread(values: pd.Series, digits: int = 2) -> str:
-    return f"{values.mean():.{digits}f} ({_range(values, digits)})".replace("-", "−")
 
 
 def _range(values: Iterable[float], digits: int = 2) -> str:

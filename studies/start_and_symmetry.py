@@ -150,7 +150,7 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "width": width_table(contrasts),
         **dose.facts_of(runs),
         **direction.facts_of(runs),
-        **mechanism.facts_of(pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)),
+        **mechanism.facts_of(pd.read_csv(mechanism.MEASURES)),
     }
 
 
