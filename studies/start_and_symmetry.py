@@ -195,7 +195,7 @@ def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
     )
     texts += [("", study[:0]), ("8 layers, new seeds", at(study, grid="documentation"))]
     for rows, place in ((copies, WIDTHS[1]), (texts, WIDTHS[2])):
-        rows.append(("4 layers of width 512", at(contrasts, study="width", **place)))
+        rows.append(("4 layers of width 512, 2.5e-4", at(contrasts, study="width", **place)))
     names = [" / ".join(pair) for pair in PAIRS]
     for panel, title, series in zip(panels, ("copies", "documentation"), (copies, texts), strict=True):
         for offset, ((label, rows), look, color) in enumerate(zip(series, "osD*^", COLORS, strict=True)):

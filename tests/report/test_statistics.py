@@ -353,14 +353,6 @@ def test_the_authors_scores_show_that_pairwise_is_better_in_small_but_not_in_bas
     assert others["base", "symmetric"].interval.high < -3 and others["small", "pairwise"].interval.low > 0.2
 
 
-def test_the_documentation_has_what_the_authors_files_give(of_authors, root):
-    documented = (root / "docs/report.md").read_text(encoding="utf-8").replace("−", "-")
-    for (size, name), one in of_authors.items():
-        welch = "{:.2f} to {:.2f}".format(*one.interval)
-        cells = f"{one.difference:.2f} | {welch} | {one.p:.4f} | {one.holm_p:.4f} |"
-        assert f"| {size}, {name} - original | {cells}" in documented
-
-
 EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=12)
 LAST = 50
 
