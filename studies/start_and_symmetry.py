@@ -123,17 +123,15 @@ def words_table(runs: pd.DataFrame) -> str:
 
 def width_table(contrasts: pd.DataFrame) -> str:
     """The ratios at BERT-small's shape by text and rate; a bound where runs of the first stay."""
-    rows = at(contrasts, study="width")
-    places = {
-        f"{text.split('-')[0]}, rate {rate:g}": at(rows, text=text, learning_rate=rate).set_index(["first", "second"])
-        for text, rate in dict.fromkeys(zip(rows["text"], rows["learning_rate"], strict=True))
-    }
-    lines = []
-    for pair in PAIRS[:-1]:
-        shown = (place.loc[pair] for place in places.values())
-        bounds = (f"{'' if row['stay'].startswith('0/') else 'at least '}{in_words(row)}" for row in shown)
-        lines.append([f"`{pair[0]}` / `{pair[1]}`", *bounds])
-    return markdown(["BERT-small's shape, eight seeds", *places], lines)
+    columns = {}
+    for place in WIDTHS:
+        rows = at(contrasts, study="width", **place).set_index(["first", "second"]).loc[PAIRS[:-1]]
+        name = np.format_float_scientific(place["learning_rate"], trim="-", exp_digits=1)
+        columns[f"{dose.TEXTS[place['text']]}, {name}"] = [
+            f"{'' if row['stay'].startswith('0/') else 'at least '}{in_words(row)}" for _, row in rows.iterrows()
+        ]
+    pairs = [f"`{first}` / `{second}`" for first, second in PAIRS[:-1]]
+    return markdown(["BERT-small's shape, eight seeds", *columns], zip(pairs, *columns.values(), strict=True))
 
 
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
