@@ -5,6 +5,7 @@ evaluations, or the sum of the learning rates up to there; a run that does not c
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float
     return tuple(map(float, ttest_1samp(values, 0).confidence_interval(confidence)))
 
 
-def markdown(header: list[str], rows: list[list[str]]) -> str:
+def markdown(header: list[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of a page."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
 
