@@ -202,6 +202,7 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     ratios["directed"] = logarithms_of(runs, tie, "tiny", "directed-48", 2500, 2.2, **other)
     ratios["start"] = logarithms_of(runs, START, "tiny", "directed-48", 2500, 2.2, **other)
     ratios["deep"] = logarithms_of(runs, tie, "deep8", "addressed-48", 6000, 2.34, **other)
+    ratios["repeated 8"] = logarithms_of(runs, tie, "deep8", "repeated-48", 3500, 2.59, **other)
     lower = np.exp(logarithms_of(runs, tie, "deep8", "addressed-48", 6000, 2.14, **other).mean())
     ends = outcomes.at(runs, text="addressed-48", size="deep8").groupby("attention")["losses"]
     ends = ends.agg(lambda losses: [float(curve.split()[-1]) for curve in losses])
@@ -225,11 +226,12 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
         f"with eight it is {told['deep']}. *",
         f"On `addressed` with eight the ratio is {lower:.2f} at the lower level, as all",
         "`repeated` hangs on the level ({:.2f} to {:.2f})".format(*near),
-        f"not enough, against the theory. With eight layers a four-to-one map gives {told[tie]}.",
+        f"With eight layers copies that are not copied again give {told['repeated 8']}, a four-to-one map {told[tie]}.",
         f"and is {told[tie]}. The wide start gives {told[start]}, {told['by copies']} times its ratio on copies",
         f"the tie at the start alone {told[at_start]}. *",
         f"On `neighbours` no frequency tells images from sources: {told['16']} times `swapped`.",
         f"as predicted: {told[tie].split()[0]} with eight layers. But with two it is {told['repeated'].split()[0]} on",
+        f"not copied again, with eight {told['repeated 8'].split()[0]}, though",
         f"to keep its advantage: refuted, {told['addressed'].split()[0]} at least, {by_content} with eight layers.",
         f"so {told['directed']}, the start's {told['start']}, {bounds} are lower bounds, {neither:.2f} none; by the",
         "by the rule's first descent the first two are {:.2f} and {:.2f}.".format(*by_rule),
