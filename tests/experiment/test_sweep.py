@@ -133,7 +133,7 @@ def test_a_text_of_ones_own_is_keyed_by_its_code_and_a_wrong_name_is_refused(sta
             start(texts={"mine": {**COPIES["copies"], "source": source}}, sweep={"text": ["mine"]})
 
 
-@pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8), ("dose", 160), ("width", 144)])
+@pytest.mark.parametrize(("name", "count"), [("plateau", 440), ("search", 8), ("dose", 160), ("width", 146)])
 def test_the_studies_of_the_project_plan_their_runs_and_have_their_text(root, name, count):
     experiment = Experiment(read_chosen(root, None, [STUDIES / f"{name}.yaml"], None))
     assert len(experiment.runs) == len({*experiment.runs.values()}) == count

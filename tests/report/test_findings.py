@@ -102,7 +102,7 @@ def logarithms_of(
 
 def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
     assert not runs.duplicated([*collected.AXES, "seed"]).any()
-    for study, count in (("plateau", 440), ("search", 8), ("dose", 160), ("width", 144)):
+    for study, count in (("plateau", 440), ("search", 8), ("dose", 160), ("width", 146)):
         planned = {
             (*(point[axis] for axis in collected.AXES), seed)
             for _, points, seeds, _ in collected.grids_of(study)
@@ -476,6 +476,10 @@ def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, co
         for first in ("original-wide", "symmetric")
     ]
     assert "is {}, the tie {}. At 2.5e-4 they are {} and {}.".format(*travelled) in page
+    steps = runs[(runs["study"] == "width") & (runs["seed"] == 41) & (runs["text"] == "documentation-48")]
+    steps = steps.set_index(["learning_rate", "attention"])["step"]
+    words = "at half the rate `pairwise` leaves at step {:.0f}, `original` at {:.0f}, at its own {:.0f}."
+    assert words.format(steps[1.25e-4, "pairwise"], steps[1.25e-4, "original"], steps[2.5e-4, "original"]) in page
     ends = [float(losses.split()[-1]) for losses in cells.loc[(1e-3, "pairwise"), "losses"]]
     assert f"`pairwise` worsens to {np.mean(ends):.1f} nats" in page
 
