@@ -55,12 +55,8 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
         sys.exit(f"{folder}/metrics.jsonl: evaluations are missing; train the run again")
     exit_step = plateau_exit([*losses], [*losses.values()])
     row = {axis: values[axis] for axis in AXES} | {"seed": run["pretrain_seed"]}
-    device = timing["device"]
-    row |= {
-        "corpus_hash": done["corpus_hash"],
-        "commit": timing["commit"],
-        "processor": device if device != "cpu" else timing["processor"],
-    }
+    row |= {"corpus_hash": done["corpus_hash"], "commit": timing["commit"]}
+    row["processor"] = timing["processor" if timing["device"] == "cpu" else "device"]
     row |= {"torch": timing["versions"]["torch"], "seconds": f"{timing['step_seconds'] * steps:.1f}"}
     row |= {key: f"{np.mean(start[key]):.4f}" if start[key] else "" for key in ("logit_std", "attention_entropy")}
     row |= {"evaluate_every": every, "exit": exit_step or "never"}

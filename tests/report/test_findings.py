@@ -416,6 +416,9 @@ def test_the_sentences_on_the_dose_say_what_the_runs_say(runs, page):
     assert stay.to_dict() == {
         "original-7.00": 5, "pairwise-0.08": 1, "pairwise-1.80": 1, "pairwise-3.50": 5, "pairwise-7.00": 5
     }  # fmt: skip
+    at_widths = (stay[f"pairwise-{width}"] for width in ("0.08", "1.80", "3.50", "7.00"))
+    words = "{} of 80 runs stay: of `original` {} at 7, of `pairwise` {}, {}, {} and {} at 0.08, 1.8, 3.5 and 7."
+    assert words.format(stay.sum(), stay["original-7.00"], *at_widths) in page
     widths, slopes = np.sqrt([float(width) for width in dose.RISING]), {}
     for name, text in itertools.product(steps, ("copying-48", "documentation-48")):
         lines = dose.cells_of(runs, name, "distance", text)[dose.RISING].to_numpy()
