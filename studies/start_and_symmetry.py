@@ -11,11 +11,25 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.patches import ConnectionPatch
+from scipy.stats import norm, ttest_ind
+from scipy.stats import t as student
 
 from studies import direction, dose, mechanism
 from studies.collected import RUNS, Point
 from studies.contrasts import declared, effect, in_words
-from studies.outcomes import COPIES, LAYERS, LEVEL, NEARBY, OPERATORS, at, cell, markdown, read_runs, with_facts
+from studies.outcomes import (
+    COPIES,
+    LAYERS,
+    LEVEL,
+    NEARBY,
+    OPERATORS,
+    at,
+    cell,
+    interval,
+    markdown,
+    read_runs,
+    with_facts,
+)
 from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
 from symbert.report.statistics import p_in_words
 
@@ -39,6 +53,8 @@ CONTROLS = [
 CONTROLS += [("shared", "original"), ("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 UNNAMED = [("pairwise", "original"), ("symmetric-wide", "original")]  # pairs of the later study without a contrast
 UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
+START = ("original-wide", "original")
+COMPARED = ("original-wide", "symmetric", "symmetric-wide", "pairwise-narrow", "pairwise")  # with `original`
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
 DECLARING = ("plateau", "start-and-symmetry", "direction", "own-position", "width")  # studies that declare contrasts
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00", "#009E73")  # of depths and texts
@@ -127,11 +143,54 @@ def width_table(contrasts: pd.DataFrame) -> str:
     for place in WIDTHS:
         rows = at(contrasts, study="width", **place).set_index(["first", "second"]).loc[PAIRS[:-1]]
         name = np.format_float_scientific(place["learning_rate"], trim="-", exp_digits=1)
-        columns[f"{dose.TEXTS[place['text']]}, {name}"] = [
-            f"{'' if row['stay'].startswith('0/') else 'at least '}{in_words(row)}" for _, row in rows.iterrows()
-        ]
+        columns[f"{dose.TEXTS[place['text']]}, {name}"] = [ratio_or_count(row) for _, row in rows.iterrows()]
     pairs = [f"`{first}` / `{second}`" for first, second in PAIRS[:-1]]
     return markdown(["BERT-small's shape, eight seeds", *columns], zip(pairs, *columns.values(), strict=True))
+
+
+def ratio_or_count(row: pd.Series) -> str:
+    """A ratio, a bound where some runs of the first stay, and how many leave where none does: that ratio would measure
+    the horizon."""
+    stay = int(row["stay"].partition("/")[0])
+    return f"0 of {row['seeds']} leave" if stay == row["seeds"] else f"{'at least ' if stay else ''}{in_words(row)}"
+
+
+def together(contrasts: pd.DataFrame) -> str:
+    """The ratio of several grids by random effects (DerSimonian and Laird 1986), with the normal 95 % interval.
+
+    The variance of a grid's mean logarithm follows from its Student's interval.
+    """
+    means = np.log(contrasts["ratio"].to_numpy())
+    half = np.log(contrasts["high"] / contrasts["low"]).to_numpy() / 2
+    variances = (half / student.ppf(0.975, contrasts["seeds"].to_numpy() - 1)) ** 2
+    weights = 1 / variances
+    spread = (weights * (means - np.average(means, weights=weights)) ** 2).sum() - (len(means) - 1)
+    between = max(0.0, spread / (weights.sum() - (weights**2).sum() / weights.sum()))
+    weights = 1 / (variances + between)
+    middle, error = np.average(means, weights=weights), weights.sum() ** -0.5
+    bounds = np.exp([middle, middle - norm.ppf(0.975) * error, middle + norm.ppf(0.975) * error])
+    return in_words(pd.Series(bounds, ["ratio", "low", "high"]))
+
+
+def last_losses(runs: pd.DataFrame) -> str:
+    """Differences of the last validation loss from `original`, by text and shape."""
+    places = {f"{dose.TEXTS[text]}, 8 layers": ("start-and-symmetry", text, 1e-3) for text in dose.TEXTS}
+    places |= {
+        f"BERT-small's shape, {dose.TEXTS[place['text']]}, {place['learning_rate']:g}": ("width", *place.values())
+        for place in WIDTHS
+    }
+    columns = {}
+    for name, (study, text, rate) in places.items():
+        shape = {"size": "small"} if study == "width" else {"size": "deep8"}
+        models = at(runs, study=study, text=text, learning_rate=rate, **shape).set_index("seed").sort_index()
+        losses = {model: of["losses"].str.split().str[-1].astype(float) for model, of in models.groupby("attention")}
+        columns[name] = []
+        for model in COMPARED:
+            differences = (losses[model] - losses["original"]).to_numpy()
+            low, high = interval(differences)
+            cell = f"{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+            columns[name].append(f"**{cell}**" if low > 0 or high < 0 else cell)
+    return markdown(["", *columns], zip((f"`{model}`" for model in COMPARED), *columns.values(), strict=True))
 
 
 def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
@@ -139,6 +198,13 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
     new = pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")])
     deep = pd.concat([at(paired, **COPIES[8]), new])
+    both = deep[(deep["first"] == "original-wide") & (deep["second"] == "original")]
+    starts = [
+        np.log(np.divide(*(at(of, attention=name).set_index("seed").sort_index()["step"] for name in START)))
+        for of in (at(runs, study=name, **COPIES[8]) for name in ("plateau", "start-and-symmetry"))
+    ]
+    equal = pd.concat([at(paired, text="copying-48"), at(new), at(contrasts, study="width", **WIDTHS[1])])
+    equal = at(equal, first="pairwise", second="original-wide")
     others = deep[[*(f"by step {shift:+}" for shift in NEARBY), "by rule", "by rule, two thirds"]]
     return {
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
@@ -146,6 +212,10 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "deep-start": deep_start(study),
         "word-pieces": words_table(runs),
         "width": width_table(contrasts),
+        "last-losses": last_losses(runs),
+        "start-of-both": together(both),
+        "start-differs": p_in_words(ttest_ind(*starts, equal_var=False).pvalue, 3),
+        "equal-start": together(equal),
         **dose.facts_of(runs),
         **direction.facts_of(runs),
         **mechanism.facts_of(pd.read_csv(mechanism.MEASURES)),
@@ -203,6 +273,9 @@ def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
             if heights:
                 panel.hlines(heights, shown["low"], shown["high"], color=color, lw=1.5)
                 panel.plot(shown["ratio"], heights, look, color=color, label=label)
+                bounds = [not stay.startswith("0/") for stay in shown["stay"]]
+                panel.plot(shown["ratio"][bounds], np.array(heights)[bounds], look, color=color, mfc="white")
+                panel.plot(shown["high"][bounds], np.array(heights)[bounds], ">", color=color, ms=4)
         panel.axvline(1, color="grey", lw=0.8)
         panel.set(xscale="log", xlabel=f"ratio of steps to {LEVEL} nats", title=title)
         panel.set_xticks([0.3, 0.5, 0.7, 1, 1.5, 2, 3], ["0.3", "0.5", "0.7", "1", "1.5", "2", "3"])
