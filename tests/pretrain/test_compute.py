@@ -50,9 +50,10 @@ def gpus(picking, monkeypatch):
     return pick
 
 
-def test_jobs_of_one_machine_share_no_gpu_while_one_is_free(gpus):
-    """As `snakemake --resources gpu=4` starts them; it gives none a number."""
-    assert [gpus() for _ in range(5)] == [0, 1, 2, 3, 0]
+def test_jobs_of_one_machine_share_no_gpu_while_one_is_free(gpus, capsys):
+    """As `snakemake --resources gpu=4` starts them; it gives none a number. One too many says that it shares."""
+    assert [gpus() for _ in range(4)] == [0, 1, 2, 3] and not capsys.readouterr().err
+    assert gpus() == 0 and "--resources gpu=4" in capsys.readouterr().err
 
 
 def test_processes_of_a_training_have_the_gpus_of_their_local_ranks_or_free_ones(gpus):

@@ -305,14 +305,15 @@ def test_latex_sets_every_exhibit_and_no_text_of_a_figure_runs_into_another(fold
                     words = Words(exhibit.name, exhibit.caption, note_of(data))
                     write_table(part, words, [stems[-1].with_suffix(".tex")])
     assert figures >= 6 and len(stems) > 15
-    if shutil.which("pdflatex"):
-        floats = "\n".join(rf"\input{{{stem.name}}}\clearpage" for stem in stems)
-        (tmp_path / "paper.tex").write_text(PAPER % floats)
-        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-        outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=240)
-        output = outcome.stdout.decode(errors="replace")
-        assert outcome.returncode == 0, output[-3000:]
-        assert "Overfull" not in output and "too large" not in output, output
+    if not shutil.which("pdflatex"):
+        pytest.skip("tables and figures are made and legible; pdflatex, which sets the tables, is not installed")
+    floats = "\n".join(rf"\input{{{stem.name}}}\clearpage" for stem in stems)
+    (tmp_path / "paper.tex").write_text(PAPER % floats)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=240)
+    output = outcome.stdout.decode(errors="replace")
+    assert outcome.returncode == 0, output[-3000:]
+    assert "Overfull" not in output and "too large" not in output, output
 
 
 DAMAGED = ("experiment.json", "done.json", "metrics.jsonl", "timing.json", "manifest.json")

@@ -5,6 +5,7 @@ import math
 import os
 import platform
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -93,6 +94,11 @@ def _free_gpu(number: int, processes: int, visible: int) -> int:
         with suppress(InputOutputError, OSError):  # a lock never ends a training
             _claims.enter_context(single_writer(folder / str(torch.cuda.get_device_properties(gpu).uuid)))
             return gpu
+    print(
+        f"warning: every GPU here ({visible}) is in use by another job of yours; this one shares number {number}: tell "
+        f"Snakemake how many there are, --resources gpu={visible}",
+        file=sys.stderr,
+    )
     return number
 
 
