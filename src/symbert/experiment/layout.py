@@ -140,6 +140,20 @@ class Experiment:
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
         return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
 
+    @property
+    def longer_rows(self) -> Iterator[str]:
+        """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
+        positions beyond."""
+        trained, read = self.config["corpus"]["pack"]["sequence_length"], {}
+        for suite in dict.fromkeys(scoring.suite for scoring in self.scorings):
+            key = f"suites.{suite}" if "max_length" in self.config["suites"].get(suite, {}) else "glue"
+            read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, MinimalPairSettings).max_length
+        if longer := [key.format(length) for key, length in read.items() if length > trained]:
+            yield (
+                f"{', '.join(longer)}: more tokens than 'corpus.pack.sequence_length' ({trained}), so positions that "
+                "are not pre-trained; lower the first or raise the last"
+            )
+
     def _file_of(self, name: str, file: str, settings: Config, reads: list[str]) -> str:
         """A file, made of `reads`, in the keyed folder of its settings."""
         path = f"{self._keyed(name, settings)}/{file}"

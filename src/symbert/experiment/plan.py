@@ -208,6 +208,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *([hours] if gpu else []),
         f"disk: {disk_line(outputs)}",
+        *(f"warning: {line}" for line in experiment.longer_rows),
         NOTES,
     ]
 
