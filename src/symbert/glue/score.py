@@ -44,6 +44,7 @@ from symbert.pretrain.compute import (
 )
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
+FACTS = ("rows", "official_rows", "partial", "stand_in", "moved", "seen")  # of prepared rows, in each record
 SETTINGS = {"kind": str, "rows": str}
 REMEDY = "delete it and run again"
 
@@ -239,7 +240,7 @@ def scores(finetuning: Finetuning, seed: int) -> Record:
     weights = _kept(finetuning.folder, finetuning.task.name, seed).with_suffix(".safetensors")
     weights.unlink(missing_ok=True)  # of an earlier job
     prepared = facts_of(finetuning.data)
-    facts = {key: prepared[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+    facts = {key: prepared[key] for key in FACTS if key in prepared}  # earlier versions counted less
     record = {**finetuning.identity(seed), **finetuning.scores(predictions), **facts, **finetuning.provenance}
     listed = {split: values.tolist() for split, values in predictions.items()}
     content = {"record": record, "predictions": listed, "own": finetuning.own}

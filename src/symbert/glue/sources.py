@@ -171,15 +171,21 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
 
 
 def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> None:
-    """DataError where more than half of the validation rows have the texts of a training row; a line on stderr where
-    fewer do."""
+    """DataError as `tell_shared` for the texts of all rows of a task of the user's own, whether trained on or not."""
     trained, validated = (
         zip(*(rows[name].to_pylist() for name in task.columns), strict=True) for rows in (train, validation)
     )
     known = set(trained)
     shared = sum(texts in known for texts in validated)
-    fact = f"{task.files['validation']}: {shared:,} of {validation.num_rows:,} rows have the text of a training row"
     if 2 * shared > validation.num_rows:
+        tell_shared(task, task.files["validation"], shared, validation.num_rows, "text")
+
+
+def tell_shared(task: Task, place: str, shared: int, rows: int, what: str) -> None:
+    """A line on stderr where `shared` of the evaluation rows are training rows; DataError where more than half of a
+    task of the user's own are."""
+    fact = f"{place}: {shared:,} of {rows:,} rows have the {what} of a training row"
+    if task.files and 2 * shared > rows:
         raise DataError(f"{fact}; give '{task.name}' validation rows that nothing is trained on")
     if shared:
         print(f"warning: {fact}", file=sys.stderr)

@@ -55,7 +55,7 @@ RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
 FLAGS = ("partial", "stand_in", "constant_prediction")
 CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decides the last one
-SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority")
+SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
@@ -333,7 +333,7 @@ def read_scores(
     rows = [
         {key: record.get(key) for key in (*CELL, *FLAGS, *CHECKED, "settings_hash")}
         | {"column": column, "score": score, "details": (record.get("details") or {}).get(column)}
-        | {"majority": record["majority"].get(column, math.nan)}
+        | {"majority": record["majority"].get(column, math.nan), "remark": remark_on(record, column)}
         for record in records
         for column, score in record["metrics"].items()
     ]
@@ -361,6 +361,17 @@ def read_scores(
         )
     )
     return pd.DataFrame(rows, columns=SCORE_COLUMNS).astype({"score": float, "majority": float})
+
+
+def remark_on(record: Record, column: str) -> str:
+    """What a reader must know of the rows behind a score; nothing where they are as they should be.
+
+    Records of imported scores and of earlier versions have no counts.
+    """
+    (seen, rows), moved = record.get("seen", {}).get(column, (0, 0)), sum(record.get("moved", {}).values())
+    remarks = [f"{seen:,} of {rows:,} rows have the token ids of a training row"] * bool(seen)
+    places = f"of {moved:,} rows the published places are those of other words, and the text decided"
+    return "; ".join([*remarks, *([places] if moved else [])])
 
 
 def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
