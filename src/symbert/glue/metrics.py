@@ -1,8 +1,9 @@
 """Scores of predictions, as the suites define them, and scores of the best constant prediction; all between -1 and 1.
 
 A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN. Rows of
-one label, of which nothing can be measured, are refused when they are prepared (`unmeasurable`). Records of scores, and results that a fine-tuning keeps beside them, are JSON with a hash of their content: a flipped bit may
-leave JSON that can be read, and another score.
+one label, of which nothing can be measured, are refused when they are prepared (`unmeasurable`). Records of scores, and
+results that a fine-tuning keeps beside them, are JSON with a hash of their content: a flipped bit may leave JSON that
+can be read, and another score.
 """
 
 from pathlib import Path

@@ -23,8 +23,8 @@ from symbert.files import publish, read_json
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
-from symbert.glue.noise import name_of_set, noisy
 from symbert.glue.metrics import unmeasurable
+from symbert.glue.noise import name_of_set, noisy
 from symbert.glue.sources import (
     STAND_IN,
     read_challenge,
@@ -265,8 +265,8 @@ def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, An
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:
-    """Facts in the metadata of a prepared file: task, stand_in, rows, official_rows (by split), partial, moved, seen; or
-    facts of `prepare_sets` or `prepare_pairs`. DataError names a file without facts."""
+    """Facts in the metadata of a prepared file: of `prepare_rows` task, stand_in, rows and official_rows (by split),
+    partial, moved and seen, or those of `prepare_sets` or `prepare_pairs`. DataError names a file without facts."""
     try:
         return json.loads((pq.read_metadata(prepared).metadata or {})[FACTS])
     except (pa.ArrowInvalid, KeyError, ValueError):
