@@ -381,8 +381,8 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     the same model without noise is `clean` (NaN where the set has no column), which may be another than in the table
     `clean` where it was fine-tuned again. Rows are in the order of that table, whose other fine-tuning seeds are left
     out. DataError as of `read_scores`: every model of a task needs the same sets of the same rows, and the checkpoint,
-    rows and precision of its clean score. Noise on a column outside the GLUE score (wnli) is left out;
-    MissingInputError where nothing is left.
+    rows and precision of its clean score. Noise on a column outside the GLUE score (wnli, the user's own) is left out
+    where others have some; MissingInputError without any set.
     """
     seeds = set(clean["finetune_seed"])
     records = [record for record in read_records(files, ROBUSTNESS) if record["finetune_seed"] in seeds]
@@ -406,11 +406,9 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
     check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
-    rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS]
+    rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS] or rows
     if not rows:
-        raise MissingInputError(
-            "robustness: no record has a set that counts; choose other glue.robustness.noise or sets"
-        )
+        raise MissingInputError("robustness: no record has a set; choose other glue.robustness.noise or sets")
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
     return table.drop(columns="settings_hash")
 
