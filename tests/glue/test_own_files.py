@@ -127,6 +127,17 @@ def test_a_number_of_no_class_is_refused_though_a_class_has_it_as_its_name(tmp_p
             rows_of(table_of_classes(file, names, numbers), labels=names, metric="accuracy")
 
 
+def test_whole_numbers_are_labels_however_a_table_holds_them(tmp_path):
+    """As in published files; a table that once had an empty cell holds 1.0."""
+    file = tmp_path / "rows.parquet"
+    for labels in ([0, 1], ["no", "yes"]):
+        ROWS.assign(ironic=[0.0, 1.0, 0.0]).to_parquet(file)
+        assert [row[1] for row in rows_of(file, labels=labels)] == [0, 1, 0]
+        ROWS.assign(ironic=[0.0, 0.5, 0.0]).to_parquet(file)
+        with pytest.raises(DataError, match="row 2: 'ironic' is 0.5, expected"):
+            rows_of(file, labels=labels)
+
+
 def test_labels_that_yaml_reads_as_truth_values_or_numbers_are_told_to_stand_in_quotes(tmp_path):
     """It was told what was expected, and that the cell is to be corrected, which was right."""
     file = tmp_path / "rows.csv"

@@ -99,7 +99,7 @@ def test_rows_that_were_trained_on_and_places_that_were_moved_are_counted_on_the
         records = [record("tiny", "original", 1800, "rte", seed) | {"task": task} | changes for seed in (1, 2)]
         page += " ".join(sentences_of(collected(report_facts(), suite, sweep, scores=write_scores(records))))
     assert page.count("rte: 60 of 160 rows have the token ids of a training row.") == 1
-    assert page.count("wsc: of 2 rows the published places") == 1 and "cola:" not in page
+    assert page.count("wsc: in 2 rows a published place") == 1 and "cola:" not in page
 
 
 def test_a_grid_that_reads_the_corpus_is_told_beside_grids_of_small_texts(report_facts):

@@ -157,7 +157,7 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     path, rows = Path(task.files[split]), []
     for place, (*texts, cell) in enumerate(_own_cells(path, task)):
         try:
-            label = classes[str(cell).lower() if isinstance(cell, bool) else str(cell)] if classes else float(cell)
+            label = classes[_word(cell)] if classes else float(cell)
         except (KeyError, TypeError, ValueError):
             label = math.nan
         if not math.isfinite(label):
@@ -170,6 +170,13 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     if not rows:
         raise DataError(f"{path}: has no rows; give '{task.name}' some")
     return pa.Table.from_pylist(rows, schema=published_schema(task))
+
+
+def _word(cell: Any) -> str:
+    """A label as its name may be: true, and 1 of a 1.0, as a column of whole numbers with empty cells is written."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
 
 
 def as_yaml_reads(word: Any) -> str | None:

@@ -369,9 +369,12 @@ def remark_on(record: Record, column: str) -> str:
     Records of imported scores and of earlier versions have no counts.
     """
     (seen, rows), moved = record.get("seen", {}).get(column, (0, 0)), sum(record.get("moved", {}).values())
-    remarks = [f"{seen:,} of {rows:,} rows have the token ids of a training row"] * bool(seen)
-    places = f"of {moved:,} rows the published places are those of other words, and the text decided"
-    return "; ".join([*remarks, *([places] if moved else [])])
+    remarks = [f"{seen:,} of {rows:,} rows have the token ids of a training row"] if seen else []
+    if moved:
+        remarks.append(
+            f"in {moved:,} row{'s' * (moved > 1)} a published place is that of other words: the text decided"
+        )
+    return "; ".join(remarks)
 
 
 def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
