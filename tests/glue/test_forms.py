@@ -19,7 +19,7 @@ from symbert.glue.forms import formed
 from symbert.glue.metrics import measure
 from symbert.glue.prepare import sample
 from symbert.glue.sources import published_schema
-from symbert.glue.tasks import SUITES
+from symbert.glue.tasks import SUITES, published_split
 from symbert.glue.train import HEADS, read_rows, shuffled_batches
 from symbert.sources import DEMO
 
@@ -100,6 +100,15 @@ def test_the_text_decides_where_the_published_index_is_that_of_other_words_and_s
         (found,) = read("wsc", row | {"span2_index": index})
         assert marked in found["text"] and found["text"].endswith("* Ann's * son")
         assert found["moved"] == (index in (7, 6, -3, 30))
+
+
+def test_one_of_the_published_rows_of_wsc_has_the_index_of_another_word(mirror):
+    """Row 42: "Some day they might want to use it"; all others mark what the index says."""
+    for split, wrong in (("train", []), ("validation", [42])):
+        rows = pq.read_table(mirror / published_split(SUPERGLUE["wsc"], split).location).to_pylist()
+        (table,) = formed(SUPERGLUE["wsc"], split, pa.Table.from_pylist(rows))
+        found = [(row["idx"], made["text"]) for row, made in zip(rows, table.to_pylist(), strict=True) if made["moved"]]
+        assert [number for number, _ in found] == wrong and all("to use # it # ," in text for _, text in found)
 
 
 WIC = {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1} | {

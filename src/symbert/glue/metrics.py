@@ -79,7 +79,7 @@ def chosen_credit(truth: np.ndarray, predictions: np.ndarray) -> float:
 
 
 OF_GROUPS = (whole_groups, chosen_right, chosen_credit)  # which read group and credit beside the label
-CORRELATIONS = (matthews, pearson, spearman)
+CORRELATIONS = ("matthews", "pearson", "spearman")  # from −1; all other metrics are shares, from 0
 METRICS = {metric.__name__: metric for metric in (accuracy, f1, macro_f1, matthews, pearson, spearman, *OF_GROUPS)}
 
 
@@ -88,9 +88,9 @@ def unmeasurable(metric: str, labels: np.ndarray) -> str | None:
 
     Correlations with equal labels do not exist, and there is no F1 of a class without rows.
     """
-    if METRICS[metric] in CORRELATIONS and is_constant(labels):
+    if metric in CORRELATIONS and is_constant(labels):
         return f"all labels are {labels[0]}"
-    if METRICS[metric] is f1 and not (labels == 1).any():
+    if metric == f1.__name__ and not (labels == 1).any():
         return "no row is of the second class"
     return None
 
