@@ -6,6 +6,8 @@ import pytest
 
 from symbert.cli import main
 from symbert.experiment import plan
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config
 from symbert.experiment.status import announcement_of, begin, state_of, status_of
 from symbert.files import single_writer, write_json
 from symbert.paths import Run
@@ -91,6 +93,25 @@ def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment,
         'sweep.attention: ["original", "symmetric", "pairwise", "shared"] → ["original"]',
     ]
     assert "changed" not in said(changed({"experiment": "other"}))
+
+
+def test_rows_longer_than_those_of_pre_training_are_said_at_a_start_and_in_a_plan(changed, capsys, project):
+    """It was believed that a model of 48 tokens reads 64: it read 16 positions as they were drawn, in silence."""
+    pack = {"pack": {"sequence_length": 32}}
+    longer = {"sweep": {"suites": ["glue", "superglue", "blimp"], "tasks": ["rte", "wsc"]}}
+    longer |= {"glue": {"max_length": 32}, "suites": {"superglue": {"max_length": 33}, "blimp": {"max_length": 40}}}
+    (line,) = said(changed({**longer, "corpus": pack}))["warning"]
+    assert "'suites.superglue.max_length' (33), 'suites.blimp.max_length' (40)" in line and "(32)" in line
+    assert "glue.max_length' (32)" not in line
+    assert main(["plan", "--config", "corpus={pack: {sequence_length: 32}}", "glue={max_length: 33}"]) == 0
+    assert "'glue.max_length' (33): more tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("scale", ["demo", "laptop", "single-gpu", "paper"])
+def test_no_scale_reads_positions_that_its_models_never_saw(root, folder, scale):
+    whole = {"sweep": {"suites": ["glue", "superglue", "squad2", "blimp"], "curve": {"sizes": []}}}
+    source = {"source": "embedded" if scale == "demo" else "hub", "scale": scale}
+    assert not list(Experiment(read_config(root, source, whole)).longer_rows)
 
 
 def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):

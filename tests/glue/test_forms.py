@@ -19,7 +19,7 @@ from symbert.glue.forms import formed
 from symbert.glue.metrics import measure
 from symbert.glue.prepare import sample
 from symbert.glue.sources import published_schema
-from symbert.glue.tasks import SUITES
+from symbert.glue.tasks import SUITES, published_split
 from symbert.glue.train import HEADS, read_rows, shuffled_batches
 from symbert.sources import DEMO
 
@@ -90,6 +90,27 @@ def test_wic_and_wsc_mark_what_is_asked_about_whichever_comes_first():
     assert texts == ["Tom asked * the old man * if # he # slept", "Tom asked # the old man # if * he * slept"]
 
 
+def test_the_text_decides_where_the_published_index_is_that_of_other_words_and_such_rows_are_counted():
+    """It was believed that an index points at its text: that of a published row points at "use", and means "it"."""
+    text = "It lay there. Whoever finds it may use it, or keep it, said Ann's son"
+    row = {"text": text, "label": 1, "span1_text": "ann", "span2_text": "It", "span1_index": 13}
+    marks = {8: "use # it, #", 7: "use # it, #", 6: "finds # it #", 5: "finds # it #"}
+    marks |= {0: "# It # lay", -3: "# It # lay", 30: "keep # it, #"}
+    for index, marked in marks.items():
+        (found,) = read("wsc", row | {"span2_index": index})
+        assert marked in found["text"] and found["text"].endswith("* Ann's * son")
+        assert found["moved"] == (index in (7, 6, -3, 30))
+
+
+def test_one_of_the_published_rows_of_wsc_has_the_index_of_another_word(mirror):
+    """Row 42: "Some day they might want to use it"; all others mark what the index says."""
+    for split, wrong in (("train", []), ("validation", [42])):
+        rows = pq.read_table(mirror / published_split(SUPERGLUE["wsc"], split).location).to_pylist()
+        (table,) = formed(SUPERGLUE["wsc"], split, pa.Table.from_pylist(rows))
+        found = [(row["idx"], made["text"]) for row, made in zip(rows, table.to_pylist(), strict=True) if made["moved"]]
+        assert [number for number, _ in found] == wrong and all("to use # it # ," in text for _, text in found)
+
+
 WIC = {"word": "run", "sentence1": "Run a run", "sentence2": "They run.", "label": 1} | {
     **{"start1": 6, "end1": 9, "start2": 5, "end2": 8}
 }
@@ -99,10 +120,7 @@ WSC = {"text": "Tom asked the old man if he slept", "label": 1, "span1_text": "t
 COPA = {"premise": "It rained.", "choice1": "Mist.", "choice2": "Mud.", "question": "effect", "label": 1}
 RECORD = {"passage": "Ann met Bo.", "query": "@placeholder sang", "entities": ["Ann", "Bo"], "answers": ["Bo"]}
 MISTAKES = [
-    *(
-        ("wsc", WSC, change)
-        for change in ({"span2_index": 8}, {"span1_index": 6}, {"span2_index": -1}, {"span2_text": ""})
-    ),
+    *(("wsc", WSC, change) for change in ({"span2_text": "she"}, {"span1_text": "old the man"}, {"span2_text": ""})),
     *(("wic", WIC, {"end2": 11}), ("wic", WIC, {"start1": 9}), ("copa", COPA, {"question": "reason"})),
     *(("record", RECORD, {"query": "He sang"}), ("record", RECORD, {"entities": []})),
 ]

@@ -12,12 +12,12 @@ import yaml
 
 from glue.laboratory import records_in
 from symbert.configuration import check, merge
-from symbert.errors import DataError
+from symbert.errors import ConfigError, DataError
 from symbert.files import known_sha256
 from symbert.glue import tasks
 from symbert.glue.export import export_classifier
 from symbert.glue.prepare import facts_of
-from symbert.glue.sources import read_own_split, refuse_shared_texts
+from symbert.glue.sources import read_own_split
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
@@ -102,40 +102,140 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path):
         assert "rows.csv" in str(refused.value) and named in str(refused.value) and "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("number", [-1, 2])
-def test_a_number_of_no_class_is_refused(number, tmp_path):
-    """Publishers label rows of a test split -1, which counted as the last class."""
-    features = datasets.Features({"text": datasets.Value("string"), "ironic": datasets.ClassLabel(names=["no", "yes"])})
-    table = pa.table({"text": ["a", "b"], "ironic": [1, number]}, schema=features.arrow_schema)
-    pq.write_table(table, tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match=f"row 2: 'ironic' is {number}, expected one of no, yes"):
-        rows_of(tmp_path / "rows.parquet")
+def table_of_classes(path, names, numbers):
+    """A parquet file as `datasets` writes it: numbers of classes, and their names in the metadata."""
+    features = datasets.Features({"text": datasets.Value("string"), "ironic": datasets.ClassLabel(names=names)})
+    table = pa.table({"text": list("abcdefgh")[: len(numbers)], "ironic": numbers}, schema=features.arrow_schema)
+    pq.write_table(table, path)
+    return path
+
+
+def test_a_number_of_no_class_is_refused_though_a_class_has_it_as_its_name(tmp_path):
+    """Of the names 1 to 5, stored as 1, 2 and 5, the last was taken for the class called 5, and all else for the next.
+    Publishers label rows of a test split -1, which counted as the last class."""
+    file, stars = tmp_path / "rows.parquet", [str(number) for number in range(1, 6)]
+    changes = {"labels": stars, "metric": "accuracy"}
+    assert [row[1] for row in rows_of(table_of_classes(file, stars, [0, 1, 4]), **changes)] == [0, 1, 4]
+    for names, numbers, told in (
+        (stars, [1, 2, 5], r"row 3: 'ironic' is class 5 of 0 to 4 \(1, 2, 3, 4, 5\)"),
+        (["no", "yes"], [1, 2], "row 2: 'ironic' is class 2 of 0 to 1"),
+        (["no", "yes"], [1, -2], "row 2: 'ironic' is class -2 of 0 to 1"),
+        (["-1", "1"], [1, -1], "row 2: 'ironic' is empty"),
+        (["no", "yes"], [1, None], "row 2: 'ironic' is empty"),
+    ):
+        with pytest.raises(DataError, match=told):
+            rows_of(table_of_classes(file, names, numbers), labels=names, metric="accuracy")
+
+
+def test_whole_numbers_are_labels_however_a_table_holds_them(tmp_path):
+    """As in published files; a table that once had an empty cell holds 1.0."""
+    file = tmp_path / "rows.parquet"
+    for labels in ([0, 1], ["no", "yes"]):
+        ROWS.assign(ironic=[0.0, 1.0, 0.0]).to_parquet(file)
+        assert [row[1] for row in rows_of(file, labels=labels)] == [0, 1, 0]
+        ROWS.assign(ironic=[0.0, 0.5, 0.0]).to_parquet(file)
+        with pytest.raises(DataError, match="row 2: 'ironic' is 0.5, expected"):
+            rows_of(file, labels=labels)
+
+
+def test_labels_that_yaml_reads_as_truth_values_or_numbers_are_told_to_stand_in_quotes(tmp_path):
+    """It was told what was expected, and that the cell is to be corrected, which was right."""
+    file = tmp_path / "rows.csv"
+    for labels, cells in (
+        *(("[No, Yes]", ["No", "Yes"]), ("[FALSE, TRUE]", ["FALSE", "TRUE"]), ("[off, on]", ["off", "on"])),
+        *(("[NO, SE, DK]", ["NO", "SE"]), ("[01, 02]", ["01", "02"]), ("[1_000, b]", ["1_000", "b"])),
+    ):
+        ROWS[:2].assign(ironic=cells).to_csv(file, index=False)
+        with pytest.raises(
+            DataError, match=f"""'{cells[0]}', expected .*in quotes in 'labels', as "{cells[0]}": YAML"""
+        ):
+            rows_of(file, labels=yaml.safe_load(labels), metric="accuracy")
+        quoted = [str(label) for label in yaml.load(labels, yaml.BaseLoader)]
+        assert [row[1] for row in rows_of(file, labels=quoted, metric="accuracy")] == [0, 1]
+    for cell in ("no", "maybe", "[", "2024-13-45"):  # of which quotes would change nothing
+        ROWS[:1].assign(ironic=[cell]).to_csv(file, index=False)
+        with pytest.raises(DataError, match="expected one of a, b; correct it"):
+            rows_of(file, labels=["a", "b"], metric="accuracy")
+    for labels in ("[no, off]", "[1, 01]"):
+        with pytest.raises(ConfigError, match="twice .*quotes"):
+            rows_of(file, labels=yaml.safe_load(labels), metric="accuracy")
+
+
+def test_the_column_of_labels_is_no_text(tmp_path):
+    """A model that reads the answer learns to repeat it."""
+    with pytest.raises(ConfigError, match="'columns' has ironic, the column of labels"):
+        rows_of(tmp_path / "rows.csv", columns=["text", "ironic"])
 
 
 def tables_of(train, validation, tmp_path):
     """The splits of a task with these texts."""
     texts = {"train": (train, "train.csv"), "validation": (validation, "dev.jsonl")}
     for rows, name in texts.values():
-        frame = pd.DataFrame({"text": list(rows), "ironic": "no"})
+        frame = pd.DataFrame(
+            {"text": list(rows), "ironic": ["no" if place % 2 else "yes" for place in range(len(rows))]}
+        )
         WRITERS[f"rows.{name.partition('.')[2]}"](frame, tmp_path / name)
     task = tasks.define("irony", IRONY | {split: str(tmp_path / name) for split, (_, name) in texts.items()})
     return task, *(read_own_split(task, split) for split in task.splits)
-
-
-def test_validation_rows_that_are_trained_on_are_told_and_refused_where_they_are_most(tmp_path, capsys):
-    """Two formats of the same rows are two files, and a score on rows that were trained on is no score."""
-    refuse_shared_texts(*tables_of("abcd", "efgh", tmp_path))
-    assert capsys.readouterr().err == ""
-    refuse_shared_texts(*tables_of("abcd", "abgh", tmp_path))
-    assert "dev.jsonl: 2 of 4 rows" in capsys.readouterr().err
-    with pytest.raises(DataError, match=r"dev\.jsonl: 3 of 4 rows"):
-        refuse_shared_texts(*tables_of("abcd", "abch", tmp_path))
 
 
 def defined(definition):
     """The settings `own` of a task, as an experiment writes them."""
     files = {split: definition[split] for split in ("train", "validation")}
     return {"irony": {**definition, "sha256": {split: known_sha256(path) for split, path in files.items()}}}
+
+
+def test_validation_rows_with_the_tokens_of_a_training_row_are_counted_and_refused_where_they_are_most(
+    tmp_path, laboratory, capsys
+):
+    """Two formats of the same rows are two files, and capitals, blanks and what is cut off are not read."""
+
+    def prepared(train, validation, **changes):
+        own = defined(IRONY | tables_of(train, validation, tmp_path)[0].files)
+        facts = facts_of(laboratory.prepare("irony", own=own, **changes))
+        return facts["seen"]["irony"], capsys.readouterr().err
+
+    train = ["an apple", "a pear", "a plum", "a fig"]
+    assert prepared(train, ["the apple", "the pear", "A plum, ", "the fig"]) == ([0, 4], "")
+    seen, told = prepared(train, ["An  apple", "the pear", "a PLUM ", "the fig"])
+    assert seen == [2, 4] and "dev.jsonl: 2 of 4 rows have the token ids of a training row" in told
+    assert prepared(train, ["an apple", "a pear", "x", "y"], max_examples=1)[0][0] <= 1, "of rows that are trained on"
+    with pytest.raises(DataError, match=r"dev\.jsonl: 3 of 4 rows"):
+        prepared(train, ["An apple", "a pear ", "A PLUM", "the fig"])
+    with pytest.raises(DataError, match=r"dev\.jsonl: 3 of 4 rows have the text"):
+        prepared(train, ["an apple", "a pear", "a plum", "x"], max_examples=1)
+    long = "a long sentence that begins as all the others do"
+    assert prepared(train, [f"{long} here", f"{long} there", "x", "y"])[0] == [0, 4]
+    with pytest.raises(DataError, match=r"dev\.jsonl: 4 of 4 rows"):
+        prepared(
+            [f"{long} now", *train[1:]], [f"{long} {word}" for word in ("here", "there", "so", "too")], max_length=8
+        )
+
+
+def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp_path, laboratory):
+    """Pearson of equal grades was 0, as that of a wrong model; a constant prediction has that score by convention."""
+    graded = {"labels": None, "kind": "regression", "metric": "pearson"}
+    cases = [
+        (["1.5", "1.5", "1.5"], graded, "all labels are 1.5"),
+        (["1.5", "1.5", "1.5"], graded | {"metric": ["pearson", "spearman"]}, "all labels are 1.5"),
+        (["yes", "yes", "yes"], {"metric": "matthews"}, "all labels are 1"),
+        (["no", "no", "no"], {"metric": "f1"}, "no row is of the second class"),
+        (["yes", "yes", "yes"], {"metric": "f1"}, None),
+        (["no", "no", "no"], {"metric": "accuracy"}, None),
+        (["1.5", "1.5", "1.6"], graded, None),
+    ]
+    for cells, changes, told in cases:
+        frame = pd.DataFrame({"text": ["an apple", "a pear", "a plum"], "ironic": cells})
+        frame.to_csv(tmp_path / "dev.csv", index=False)
+        trained = ["1", "2", "3"] if changes.get("kind") else ["no", "yes", "no"]
+        frame.assign(text=["one", "two", "three"], ironic=trained).to_csv(tmp_path / "train.csv", index=False)
+        files = {"train": str(tmp_path / "train.csv"), "validation": str(tmp_path / "dev.csv")}
+        own = defined(IRONY | files | changes)
+        if told is None:
+            laboratory.prepare("irony", own=own)
+            continue
+        with pytest.raises(DataError, match=rf"dev\.csv: {told}, so "):
+            laboratory.prepare("irony", own=own)
 
 
 def test_a_file_that_changed_or_whose_rows_are_all_trained_on_is_not_prepared(tmp_path, laboratory):

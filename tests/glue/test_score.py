@@ -184,3 +184,10 @@ def test_a_forced_job_computes_and_takes_no_scores_of_another_request(finetune, 
     monkeypatch.setitem(METRICS, "accuracy", lambda labels, predictions: 0.123)
     (forced,) = records_in(finetune(seeds=[1]))
     assert copied == first and forced["metrics"] == {"rte": 0.123} and counted == [1, 2, 1]
+
+
+def test_a_request_for_weights_fine_tunes_again_what_has_none_and_takes_the_rest(finetune, counted):
+    first = records_in(finetune(seeds=[1], keep=300)) + records_in(finetune(seeds=[2]))
+    file = finetune(seeds=[1, 2], keep=300, name="weights")
+    assert records_in(file) == first and counted == [1, 2, 2]
+    assert len(list(file.parent.rglob("seed-*.safetensors"))) == 2

@@ -1,4 +1,5 @@
 import json
+import math
 import random
 
 import pyarrow as pa
@@ -51,7 +52,13 @@ def replaced(name, values):
     [
         (lambda table: table.drop_columns("sentence2"), "'sentence2'"),
         (replaced("label", pa.array(["entailment", "not_entailment"])), "'label'"),
-        (replaced("label", pa.array([0.0, 0.5])), "'label'"),
+        (replaced("label", pa.array([0.0, 0.5])), "'label' is 0.5 in row 2, expected int64"),
+        (replaced("label", pa.array([1.0, math.nan])), "'label' is nan in row 2"),
+        (replaced("label", pa.array([1e30, 0.0])), "'label' holds double"),
+        (replaced("label", pa.array(["0", "1"])), "'label' holds string, expected int64"),
+        (replaced("label", pa.array([0, 1], pa.timestamp("s"))), "'label' holds timestamp"),
+        (replaced("sentence2", pa.array([7, 8])), "'sentence2' holds int64, expected string"),
+        (replaced("sentence2", pa.array([True, False])), "'sentence2' holds bool"),
         (replaced("label", pa.array([-1, -1])), "labels from -1"),
         (replaced("label", pa.array([0, 2])), "labels from 0 to 2"),
         (replaced("sentence1", pa.array(["a", None])), "'sentence1'"),
@@ -63,6 +70,15 @@ def test_a_file_that_is_not_the_task_is_refused_by_name(laboratory, publish_rte,
         laboratory.prepare("rte", root=publish_rte(change))
     assert "nyu-mll/glue/rte/train-00000-of-00001.parquet" in str(refusal.value)
     assert not list(laboratory.results.rglob("*.parquet"))
+
+
+def test_whole_numbers_of_any_type_and_text_of_any_type_are_a_tasks(publish_rte):
+    """As other libraries write them: pandas has 0.0 where a cell was empty once, and large or encoded strings."""
+    labels = [pa.array([0, 1], kind) for kind in (pa.float64(), pa.int8(), pa.uint64(), pa.float32())]
+    for label in (*labels, pa.array([False, True])):
+        assert read(publish_rte(replaced("label", label)))["label"].to_pylist() == [0, 1]
+    for text in (pa.array(["1", "d"], pa.large_string()), pa.array(["1", "d"]).dictionary_encode()):
+        assert read(publish_rte(replaced("sentence2", text)))["sentence2"].to_pylist() == ["1", "d"]
 
 
 def flips(content: bytes, count: int):

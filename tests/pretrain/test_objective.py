@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from pretrain.corpora import options
 from symbert.cli import main
 from symbert.errors import DivergedError
-from symbert.files import read_json
+from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import Encoder
 from symbert.paths import Run
@@ -58,6 +58,17 @@ def test_every_host_trains_and_resumes_with_the_same_batches(manifest_read_by, b
     measured = one.evaluate()
     measure = HOSTS[host].measure
     assert list(measured) == ["loss", *([measure] if measure else []), *HOSTS[host].further_measures]
+
+
+@pytest.mark.parametrize("host", ["encoder", "decoder"])
+def test_padding_has_the_id_that_the_vocabulary_gives_it_and_piece_0_starts_as_any_other(build, manifest, host):
+    """It was believed to be 0 everywhere; published vocabularies of other languages have a word there."""
+    packed = read_json(manifest)
+    write_json(manifest, packed | {"special_tokens": packed["special_tokens"] | {"pad": 9, "unk": 0}})
+    model = build("original", host=host).model
+    embeddings = model.get_parameter("bert.embeddings.word_embeddings.weight")
+    assert model.config.pad_token_id == 9
+    assert embeddings[9].count_nonzero() == 0 and embeddings[0].count_nonzero() == len(embeddings[0])
 
 
 def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed_and_all_held_out_rows(build, manifest):

@@ -63,3 +63,20 @@ def test_a_set_that_is_missing_stale_unlike_or_no_number_is_named(records, read,
     damage(records[1][-1])
     with pytest.raises(DataError, match=f"^robustness: .*{told}"):
         read(*records)
+
+
+def test_noise_on_tasks_outside_the_glue_score_counts_where_it_is_alone(read):
+    """A task of the user's own alone, and wnli alone, at the demo's noise ended without a page."""
+    own = {"task": "wnli", "metrics": {"wnli": 0.6}, "majority": {"wnli": 0.5}, "data_sha256": "wnli rows"}
+    scores = [record("tiny", "original", 1800, "mrpc", seed, 0.6) for seed in SEEDS]
+    scores = [score | own for score in scores] + scores
+    noise = {"wnli": 0.5, "mrpc": 0.4}
+    measured = [
+        robustness_record(score, noise_set(score["task"], 0.2, noise[score["task"]])) | {"clean": score["metrics"]}
+        for score in scores
+    ]
+    table = read(scores, measured, ["wnli", "mrpc"])[1]
+    assert noise_scores(table)["mixed_20"].tolist() == pytest.approx([40, 40]), "without wnli, as ever"
+    table = read(scores[:2], measured[:2], ["wnli"])[1]
+    assert noise_scores(table)["mixed_20"].tolist() == pytest.approx([50, 50])
+    assert noise_scores(table)["clean"].tolist() == pytest.approx([60, 60])

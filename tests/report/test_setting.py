@@ -88,6 +88,20 @@ def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page
     assert "stand-in" not in note + page and "not comparable" not in page
 
 
+def test_rows_that_were_trained_on_and_places_that_were_moved_are_counted_on_the_page(
+    report_facts, record, write_scores
+):
+    counts = {"rte": {"seen": {"rte": [60, 160]}}, "wsc": {"seen": {"wsc": [0, 104]}, "moved": {"validation": 2}}}
+    page = ""
+    for suite, task in (("glue", "rte"), ("glue", "cola"), ("superglue", "wsc")):
+        sweep = {"tasks": [task], "finetune_seeds": [1, 2]}
+        changes = {"metrics": {task: 0.5}, "majority": {task: 0.5}, **counts.get(task, {})}
+        records = [record("tiny", "original", 1800, "rte", seed) | {"task": task} | changes for seed in (1, 2)]
+        page += " ".join(sentences_of(collected(report_facts(), suite, sweep, scores=write_scores(records))))
+    assert page.count("rte: 60 of 160 rows have the token ids of a training row.") == 1
+    assert page.count("wsc: in 2 rows a published place") == 1 and "cola:" not in page
+
+
 def test_a_grid_that_reads_the_corpus_is_told_beside_grids_of_small_texts(report_facts):
     axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original"]}
     losses = pd.DataFrame([[3.0, 2.0]], index=[1], columns=[50, 100])

@@ -22,7 +22,7 @@ Line = tuple[int, "Document"]
 """A document and its line in the part, from 1."""
 
 Row = dict[str, Any] | DataError
-"""Cells by column, or why a row cannot be read."""
+"""Cells by column, an Exception where one cannot be read; or why the whole row cannot."""
 
 Schema = TypeVar("Schema")
 ROWS_AT_ONCE = 256  # of a parquet file
@@ -232,7 +232,7 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
                 table = table.select([name for name in columns if name in table.schema.names])
                 for row in table.to_pylist():
                     yield {
-                        name: classes[name][value] if value in range(len(classes[name])) else value  # -1: no label
+                        name: _class_named(value, classes[name]) if classes[name] else value
                         for name, value in row.items()
                     }
     except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -271,6 +271,15 @@ def classes_of(schema: "pyarrow.Schema", column: str) -> list[str]:
         return list(features.get(column, {}).get("names", ()))
     except (AttributeError, TypeError):
         raise ValueError("its metadata are not those of the datasets library") from None
+
+
+def _class_named(number: int | None, names: list[str]) -> str | Exception | None:
+    """The name of a class by its number; None of -1, which stands for no label, and an Exception of any other number,
+    which would be taken for the name of another class: names of classes may be numbers."""
+    if number in range(len(names)):
+        return names[number]
+    last = len(names) - 1
+    return None if number in (None, -1) else ValueError(f"is class {number} of 0 to {last} ({', '.join(names)})")
 
 
 def suffix_of(path: Path) -> str:

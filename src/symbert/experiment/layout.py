@@ -127,6 +127,7 @@ class Experiment:
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
         self.scores: dict[str, Score] = {}  # by file
+        self.kept: dict[str, Score] = {}  # by the file of a request for weights too, of scores that are there without
         for run in self.runs if self.scorings else ():
             self._score(run)
         self.needs = self._needs(1)
@@ -139,6 +140,20 @@ class Experiment:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
         return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
+
+    @property
+    def longer_rows(self) -> Iterator[str]:
+        """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
+        positions beyond."""
+        trained, read = self.config["corpus"]["pack"]["sequence_length"], {}
+        for suite in dict.fromkeys(scoring.suite for scoring in self.scorings):
+            key = f"suites.{suite}" if "max_length" in self.config["suites"].get(suite, {}) else "glue"
+            read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, MinimalPairSettings).max_length
+        if longer := [key.format(length) for key, length in read.items() if length > trained]:
+            yield (
+                f"{', '.join(longer)}: more tokens than 'corpus.pack.sequence_length' ({trained}), so positions that "
+                "are not pre-trained; lower the first or raise the last"
+            )
 
     def _file_of(self, name: str, file: str, settings: Config, reads: list[str]) -> str:
         """A file, made of `reads`, in the keyed folder of its settings."""
@@ -403,6 +418,9 @@ class Experiment:
                     read.append(self._file(replace(score, scoring=scoring.trained)))
                 file = self._file(score)
                 self.scores[file], self.inputs_of[file] = score, read
+                if self.config["glue"]["keep_finetuned"] and scoring.kind == "finetune" and step == self.final:
+                    again = file.replace(".json", "-weights.json")
+                    self.kept[again], self.inputs_of[again] = score, read
 
     def _file(self, score: Score) -> str:
         """The file of scores, whose name says the tasks and seeds, in whatever order they are configured."""
@@ -460,7 +478,7 @@ class Experiment:
 
     def request(self, output: str) -> Callable[[Any], list[str]]:
         """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
-        return lambda wildcards: self.scores[output.format(**wildcards)].options
+        return lambda wildcards: {**self.scores, **self.kept}[output.format(**wildcards)].options
 
     def _needs(self, processes: int) -> SimpleNamespace:
         """The resources on a node of a job that computes with a model, by its wildcards: a thread or more and a GPU for
@@ -532,6 +550,20 @@ class Experiment:
         return [*runs, *self.scores, *weights, *corpus, *(file for files in self.measured.values() for file in files)]
 
     @property
+    def lacking_weights(self) -> dict[str, Score]:
+        """The requests for weights of fine-tuned models whose scores are there, from a time without
+        `glue.keep_finetuned`."""
+        return {file: score for file, score in self.kept.items() if self._lacks_weights(score)}
+
+    def _lacks_weights(self, score: Score) -> bool:
+        file = Path(self._file(score))
+        weights = (
+            file.parent / f"finetuned/{task}/seed-{seed}.safetensors"
+            for task, seed in product(score.scoring.tasks, score.seeds)
+        )
+        return file.is_file() and not all(map(Path.is_file, weights))
+
+    @property
     def everything(self) -> list[str]:
         """The inputs of the report, and a file of every job whose results are not all there yet.
 
@@ -539,11 +571,13 @@ class Experiment:
         meaning, and Snakemake looks behind such a file only for what a target asks for. Checkpoints and rows of tasks
         may be deleted once their scores are there.
         """
-        missing = [score for file, score in self.scores.items() if not Path(file).is_file()]
+        asked = {**self.scores, **self.lacking_weights}
+        missing = [score for file, score in asked.items() if not Path(file).is_file()]
         rows = [ROWS.format(rows=score.scoring.rows, task=task) for score in missing for task in score.scoring.tasks]
         folders = dict.fromkeys(self.checkpoint(score.run, score.step) for score in missing)
         checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
-        return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *checkpoints, *rows]))
+        made = [*self.lacking_weights, *checkpoints, *rows]
+        return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *made]))
 
     @cached_property
     def key(self) -> str:

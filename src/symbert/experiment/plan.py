@@ -152,7 +152,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
     for file in (ROWS.format(rows=name, task=task) for name, task in sorted(rows)):
         yield Output("glue", file, _left(file))
     is_kept = experiment.config["glue"]["keep_finetuned"]
-    for file, score in experiment.scores.items():
+    for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
         shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
         if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
             parameters = HOSTS[score.run.host].parameters(shape, rows_of(experiment, score.run).vocabulary_size)
@@ -208,6 +208,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *([hours] if gpu else []),
         f"disk: {disk_line(outputs)}",
+        *(f"warning: {line}" for line in experiment.longer_rows),
         NOTES,
     ]
 

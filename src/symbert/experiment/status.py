@@ -90,7 +90,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     yield from (f"  changed  {line}" for line in differences(before, experiment.config))
     yield f"  disk     {disk_line(outputs_of(experiment))}"
     own_texts = {text["source"] for text in experiment.config["texts"].values() if ":" in text["source"]}
-    yield from (f"  warning  {line}" for line in unfollowed_code(sorted(own_texts)))
+    yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))
 
 
 def differences(before: Any, after: Any, key: str = "") -> Iterator[str]:

@@ -21,7 +21,7 @@ PLACEHOLDER, HIGHLIGHT = "@placeholder", "@highlight"  # of ReCoRD
 TEXTS = ("text", "pair")
 # `group` is the question that a row is one answer of, numbered from 0, end to end; `credit` is the worth of the answer.
 TRUTH = {"label": pa.int64(), "group": pa.int32(), "credit": pa.float32()}
-COLUMNS = dict.fromkeys(TEXTS, pa.string()) | TRUTH
+COLUMNS = dict.fromkeys(TEXTS, pa.string()) | TRUTH | {"moved": pa.bool_()}  # whether the published place was wrong
 
 AT_ONCE = 2_000  # rows that are Python objects: ReCoRD has a million, each with its passage
 
@@ -100,17 +100,30 @@ def marked_words(rows: Iterable[Row]) -> Iterator[Row]:
 
 def marked_phrases(rows: Iterable[Row]) -> Iterator[Row]:
     """WSC: one text with the noun phrase between asterisks and the pronoun between hash signs; an index counts words,
-    which blanks part."""
+    which blanks part. Where other words stand at an index the phrase is marked nearest to it, and the row is `moved`:
+    so in the validation rows as published, of which one says "it" and means "use"."""
     for row in rows:
-        words = row["text"].split()
+        words, is_moved, marks = row["text"].split(), False, []
         for number, mark in ((1, "*"), (2, "#")):
-            first = row[f"span{number}_index"]
-            last = first + len(row[f"span{number}_text"].split()) - 1
-            if not 0 <= first <= last < len(words):
-                raise DataError(f"row {row['idx']}: words {first} to {last} of 'span{number}' are not in its text")
+            phrase, index = row[f"span{number}_text"].split(), row[f"span{number}_index"]
+            first = min(_places(phrase, words), key=lambda place: abs(place - index), default=None)
+            if first is None:
+                raise DataError(
+                    f"row {row['idx']}: its text lacks {' '.join(phrase)!r}, which 'span{number}_text' names"
+                )
+            is_moved |= first != index
+            marks.append((mark, first, first + len(phrase) - 1))
+        for mark, first, last in marks:
             words[first] = f"{mark} {words[first]}"
             words[last] = f"{words[last]} {mark}"
-        yield {"text": " ".join(words), "label": row["label"]}
+        yield {"text": " ".join(words), "label": row["label"], "moved": is_moved}
+
+
+def _places(phrase: list[str], words: list[str]) -> list[int]:
+    """Where a phrase stands among words, of whatever case, and with an ending or punctuation as in "Emma's"."""
+    has_phrase = re.compile(rf"(?<!\w){re.escape(' '.join(phrase))}(?!\w)", re.IGNORECASE).search
+    places = range(len(words) - len(phrase) + 1) if phrase else ()
+    return [place for place in places if has_phrase(" ".join(words[place : place + len(phrase)]))]
 
 
 def normal(text: str) -> str:

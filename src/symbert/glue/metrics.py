@@ -1,8 +1,9 @@
 """Scores of predictions, as the suites define them, and scores of the best constant prediction; all between -1 and 1.
 
-A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN. Records
-of scores, and results that a fine-tuning keeps beside them, are JSON with a hash of their content: a flipped bit may
-leave JSON that can be read, and another score.
+A constant prediction has no correlation with anything: Matthews, Pearson and Spearman are 0 for it, never NaN. Rows of
+one label, of which nothing can be measured, are refused when they are prepared (`unmeasurable`). Records of scores, and
+results that a fine-tuning keeps beside them, are JSON with a hash of their content: a flipped bit may leave JSON that
+can be read, and another score.
 """
 
 from pathlib import Path
@@ -78,7 +79,20 @@ def chosen_credit(truth: np.ndarray, predictions: np.ndarray) -> float:
 
 
 OF_GROUPS = (whole_groups, chosen_right, chosen_credit)  # which read group and credit beside the label
+CORRELATIONS = ("matthews", "pearson", "spearman")  # from −1; all other metrics are shares, from 0
 METRICS = {metric.__name__: metric for metric in (accuracy, f1, macro_f1, matthews, pearson, spearman, *OF_GROUPS)}
+
+
+def unmeasurable(metric: str, labels: np.ndarray) -> str | None:
+    """Why a metric says nothing of predictions, whatever they are; None where it does.
+
+    Correlations with equal labels do not exist, and there is no F1 of a class without rows.
+    """
+    if metric in CORRELATIONS and is_constant(labels):
+        return f"all labels are {labels[0]}"
+    if metric == f1.__name__ and not (labels == 1).any():
+        return "no row is of the second class"
+    return None
 
 
 def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:

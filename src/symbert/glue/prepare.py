@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
@@ -22,25 +23,34 @@ from symbert.files import publish, read_json
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
+from symbert.glue.metrics import unmeasurable
 from symbert.glue.noise import name_of_set, noisy
-from symbert.glue.sources import STAND_IN, read_challenge, read_published, read_split, refuse_shared_texts
+from symbert.glue.sources import (
+    STAND_IN,
+    read_challenge,
+    read_published,
+    read_split,
+    refuse_shared_texts,
+    tell_shared,
+)
 from symbert.glue.squad import HELD_OUT, hold_out, tokenise_questions
 from symbert.glue.tasks import Task, define, task_named
 from symbert.sources import Config, verified
 
-FACTS = b"symbert"  # key of the schema's metadata
+FACTS = b"symbert"  # key of the metadata of a file
 ROWS_AT_ONCE = 2_000
 ROW_GROUP = 2**28  # bytes from which rows are written and no longer held; of all tasks ReCoRD alone has more
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
 SENTENCES = ("sentence_good", "sentence_bad")  # of a minimal pair
 PAIRS = pa.schema(dict.fromkeys((*SENTENCES, "UID"), pa.string()))
 
+Counts = dict[str, int]
 Sets = Iterator[tuple[str, dict[str, Any], pa.Table, int]]  # name, facts, rows of text of each set, and rows published
 
 
 def prepare_task(file: Path, /, allow_partial: bool = False) -> None:
     """Write results/tasks/{rows}/{task}.parquet, as settings.json beside it says: token ids of a task's rows, of its
-    noisy and out-of-domain sets, or of minimal pairs. The schema's metadata has facts (see `facts_of`).
+    noisy and out-of-domain sets, or of minimal pairs. The file's metadata has facts (see `facts_of`).
 
     DataError where a published file is damaged or of another shape, a file of the user's own was changed since the
     start, or there are not as many rows as published and `allow_partial` is false.
@@ -65,6 +75,8 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
 
     Where rows are answers to a question, the column `group` is its number and `credit` the worth of the answer.
     Where answers are spans of contexts, it has the columns of `symbert.glue.squad`, and a split of rows held out.
+    Facts are counts of all rows too: `moved`, by split, of texts whose published places are others (WSC), and `seen`,
+    by score column, of [rows with the token ids of a training row, rows].
     """
     task, vocabulary = task_named(file.stem), verified(settings["vocabulary"])
     available = {split: read_split(task, split, settings) for split in task.splits}
@@ -76,17 +88,54 @@ def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
     used = {split: sample(task, split, rows, wanted) for split, rows in available.items()}
     counts = {split: rows.num_rows for split, rows in used.items()}
     stand_in = any(map(is_stand_in, available.values()))
-    facts = {"task": task.name, "stand_in": stand_in, "rows": counts, "official_rows": official}
+    facts = {"task": task.name, "stand_in": stand_in, "rows": counts, "official_rows": official, "moved": {}}
     if task.head == "spans":
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = (
             tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
         )
     else:
-        tokenizer = pair_encoder(vocabulary, wanted.max_length)
-        read = ((split, part) for split, rows in used.items() for part in formed(task, split, rows))
-        prepared = (named("split", split, tokenise(task, part, tokenizer)) for split, part in read)
-    write_prepared(file, prepared, {**facts, "partial": counts != official})
+        prepared = _tokenised(task, used, pair_encoder(vocabulary, wanted.max_length), facts["moved"])
+    facts |= {"partial": counts != official, "seen": {}}
+    write_prepared(file, _counted(task, prepared, facts["seen"]), facts)
+
+
+def _tokenised(task: Task, used: dict[str, pa.Table], tokenizer: Tokenizer, moved: Counts) -> Iterator[pa.Table]:
+    """The prepared rows of each split, some at a time; `moved` counts those whose published places are others."""
+    for split, rows in used.items():
+        for part in formed(task, split, rows):
+            if "moved" in part.column_names:
+                moved[split] = moved.get(split, 0) + pc.sum(part["moved"]).as_py()
+            yield named("split", split, tokenise(task, part, tokenizer))
+
+
+def _counted(task: Task, prepared: Iterable[pa.Table], seen: dict[str, list[int]]) -> Iterator[pa.Table]:
+    """The prepared rows, training first; `seen` counts those scored whose token ids a training row has, and all.
+
+    DataError where nothing can be measured on a split, and as `tell_shared`.
+    """
+    trained: set[int] = set()
+    labels: dict[str, list[Any]] = {split: [] for split in task.scores}
+    for table in prepared:
+        split, rows = table["split"][0].as_py(), _hashes(table)
+        if split == "train":
+            trained.update(rows)
+        elif column := task.scores.get(split):
+            both = seen.setdefault(column, [0, 0])
+            seen[column] = [both[0] + sum(row in trained for row in rows), both[1] + len(rows)]
+            labels[split] += table["label"].to_pylist() if task.head != "spans" else []
+        yield table
+    for split, column in task.scores.items():
+        place = task.files.get(split, f"{task.name}: split '{split}'")
+        if task.head != "spans":
+            check_measurable(place, task.metrics, np.array(labels[split]))
+        tell_shared(task, place, *seen[column], "token ids")
+
+
+def _hashes(table: pa.Table) -> list[int]:
+    """A number for the token ids of each row."""
+    ids = table["input_ids"].combine_chunks()
+    return [hash(row.tobytes()) for row in np.split(ids.flatten().to_numpy(), np.cumsum(ids.value_lengths())[:-1])]
 
 
 def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
@@ -106,6 +155,7 @@ def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
     for name, description, rows, official in chain(
         _noise(task, available, wanted, chosen), _challenges(task, wanted, chosen)
     ):
+        check_measurable(f"the set '{name}'", description["metrics"], rows["label"].to_numpy())
         counts = {"rows": len(rows), "official_rows": official, "partial": len(rows) != official}
         facts[name], texts[name] = {**description, **counts}, rows
     prepared = (named("set", name, tokenise(task, rows, tokenizer)) for name, rows in texts.items())
@@ -195,13 +245,13 @@ def is_stand_in(rows: pa.Table) -> bool:
 
 
 def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, Any]) -> None:
-    """Publish a file of all rows, with facts in its schema's metadata.
+    """Publish a file of all rows, with facts in its metadata.
 
-    Tables are made while the file is written: no more are held than a row group has.
+    Tables are made while the file is written, and may add to the facts: no more are held than a row group has.
     """
     tables = iter(tables)
     first = next(tables)
-    schema = first.schema.with_metadata({FACTS: json.dumps(facts)})
+    schema = first.schema.with_metadata(None)
     with publish(output) as temporary, pq.ParquetWriter(temporary, schema, write_page_checksum=True) as writer:
         held: list[pa.Table] = []
         for table in chain([first], tables):
@@ -211,13 +261,14 @@ def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, An
                 held = []
         if held:
             writer.write_table(pa.concat_tables(held))
+        writer.add_key_value_metadata({FACTS: json.dumps(facts)})
 
 
 def facts_of(prepared: Path) -> dict[str, Any]:
-    """Facts in the metadata of a prepared file: task, stand_in, rows, official_rows (by split), partial; or facts of
-    `prepare_sets` or `prepare_pairs`. DataError names a file without facts."""
+    """Facts in the metadata of a prepared file: of `prepare_rows` task, stand_in, rows and official_rows (by split),
+    partial, moved and seen, or those of `prepare_sets` or `prepare_pairs`. DataError names a file without facts."""
     try:
-        return json.loads((pq.read_schema(prepared).metadata or {})[FACTS])
+        return json.loads((pq.read_metadata(prepared).metadata or {})[FACTS])
     except (pa.ArrowInvalid, KeyError, ValueError):
         raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run again") from None
 
@@ -278,3 +329,13 @@ def check_complete(name: str, rows: int, official: int, settings: TaskSettings |
             f"{name} has {rows:,} rows, expected {official:,} as its publisher has; "
             + ("set 'glue.allow_partial: true' to go on with these" if rows else "the source lacks this split")
         )
+
+
+def check_measurable(place: str, metrics: Iterable[str], labels: np.ndarray) -> None:
+    """DataError, which names a file or split, where a metric of these labels is the same whatever is predicted."""
+    for metric in metrics:
+        if reason := unmeasurable(metric, labels):
+            raise DataError(
+                f"{place}: {reason}, so {metric} measures nothing; give rows of other labels, another metric, or a "
+                "higher 'max_evaluation_examples'"
+            )

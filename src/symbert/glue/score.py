@@ -44,6 +44,7 @@ from symbert.pretrain.compute import (
 )
 
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier, which its export states
+FACTS = ("rows", "official_rows", "partial", "stand_in", "moved", "seen")  # of prepared rows, in each record
 SETTINGS = {"kind": str, "rows": str}
 REMEDY = "delete it and run again"
 
@@ -80,7 +81,8 @@ def score(
                 for task, seed in product(tasks, seeds):
                     _kept(folder, task, seed).unlink(missing_ok=True)
                 finished.unlink()
-            finetunings = (Finetuning(checkpoint, trained, task, keep_weights) for task in tasks)
+            kept = None if is_again else keep_weights
+            finetunings = (Finetuning(checkpoint, trained, task, kept) for task in tasks)
             content = [record for each in finetunings for record in _records(folder, each, seeds, measure)]
         write_json(file, content)
         finished.parent.mkdir(exist_ok=True)
@@ -98,12 +100,13 @@ def _records(
     """The record of each seed, which is kept in a folder, or measured.
 
     A record of other weights or rows counts for nothing, as a forced training may have given other weights; so does a
-    record in the precision of another device.
+    record in the precision of another device, or without the fine-tuned weights that are asked for.
     """
     for seed in seeds:
         kept = _kept(folder, finetuning.task.name, seed)
         record = read_kept(kept, {"record": dict})["record"] if kept.is_file() else {}
-        if not finetuning.is_of(record):
+        is_whole = not finetuning.keeps_weights or kept.with_suffix(".safetensors").is_file()
+        if not (is_whole and finetuning.is_of(record)):
             try:
                 content = measure(finetuning, seed)
             except DivergedError as error:
@@ -239,7 +242,7 @@ def scores(finetuning: Finetuning, seed: int) -> Record:
     weights = _kept(finetuning.folder, finetuning.task.name, seed).with_suffix(".safetensors")
     weights.unlink(missing_ok=True)  # of an earlier job
     prepared = facts_of(finetuning.data)
-    facts = {key: prepared[key] for key in ("rows", "official_rows", "partial", "stand_in")}
+    facts = {key: prepared[key] for key in FACTS if key in prepared}  # earlier versions counted less
     record = {**finetuning.identity(seed), **finetuning.scores(predictions), **facts, **finetuning.provenance}
     listed = {split: values.tolist() for split, values in predictions.items()}
     content = {"record": record, "predictions": listed, "own": finetuning.own}

@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import yaml
 
 from symbert.corpus.document import classes_of, read_rows
 from symbert.errors import DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
-from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task, published_split
+from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task, label_name, published_split
 from symbert.sources import Config, verified
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
@@ -67,15 +68,15 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
     """The expected columns of a parquet file whose classes are `labels` (none: grades, or no label).
 
     DataError names `location` and the flaw: another column or type, class names in the file's metadata that are not
-    the publisher's, an empty cell, a label out of range. Of its metadata, only the mark of a stand-in stays.
+    the publisher's, an empty cell, a label out of range. Whole numbers may be of any type of numbers, as 1.0, and text
+    is no number. Of its metadata, only the mark of a stand-in stays.
     """
     table, columns = read_table(path, location, "get the file again"), []
     for field in expected:
-        try:
-            columns.append(table[field.name].cast(field.type))
-        except (KeyError, pa.ArrowException) as error:
-            reason = " ".join(str(error).split())
-            raise DataError(f"{location}: no {field.type} in '{field.name}' ({reason}); get the file again") from None
+        if field.name not in table.column_names:
+            found = ", ".join(table.column_names)
+            raise DataError(f"{location}: no column '{field.name}', found {found}; get the file again")
+        columns.append(_converted(table[field.name], field, location))
         parts = columns[-1].flatten()  # of a struct its fields, which may be absent in the file
         if columns[-1].null_count or any(part.null_count for part in parts):
             raise DataError(f"{location}: column '{field.name}' has empty cells; get the file again")
@@ -96,6 +97,21 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
                 "an unlabelled test split cannot be scored"
             )
     return table
+
+
+def _converted(column: pa.ChunkedArray, field: pa.Field, location: str) -> pa.ChunkedArray:
+    """A column as the type of a field, of which it is another form; DataError names the first row that is none."""
+    is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    has_numbers = pa.types.is_primitive(column.type) and not pa.types.is_temporal(column.type)  # or truth values
+    found = f"holds {column.type}"
+    if is_number == has_numbers:
+        try:
+            return column.cast(field.type)
+        except pa.ArrowException as error:
+            found += f" ({' '.join(str(error).split())})"
+            if is_number and (place := pc.index(pc.equal(pc.floor(column), column), False).as_py()) >= 0:
+                found = f"is {column[place]} in row {place + 1}"
+    raise DataError(f"{location}: '{field.name}' {found}, expected {field.type}; get the file again")
 
 
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
@@ -133,6 +149,7 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     """The rows of a split of the user's own task with the hub's columns; `idx` is their place in the file.
 
     DataError names file and row for a missing column, an empty cell and another label, and the file for no rows at all.
+    A label that YAML reads as a truth value or a number stands in quotes in the configuration.
     """
     classes = {word: number for number, name in enumerate(task.labels) for word in (name, *ALIASES.get(name, ()))}
     if not any(name.lstrip("-").isdigit() for name in task.labels):
@@ -140,17 +157,35 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     path, rows = Path(task.files[split]), []
     for place, (*texts, cell) in enumerate(_own_cells(path, task)):
         try:
-            label = classes[str(cell).lower() if isinstance(cell, bool) else str(cell)] if classes else float(cell)
+            label = classes[_word(cell)] if classes else float(cell)
         except (KeyError, TypeError, ValueError):
             label = math.nan
         if not math.isfinite(label):
             expected = f"one of {', '.join(task.labels)}" if classes else "a number"
-            column = task.own_columns[-1]
-            raise DataError(f"{path}: row {place + 1}: '{column}' is {cell!r}, expected {expected}; correct it")
+            column, remedy = task.own_columns[-1], "correct it"
+            if as_yaml_reads(cell) in task.labels:
+                remedy = f"""write it in quotes in 'labels', as "{cell}": YAML reads {cell} as another value"""
+            raise DataError(f"{path}: row {place + 1}: '{column}' is {cell!r}, expected {expected}; {remedy}")
         rows.append({**dict(zip(task.columns, texts, strict=True)), "label": label, "idx": place})
     if not rows:
         raise DataError(f"{path}: has no rows; give '{task.name}' some")
     return pa.Table.from_pylist(rows, schema=published_schema(task))
+
+
+def _word(cell: Any) -> str:
+    """A label as its name may be: true, and 1 of a 1.0, as a column of whole numbers with empty cells is written."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+
+
+def as_yaml_reads(word: Any) -> str | None:
+    """The label that a word without quotes is in a configuration, if YAML reads it as a truth value or a number."""
+    try:
+        value = yaml.safe_load(word) if isinstance(word, str) else None
+    except (yaml.YAMLError, ValueError):
+        return None
+    return label_name(value) if isinstance(value, bool | int) else None
 
 
 def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
@@ -163,6 +198,8 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
         for name in task.own_columns:
             if name not in row:
                 raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
+            if isinstance(row[name], Exception):
+                raise DataError(f"{path}: row {place}: '{name}' {row[name]}; correct it")
             if row[name] in (None, ""):
                 raise DataError(f"{path}: row {place}: '{name}' is empty; fill it, or leave the row out")
             if name != task.own_columns[-1] and not isinstance(row[name], str):
@@ -171,15 +208,21 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
 
 
 def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> None:
-    """DataError where more than half of the validation rows have the texts of a training row; a line on stderr where
-    fewer do."""
+    """DataError as `tell_shared` for the texts of all rows of a task of the user's own, whether trained on or not."""
     trained, validated = (
         zip(*(rows[name].to_pylist() for name in task.columns), strict=True) for rows in (train, validation)
     )
     known = set(trained)
     shared = sum(texts in known for texts in validated)
-    fact = f"{task.files['validation']}: {shared:,} of {validation.num_rows:,} rows have the text of a training row"
     if 2 * shared > validation.num_rows:
+        tell_shared(task, task.files["validation"], shared, validation.num_rows, "text")
+
+
+def tell_shared(task: Task, place: str, shared: int, rows: int, what: str) -> None:
+    """A line on stderr where `shared` of the evaluation rows are training rows; DataError where more than half of a
+    task of the user's own are."""
+    fact = f"{place}: {shared:,} of {rows:,} rows have the {what} of a training row"
+    if task.files and 2 * shared > rows:
         raise DataError(f"{fact}; give '{task.name}' validation rows that nothing is trained on")
     if shared:
         print(f"warning: {fact}", file=sys.stderr)

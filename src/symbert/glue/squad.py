@@ -13,6 +13,7 @@ place where the margin is below a threshold, which is chosen on questions held o
 on the questions that it scores.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from symbert.errors import DataError
 from symbert.glue.forms import normal, overlap
 
 STRIDES, QUESTIONS = 3, 6  # parts of the longest row: a stride is one of three, a question at most one of six
+BLANKS = re.compile(r"\s+")
 LONGEST_ANSWER = 30  # tokens
 QUESTIONS_AT_ONCE = 2_000  # whose windows are Python objects: 14 MB in a thousand
 HELD_OUT = "held_out"  # split of the prepared rows, on which the threshold of no answer is chosen
@@ -99,7 +101,8 @@ def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_len
             context, ids = contexts[row["context"]], question.ids[: max_length // QUESTIONS]
             if not context.ids:
                 raise DataError(f"context {row['context']!r} has no tokens; leave its questions out")
-            answer, offsets = answer_of(row, context), np.array(context.offsets, np.int32)
+            offsets = offsets_of(row["context"], context)
+            answer = answer_of(row, offsets)
             places = windows_of(len(context.ids), max_length - len(ids) - 3, max_length // STRIDES)
             before = [cls, *ids, sep]
             for (first, end), here in zip(places, most_context(places, len(context.ids)), strict=True):
@@ -123,7 +126,24 @@ def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_len
     return pa.concat_tables(blocks)
 
 
-def answer_of(row: dict[str, Any], context: Encoding) -> tuple[int, int] | None:
+def offsets_of(text: str, context: Encoding) -> np.ndarray:
+    """Where each token begins and ends in its text, in characters (`token 2`).
+
+    Characters of which the tokenizer makes nothing, as combining marks and zero-width spaces, belong to the token
+    before them in their word, or to its first: the official scripts cut answers out of the words as they were written.
+    """
+    offsets = np.array(context.offsets, np.int32).reshape(-1, 2)
+    borders = zip([0, *offsets[:, 1].tolist()], [*offsets[:, 0].tolist(), len(text)], strict=True)
+    for token, (end, begin) in enumerate(borders):
+        parts = BLANKS.split(text[end:begin])  # of the word before, and of the word of this token
+        if token:
+            offsets[token - 1, 1] = end + len(parts[0])
+        if token < len(offsets) and (len(parts) > 1 or not token):
+            offsets[token, 0] = begin - len(parts[-1])
+    return offsets
+
+
+def answer_of(row: dict[str, Any], offsets: np.ndarray) -> tuple[int, int] | None:
     """The first and last token of a published row's first answer; None where there is none.
 
     These are the tokens that share a character with it. DataError where its text does not stand where the row says.
@@ -134,8 +154,8 @@ def answer_of(row: dict[str, Any], context: Encoding) -> tuple[int, int] | None:
         if row["context"][start : start + len(text)] != text:
             raise DataError(f"question {row['id']}: no answer {text!r} at character {start}; get the file again")
     start, end = row["answers"]["answer_start"][0], row["answers"]["answer_start"][0] + len(row["answers"]["text"][0])
-    shared = [token for token, (first, last) in enumerate(context.offsets) if first < end and start < last]
-    return (shared[0], shared[-1]) if shared else None
+    shared = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]))
+    return (int(shared[0]), int(shared[-1])) if shared.size else None
 
 
 def windows_of(tokens: int, longest: int, stride: int) -> list[tuple[int, int]]:

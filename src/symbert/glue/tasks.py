@@ -300,7 +300,7 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     ConfigError for a name that tables have already, for labels that are missing or repeated, and for a metric that does
     not fit them.
     """
-    key, labels = f"config: 'tasks.{name}'", tuple(map(_label_name, definition["labels"] or ()))
+    key, labels = f"config: 'tasks.{name}'", tuple(map(label_name, definition["labels"] or ()))
     metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
     taken = {
         *SUITES,
@@ -316,7 +316,12 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     if (definition["kind"] == "regression") == bool(labels):
         raise ConfigError(f"{key} has {'labels and' if labels else 'no labels, but not'} kind: regression; choose one")
     if len(set(labels)) < len(labels):
-        raise ConfigError(f"{key}: 'labels' has one twice ({', '.join(labels)}); keep one of them")
+        raise ConfigError(
+            f"{key}: 'labels' has one twice ({', '.join(labels)}); keep one of them, or write them in quotes: YAML "
+            "reads no, off and false as one truth value, and 1 and 01 as one number"
+        )
+    if definition["label"] in definition["columns"]:
+        raise ConfigError(f"{key}: 'columns' has {definition['label']}, the column of labels; name columns of text")
     fitting = METRICS_OF_CLASSES if labels else METRICS_OF_GRADES
     for metric in metrics:
         if metric not in fitting or (metric == "f1" and len(labels) != 2):
@@ -333,6 +338,6 @@ def define(name: str, definition: dict[str, Any]) -> Task:
     return OWN[name]
 
 
-def _label_name(label: str | int | bool) -> str:
-    """YAML reads the words no and yes as truth values."""
+def label_name(label: str | int | bool) -> str:
+    """The name of a label of the configuration, where YAML reads the words no and yes as truth values."""
     return ("no", "yes")[label] if isinstance(label, bool) else str(label)

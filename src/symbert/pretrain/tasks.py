@@ -221,6 +221,7 @@ class CorpusTask(Task):
         self.training_count, self.validation_count = len(self.training), len(self.validation)
         self.corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
         self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
+        self.token_ids = {"pad_token_id": self.corpus["special_tokens"]["pad"]}
 
 
 class MaskedTokens(CorpusTask):

@@ -55,7 +55,7 @@ RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
 FLAGS = ("partial", "stand_in", "constant_prediction")
 CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decides the last one
-SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority")
+SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
@@ -333,7 +333,7 @@ def read_scores(
     rows = [
         {key: record.get(key) for key in (*CELL, *FLAGS, *CHECKED, "settings_hash")}
         | {"column": column, "score": score, "details": (record.get("details") or {}).get(column)}
-        | {"majority": record["majority"].get(column, math.nan)}
+        | {"majority": record["majority"].get(column, math.nan), "remark": remark_on(record, column)}
         for record in records
         for column, score in record["metrics"].items()
     ]
@@ -363,6 +363,20 @@ def read_scores(
     return pd.DataFrame(rows, columns=SCORE_COLUMNS).astype({"score": float, "majority": float})
 
 
+def remark_on(record: Record, column: str) -> str:
+    """What a reader must know of the rows behind a score; nothing where they are as they should be.
+
+    Records of imported scores and of earlier versions have no counts.
+    """
+    (seen, rows), moved = record.get("seen", {}).get(column, (0, 0)), sum(record.get("moved", {}).values())
+    remarks = [f"{seen:,} of {rows:,} rows have the token ids of a training row"] if seen else []
+    if moved:
+        remarks.append(
+            f"in {moved:,} row{'s' * (moved > 1)} a published place is that of other words: the text decided"
+        )
+    return "; ".join(remarks)
+
+
 def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     """A row per set of every record: its cell, the set's facts, `score` and `majority` (0 to 1), flags.
 
@@ -370,8 +384,8 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     the same model without noise is `clean` (NaN where the set has no column), which may be another than in the table
     `clean` where it was fine-tuned again. Rows are in the order of that table, whose other fine-tuning seeds are left
     out. DataError as of `read_scores`: every model of a task needs the same sets of the same rows, and the checkpoint,
-    rows and precision of its clean score. Noise on a column outside the GLUE score (wnli) is left out;
-    MissingInputError where nothing is left.
+    rows and precision of its clean score. Noise on a column outside the GLUE score (wnli, the user's own) is left out
+    where others have some; MissingInputError without any set.
     """
     seeds = set(clean["finetune_seed"])
     records = [record for record in read_records(files, ROBUSTNESS) if record["finetune_seed"] in seeds]
@@ -395,11 +409,9 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
     check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
-    rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS]
+    rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS] or rows
     if not rows:
-        raise MissingInputError(
-            "robustness: no record has a set that counts; choose other glue.robustness.noise or sets"
-        )
+        raise MissingInputError("robustness: no record has a set; choose other glue.robustness.noise or sets")
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
     return table.drop(columns="settings_hash")
 

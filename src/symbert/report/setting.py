@@ -113,7 +113,7 @@ def _facts(data: Collection) -> Iterator[str]:
 
 
 def _limits(data: Collection) -> Iterator[str]:
-    """Sentences about models that predict one class throughout, and about comparisons."""
+    """Sentences about models that predict one class throughout, about rows, and about comparisons."""
     facts, tables = data.facts, [table for tables in data.tables_of_scores.values() for table in tables]
     if reads_corpus(data) and has_stand_in_corpus(facts) and facts.scale == "demo":
         yield CHOSEN
@@ -126,6 +126,8 @@ def _limits(data: Collection) -> Iterator[str]:
         if runs.any() or runs.isna().any():
             unknown = f"; of {runs.isna().sum():,} it is not known" if runs.isna().any() else ""
             yield f"† One class is predicted throughout in {runs.sum():,.0f} of {runs.count():,} fine-tunings{unknown}."
+        remarks = pd.concat(tables)[["column", "remark"]].drop_duplicates().query("remark != ''")
+        yield from (f"{row.column}: {row.remark}." for row in remarks.itertuples())
     if _seeds(data)[0] == 1:
         yield ONE_SEED
     if facts.scale != IMPORTED and other_settings(facts):

@@ -64,12 +64,16 @@ def final_scores(scores: pd.DataFrame, steps: int) -> pd.DataFrame:
 def glue_scores(scores: pd.DataFrame) -> pd.Series:
     """GLUE score in percent of each model, step and fine-tuning seed, or of another suite: the mean of its columns.
 
-    The paper averages nine columns, MNLI's two as two; a column outside them (wnli, the user's own) is left out. NaN
-    for a seed that lacks a column of the others.
+    The paper averages nine columns, MNLI's two as two; a column outside them (wnli, the user's own) is left out.
     """
-    counted = scores[scores["column"].isin(COUNTED)]
-    seeds = counted.groupby(SEEDS, sort=False)["score"]
-    return 100 * seeds.mean().where(seeds.count() == counted["column"].nunique())
+    return mean_scores(scores[scores["column"].isin(COUNTED)])
+
+
+def mean_scores(scores: pd.DataFrame) -> pd.Series:
+    """The mean of all score columns in percent of each model, step and fine-tuning seed; NaN for a seed that lacks a
+    column of the others."""
+    seeds = scores.groupby(SEEDS, sort=False)["score"]
+    return 100 * seeds.mean().where(seeds.count() == scores["column"].nunique())
 
 
 def seed_scores(scores: pd.DataFrame) -> pd.DataFrame:

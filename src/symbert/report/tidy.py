@@ -175,6 +175,7 @@ def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record
         "score": values.get("", fmean(details.values()) if details else 0.0),
         "details": details,
         "majority": next((row.majority for row in rows if row.majority is not None), math.nan),
+        "remark": "",
     }
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from symbert.report.collect import DOMAIN, KINDS, NOISE, Collection, level_name
 from symbert.report.formats import Table, table_of
-from symbert.report.statistics import SEEDS, STAND_IN, glue_scores, spread
+from symbert.report.statistics import SEEDS, STAND_IN, mean_scores, spread
 
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
 
@@ -29,7 +29,7 @@ def noise_scores(robustness: pd.DataFrame) -> pd.DataFrame:
     levels = {label: robustness[robustness["label"] == label] for label in labels}
     first = levels[labels[0]]
     levels = {"clean": first.assign(score=first["clean"]), **levels}
-    return pd.DataFrame({label: glue_scores(level) for label, level in levels.items()})
+    return pd.DataFrame({label: mean_scores(level) for label, level in levels.items()})
 
 
 def domain_scores(robustness: pd.DataFrame) -> pd.DataFrame:
