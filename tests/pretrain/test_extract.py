@@ -76,6 +76,13 @@ def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted
     assert not (run / "step-15").exists()
 
 
+def test_a_step_whose_weights_were_removed_says_how_it_is_trained_again(run):
+    """It said that the step "was not kept", and the nearest ones."""
+    (run / "state/weights/step-00000010.safetensors").unlink()
+    with pytest.raises(MissingInputError, match=r"no weights of step 10 are left; delete .*run/done\.json"):
+        extract(run, 10)
+
+
 @pytest.mark.parametrize("step", [0, 20])
 def test_a_vocabulary_that_the_run_did_not_learn_is_refused(run, manifest, step):
     """It was believed that the file beside the rows stays what they were made with: 301 pieces went with 300."""
