@@ -150,9 +150,9 @@ def warnings_of(experiment: Experiment) -> list[str]:
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)
         if expected > MANY_EMPTY:
             lines.append(
-                f"pretrain: about {expected:.2g} of {settings.steps:,} steps hide no token and teach nothing: batch_size "
-                f"{settings.batch_size}, rows of {tokens:.0f} tokens, mask_probability {settings.mask_probability:g}; "
-                "raise one"
+                f"pretrain: about {expected:.2g} of {settings.steps:,} steps hide no token and teach nothing: "
+                f"batch_size {settings.batch_size}, rows of {tokens:.0f} tokens, mask_probability "
+                f"{settings.mask_probability:g}; raise one"
             )
     return list(dict.fromkeys(lines))
 

@@ -10,7 +10,7 @@ from symbert.hosts import HOSTS
 from symbert.model.card import model_card
 from symbert.operators import operator_code
 from symbert.paths import CHECKSUM
-from symbert.pretrain.run import kept_steps, kept_weights, lost_weights, read_run, weights_file
+from symbert.pretrain.run import OF_RUN, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
 
 
@@ -30,7 +30,7 @@ def extract(folder: Path, step: int, /) -> None:
         raise MissingInputError(f"{weights_file(state, step)}: {lost_weights(folder, [step])}")
     kept = kept_weights(state, step) if step else None
     config = read_json(state / "config.json", {"model_type": str, "vocab_size": int})
-    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int})
+    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int}, OF_RUN)
     found = read_json_or_empty(manifest).get("hash", done["corpus_hash"])  # the rows may be gone
     if found != done["corpus_hash"]:
         raise IntegrityError(

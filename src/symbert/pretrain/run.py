@@ -41,6 +41,7 @@ PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "ma
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
 METRICS = "metrics.jsonl"
 DAMAGED = "the file is damaged"
+OF_RUN = "restore it from a copy, or delete it to train the run again"  # a damaged file that a finished run published
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = 2  # numbers that AdamW keeps of each weight
