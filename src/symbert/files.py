@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import sys
 import time
@@ -251,12 +250,6 @@ def holder(directory: Path) -> str | None:
         except BlockingIOError:
             return holder_of(read_json_or_empty(directory / "lock"))
     return None
-
-
-def extracted_again(file: Path) -> str:
-    """The remedy for a missing or damaged file of an extracted checkpoint; it works in the folder with results/."""
-    target = os.path.relpath(file) if file.absolute().is_relative_to(Path.cwd()) else str(file)
-    return f"delete it if it is there, and run: snakemake --cores 1 {shlex.quote(target)}"
 
 
 KNOWN = Path("results/digests.json")  # of the user's large files, by path

@@ -15,7 +15,9 @@
 A folder with a key has the settings behind the key in settings.json, a run in run.json. Imports no torch.
 """
 
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from symbert.files import hash_of
@@ -50,6 +52,15 @@ def by_content(value: Any) -> Any:
     digests = value.get("sha256")
     paths = digests if isinstance(digests, dict) else {}
     return {name: by_content(item) for name, item in value.items() if name not in paths}
+
+
+def extracted_again(checkpoint: Path) -> str:
+    """The remedy for a missing or damaged file of a checkpoint: the command that makes all of them, in the folder with
+    results/, where a finished run beside it can; who made another checkpoint is not known."""
+    run, step = checkpoint.parent, checkpoint.name.removeprefix("step-")
+    if (run / "done.json").is_file() and step.isdecimal():
+        return f"make its files again: symbert extract {shlex.quote(str(run))} {step}"
+    return "get it again, or give another checkpoint"
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,21 @@ def test_weights_of_steps_that_nothing_asks_for_go_on_request_only_and_of_finish
     assert kept == [[300, 1200, 2400], [300, 600, 1200, 2400]]
 
 
+def test_the_last_weights_of_a_finished_run_stay_though_no_experiment_asks_for_them(pruned, changed):
+    """Status said done, a plan that nothing is to be trained, and another experiment found no weights to extract."""
+    before = changed({"sweep": {"pretrain_seeds": [1, 2], "finetuned_pretrain_seeds": [1]}})
+    before.write()
+    folder = Path(before.runs[Run("tiny", "original", 2)])
+    for step in (600, 2100, 2400):
+        write_json(folder / f"state/weights/step-{step:08d}.safetensors", 0)
+    write_json(folder / "done.json", {})
+    said = pruned("--yes", "--surplus-weights")
+    assert "step-00002100" in said and "step-00002400" not in said
+    assert [path.stem for path in (folder / "state/weights").iterdir()] == ["step-00002400"]
+    after = changed({"experiment": "after", "sweep": {"pretrain_seeds": [1, 2], "curve": {"sizes": []}}})
+    assert after.lost_steps == {}
+
+
 def test_a_folder_in_which_a_process_works_is_left_alone(pruned, before, experiment):
     folder = Path(before.runs[GAIN])
     experiment.write()

@@ -54,6 +54,35 @@ def test_the_scores_of_each_checkpoint_exist_or_do_not(experiment):
     assert ["tiny-original", "seed", "1", "300", "no", "no", "."] in rows
 
 
+def test_a_model_that_is_needed_and_has_no_weights_left_is_told_by_status_plan_and_start(experiment):
+    """All three said that nothing was wrong, and its extraction failed."""
+    folder = Path(experiment.runs[ORIGINAL])
+    write_json(folder / "done.json", {})
+    for step in (1200, 2400):
+        write_json(folder / f"state/weights/step-{step:08d}.safetensors", 0)
+    status = status_of(experiment)
+    rows = [line.split() for line in status]
+    assert ["tiny-original", "seed", "1", "300", "lost", "no", "."] in rows
+    assert ["tiny-original", "seed", "1", "2,400", "no", "no", "no"] in rows
+    for lines in (status, announcement_of(experiment), plan.lines_of(experiment, plan.outputs_of(experiment))):
+        (line,) = (line for line in lines if "no weights of step" in line)
+        assert "step 300 are left" in line and f"delete {folder / 'done.json'}" in line
+    for file in experiment.scores:
+        write_json(Path(file), [])
+    assert experiment.lost_steps == {}, "of which all scores are there"
+
+
+def test_steps_without_a_hidden_token_are_told_before_they_are_taken_where_they_are_to_be_expected(changed):
+    """0.85 to the power of 4 x 16 tokens, 10,000 times: 0.3 steps."""
+    few = {"pretrain": {"batch_size": 4, "steps": 10_000, "mask_probability": 0.15, "save_every": 300}}
+    short = changed({**few, "corpus": {"pack": {"sequence_length": 16}}})
+    (line,) = said(short)["warning"]
+    assert "about 0.3 of 10,000 steps" in line
+    assert all(words in line for words in ("batch_size 4", "16 tokens", "mask_probability 0.15"))
+    assert sum("hide no token" in line for line in plan.lines_of(short, [])) == 1
+    assert "warning" not in said(changed({**few, "corpus": {"pack": {"sequence_length": 64}}}))
+
+
 @pytest.mark.usefixtures("project")
 def test_an_experiment_is_known_by_its_name_alone(capsys, changed):
     """Of a run of other operators that was finished it said "0 of 4", because it left no recipe behind."""

@@ -5,9 +5,12 @@ import math
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForMaskedLM
 
 from model.models import Rectified, define, started, trained
-from symbert.errors import IntegrityError
+from symbert.errors import ConfigError, IntegrityError
+from symbert.files import write_json
 from symbert.model.anatomy import anatomy_of, directionality_of, symmetry_of
 from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_encoder
@@ -80,6 +83,81 @@ def test_a_plain_bert_is_read_as_original(tmp_path):
     stock, ours = anatomy_of(load_encoder(tmp_path), ROWS), anatomy_of(model.bert, ROWS)
     for one, other in zip(stock, ours, strict=True):
         assert one == pytest.approx(other, rel=1e-3, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A stock BERT, saved by Hugging Face: its folder and its weights by the names that an encoder has here."""
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    model = BertForMaskedLM(BertConfig(vocab_size=300, max_position_embeddings=24, **shape))
+    folder = tmp_path_factory.mktemp("plain")
+    model.save_pretrained(folder)
+    return folder, {name: values for name, values in model.bert.state_dict().items() if "pooler" not in name}
+
+
+WORDS = "bert.embeddings.word_embeddings.weight"
+OTHERS_FORMS = {  # how others' files differ: names of weights, weights, and keys that config.json lacks
+    "stock": ({}, {}, ()),
+    "first BERTs": ({"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}, {}, ()),
+    "DDP": ({"bert.": "module.bert.", "cls.": "module.cls."}, {}, ()),
+    "compiled": ({"bert.": "_orig_mod.bert.", "cls.": "_orig_mod.cls."}, {}, ()),
+    "DDP of compiled layers": ({"bert.encoder.layer.1.": "module.bert.encoder.layer.1._orig_mod."}, {}, ()),
+    "without a head": ({"bert.": ""}, {}, ()),
+    "a trainer's": ({"bert.": "model.bert."}, {}, ()),
+    "padded to 8": ({}, {WORDS: 4}, ()),
+    "2019": ({}, {}, ("model_type",)),
+    "2018": ({}, {}, ("model_type", "architectures", "transformers_version")),
+}
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize("form", OTHERS_FORMS)
+def test_any_bert_is_read_in_the_form_that_others_gave_it(plain, tmp_path, form, file):
+    """It was refused, with the advice to delete its weights and have Snakemake make them."""
+    folder, expected = plain
+    names, padded, without = OTHERS_FORMS[form]
+    config = {k: v for k, v in json.loads((folder / "config.json").read_text()).items() if k not in without}
+    write_json(tmp_path / "config.json", config)
+    weights = load_file(folder / "model.safetensors")
+    for name, rows in padded.items():
+        weights[name] = torch.cat([weights[name], torch.ones(rows, weights[name].shape[1])])
+    for before, theirs in names.items():
+        weights = {name.replace(before, theirs): values for name, values in weights.items()}
+    (save_file if file.endswith("safetensors") else torch.save)(weights, tmp_path / file)
+    read = load_encoder(tmp_path).state_dict()
+    assert read.keys() == {name for name in expected if "position_ids" not in name}
+    assert all(torch.equal(values, expected[name]) for name, values in read.items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "content", "said"),
+    [
+        (
+            {"architectures": ["RobertaModel"], "model_type": None},
+            None,
+            "'model_type' is missing",
+        ),  # its places begin at 2
+        ({"hidden_act": "relu"}, None, "'hidden_act' is relu, expected gelu"),
+        ({"vocab_size": 301}, None, "1 weights are missing.*embeddings.word_embeddings.weight"),
+        ({}, b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git lfs pull"),
+        ({}, b"half of a file", "cannot be read as weights"),
+    ],
+)
+def test_what_is_wrong_with_anothers_checkpoint_is_said_and_nothing_is_to_be_deleted(
+    plain, tmp_path, changes, content, said
+):
+    config = {**json.loads((plain[0] / "config.json").read_text()), **changes}
+    write_json(tmp_path / "config.json", {key: value for key, value in config.items() if value is not None})
+    for file in ("model.safetensors", "pytorch_model.bin"):
+        weights = load_file(plain[0] / "model.safetensors")
+        (tmp_path / file).write_bytes(content) if content else torch.save(weights, tmp_path / file)
+        if not content and file == "model.safetensors":
+            save_file(weights, tmp_path / file)
+        with pytest.raises((ConfigError, IntegrityError), match=said) as refusal:
+            load_encoder(tmp_path)
+        assert not any(word in str(refusal.value) for word in ("delete", "snakemake"))
+        (tmp_path / file).unlink()
 
 
 def test_weights_that_are_not_those_of_the_configuration_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 import torch
@@ -10,10 +11,11 @@ from model.models import dense, started
 from symbert import operators
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of
+from symbert.model.attention import OriginalAttention
 from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_model
 from symbert.model.start import width_of
-from symbert.operators import OPERATORS, define
+from symbert.operators import OPERATORS, Description, define
 
 STARTS = ("narrow", "wide")
 STARTED = ("original", "symmetric", "pairwise", "shared", "original-symmetric")
@@ -90,11 +92,64 @@ def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_pa
     torch.testing.assert_close(fold(loaded)(ids).logits, dense(loaded, ids), rtol=0, atol=1e-5)
 
 
+class Bounded(OriginalAttention):
+    """tanh Q(x) tanh K(y)ᵀ: a width that saturates, at 1."""
+
+    description = Description(scaled="query key")
+
+    def query_key_value(self, hidden):
+        return [side.tanh() for side in super().query_key_value(hidden)]
+
+
+class Humped(OriginalAttention):
+    """4 q exp(-1.4 |q|) · k: a width that grows and falls again, with a peak between two powers of two."""
+
+    description = Description(scaled="query")
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return 4 * query * torch.exp(-1.4 * query.abs()), key, value
+
+
+class Exponential(OriginalAttention):
+    """exp Q(x) · exp K(y): logits whose mean is far from 0."""
+
+    description = Description(scaled="query key")
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query.exp(), key.exp(), value
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "expected"),
+    [(Bounded, "narrow", None), (Bounded, 0.9, 0.9), (Humped, 0.3, 0.3), (Exponential, 0.5, 0.5)],
+)
+def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, start, expected):
+    """The factor was found by a power of it, as of linear sides; the remedy was what had been done."""
+    define("own", {"class": f"{__name__}:{kind.__name__}", "start": start})
+    attention = attention_of_first_layer("own")
+    narrow = attention.config.hidden_size * attention.config.initializer_range**2
+    assert width_of(attention) == pytest.approx(expected or narrow, rel=1e-3)
+    assert between_tokens(attention) == pytest.approx(expected or narrow, rel=0.05)
+
+
+@pytest.mark.parametrize(("kind", "most"), [(Bounded, 1.0), (Humped, 0.48)])
+def test_a_width_that_no_factor_gives_is_refused_with_those_that_there_are(kind, most):
+    define("own", {"class": f"{__name__}:{kind.__name__}", "start": "wide"})
+    with pytest.raises(ConfigError, match="'own': 'start' asks for logits 1.774 wide") as refusal:
+        attention_of_first_layer("own")
+    told = float(re.search(r" to ([\d.]+);", str(refusal.value))[1])
+    assert told == pytest.approx(most, rel=0.02)
+    define("within", {"class": f"{__name__}:{kind.__name__}", "start": 0.96 * told})  # other layers reach less
+    assert width_of(attention_of_first_layer("within")) == pytest.approx(0.96 * told, rel=1e-3)
+
+
 def test_a_start_that_cannot_be_is_refused():
     for name, own, named in (
         *(("own", {"class": "original", "start": start}, "'start'") for start in ("thin", 0, True)),
         ("misdescribed", {"class": "model.wrong_operators:Misdescribed", "start": "wide"}, "'kye'"),
-        ("rectified", {"class": "model.models:Rectified", "start": "wide"}, "start"),
+        ("rectified", {"class": "model.models:Rectified", "start": "wide"}, "Description"),
     ):
         with pytest.raises(ConfigError, match=f"'{name}'.*{named}|{named}.*'{name}'"):
             attention_of_first_layer(define(name, own).name)

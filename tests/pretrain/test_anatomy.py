@@ -1,13 +1,16 @@
 """`symbert anatomy`: printed for readers, and a csv of heads."""
 
+import shutil
+
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
 
 from model.models import small_config, started, trained
 from symbert import cli
 from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.hf import write_model
+from symbert.model.hf import export, write_model
 
 
 @pytest.fixture
@@ -29,6 +32,40 @@ def test_a_row_per_head_and_the_start_of_a_run_follows_from_its_seed(checkpoints
     assert heads[["size", "attention", "pretrain_seed"]].drop_duplicates().values.tolist() == [["tiny", "pairwise", 7]]
     assert heads[["symmetry", "logit_std", "attention_entropy", "own_share"]].notna().all(axis=None)
     pd.testing.assert_frame_equal(heads, made)
+
+
+def as_run(folder, like, **facts):
+    """The checkpoint as one of another run, of the same size, operator, seed and step."""
+    shutil.copytree(like, folder)
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "pretraining": {**config["pretraining"], **facts}})
+    return folder
+
+
+def test_two_runs_of_equal_size_operator_seed_and_step_are_not_averaged(checkpoints, tmp_path, capsys):
+    """Such as a run on two corpora, which one glob names."""
+    one, other = (as_run(tmp_path / name, checkpoints[1], settings_hash=name) for name in ("one", "other"))
+    weights = load_file(other / "model.safetensors")
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    save_file({**weights, name: 3 * weights[name]}, other / "model.safetensors", {"format": "pt"})
+    printed = {}
+    for folders in ([one], [other], [one, other], [one, other, one]):
+        assert cli.main(["anatomy", *map(str, folders), "--with-start"]) == 0
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+        printed[len(printed)] = [tuple(line[-5:]) for line in lines]
+        assert len(lines) == 4 * len(set(folders))
+    alone, beside, *both = (sorted(rows) for rows in printed.values())
+    assert alone != beside and both == [sorted(alone + beside)] * 2
+
+
+def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoints, tmp_path, capsys):
+    """It has the facts of its run, but is a plain BERT: its start was made as one of `original`."""
+    export(checkpoints[1], tmp_path / "export")
+    assert cli.main(["anatomy", str(checkpoints[1]), str(tmp_path / "export")]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[0] for row in rows] == [str(folder) for folder in (checkpoints[1], tmp_path / "export") for _ in (1, 2)]
+    assert cli.main(["anatomy", str(tmp_path / "export"), "--with-start"]) == 64
+    assert f"{tmp_path / 'export'}: only a checkpoint of a run, not exported" in capsys.readouterr().err
 
 
 def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(checkpoints, manifest, tmp_path):

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from pretrain.corpora import losses, options, wait_for
 from symbert.cli import main
 from symbert.files import read_json, sha256_of
+from symbert.paths import Run
 from symbert.pretrain.compute import World
+from symbert.pretrain.tasks import IGNORED, MaskedTokens
 
 
 @given(st.integers(0, 1000), st.integers(1, 17))
@@ -51,8 +53,13 @@ def finish(arguments: list[str], processes: int = 2) -> None:
 
 
 def test_two_processes_learn_what_one_does(tmp_path, manifest, brief):
-    assert main(options(manifest, brief(dropout=0.0), tmp_path / "one")) == 0
-    finish(options(manifest, brief(dropout=0.0), tmp_path / "two"))
+    """Also in steps in which one of them, or both, have no hidden token."""
+    settings = brief(dropout=0.0, batch_size=2, mask_probability=0.05)
+    task = MaskedTokens(Run("tiny", "pairwise", 1), settings, manifest)
+    counts = [(task.training_batch(step)["targets"] != IGNORED).sum(1).tolist() for step in range(settings.steps)]
+    assert [0, 0] in counts and any(0 in rows and sum(rows) for rows in counts)
+    assert main(options(manifest, settings, tmp_path / "one")) == 0
+    finish(options(manifest, settings, tmp_path / "two"))
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert two["train"] == pytest.approx(one["train"], rel=1e-4)
     assert two["validation"] == pytest.approx(one["validation"], rel=1e-4)

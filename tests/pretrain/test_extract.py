@@ -1,5 +1,6 @@
 """Checkpoints of runs: in this project's form, and those of other hosts also in stock Hugging Face's."""
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from transformers import (
 
 from model.models import widened
 from pretrain.corpora import write_corpus, write_run
+from symbert import cli
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, OTHERS
@@ -74,6 +76,13 @@ def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted
     with pytest.raises(MissingInputError, match="step 15 was not kept; the nearest kept steps: 10, 20"):
         extract(run, 15)
     assert not (run / "step-15").exists()
+
+
+def test_a_step_whose_weights_were_removed_says_how_it_is_trained_again(run):
+    """It said that the step "was not kept", and the nearest ones."""
+    (run / "state/weights/step-00000010.safetensors").unlink()
+    with pytest.raises(MissingInputError, match=r"no weights of step 10 are left; delete .*run/done\.json"):
+        extract(run, 10)
 
 
 @pytest.mark.parametrize("step", [0, 20])
@@ -209,8 +218,23 @@ def test_a_flipped_bit_is_another_model_for_every_command(extracted):
     content[-1] ^= 1
     (extracted / WEIGHTS).write_bytes(content)
     for load in (load_model, load_encoder):
-        with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 expected .*; delete it"):
+        with pytest.raises(IntegrityError, match=r"model\.safetensors: sha256 expected .*: symbert extract") as refusal:
             load(extracted)
+    _, *command = shlex.split(str(refusal.value).rpartition("again: ")[2])
+    assert cli.main(command) == 0
+    load_model(extracted)
+
+
+def test_who_made_a_checkpoint_is_known_where_its_run_lies_above_it_alone(extracted, tmp_path):
+    """Any file of weights was to be deleted, for Snakemake to make it."""
+    copy = shutil.copytree(extracted, tmp_path / "copied")
+    missing = extracted.with_name("step-KEY"), tmp_path / "results/runs/encoder/tiny-pairwise-KEY/seed-1/step-20"
+    for folder in (copy, *missing):
+        (folder / WEIGHTS).unlink(missing_ok=True)
+        for load in (load_model, load_encoder):
+            with pytest.raises(MissingInputError, match=f"{folder}") as refusal:
+                load(folder)
+            assert not any(word in str(refusal.value) for word in ("delete", "snakemake", "extract"))
 
 
 def test_weights_that_the_configuration_does_not_describe_are_refused(extracted_of):

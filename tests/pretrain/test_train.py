@@ -10,6 +10,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from symbert.errors import ConfigError, DivergedError, MemoryExhaustedError
 from symbert.pretrain.compute import Updater, World, pick_device
+from symbert.pretrain.tasks import count_targets
 from symbert.pretrain.train import Trainer
 
 
@@ -50,6 +51,37 @@ def test_micro_batches_change_neither_loss_nor_step(build, micro_batch_size):
         assert other.loss == pytest.approx(one.loss, rel=1e-5)
         assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-4)
     assert whole.evaluate() == pytest.approx(cut.evaluate(), rel=1e-4)
+
+
+def without_hidden_tokens(trainer: Trainer) -> list[int]:
+    """The first steps whose batch hides no token."""
+    return [step for step in range(200) if not count_targets(trainer.task.training_batch(step))]
+
+
+@pytest.mark.parametrize("changes", [{}, {"micro_batch_size": 1}, {"precision": "bf16"}])
+def test_a_step_in_which_no_token_is_hidden_has_a_loss_and_a_gradient_of_zero(build, changes):
+    """It divided by zero, and the run ended with the advice to lower the learning rate."""
+    trainer = build("original", batch_size=2, mask_probability=0.05, warmup_steps=0, **changes)
+    empty, before = without_hidden_tokens(trainer)[0], weights(trainer)
+    result = trainer.step(empty)
+    assert (result.loss, result.gradient_norm) == (0.0, 0.0)
+    decayed = before * (1 - result.learning_rate * trainer.settings.weight_decay)
+    matrices = torch.cat([torch.full((each.numel(),), each.ndim > 1) for each in trainer.model.parameters()])
+    torch.testing.assert_close(weights(trainer), decayed.where(matrices, before), rtol=1e-6, atol=0)
+    assert trainer.step(empty + 1).loss > 1
+
+
+def test_a_sequence_without_hidden_tokens_changes_nothing_in_a_step_that_has_some(build):
+    whole, cut = (build(batch_size=4, mask_probability=0.05, micro_batch_size=size) for size in (4, 1))
+    counts = (cut.task.training_batch(0)["targets"] >= 0).sum(1)
+    assert 0 in counts and counts.sum() > 0
+    assert cut.step(0).loss == pytest.approx(whole.step(0).loss, rel=1e-5)
+
+
+def test_validation_rows_of_which_no_token_is_hidden_are_refused_before_the_first_step(build):
+    """Their masks are those of every run: the first evaluation divided by zero."""
+    with pytest.raises(ConfigError, match=r"'pretrain.mask_probability' 0\.001 .* 8 validation rows of 16 tokens"):
+        build(mask_probability=0.001)
 
 
 def test_a_step_is_a_function_of_seed_and_number_whatever_was_drawn_before(build):

@@ -46,6 +46,7 @@ from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
 from symbert.paths import CHECKPOINT_FILES, RESULTS, ROBUSTNESS, ROWS, RUN, SCORES, VARIANT, Run, by_content, key
+from symbert.pretrain.run import weights_file
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
     BLOCKLIST,
@@ -578,6 +579,19 @@ class Experiment:
         checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
         made = [*self.lacking_weights, *checkpoints, *rows]
         return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *made]))
+
+    @property
+    def lost_steps(self) -> dict[Run, list[int]]:
+        """By finished run the steps whose models are still to be made, and of which no weights are left."""
+        measured = [file for files in self.measured.values() for file in files if not Path(file).is_file()]
+        needed = {*self.everything, *(read for file in measured for read in self.inputs_of[file])}
+        lost: dict[Run, list[int]] = {}
+        for run, folder in self.runs.items():
+            for step in self.extracted_steps(run) if Path(folder, "done.json").is_file() else ():
+                model, kept = f"{folder}/step-{step}/model.safetensors", weights_file(Path(folder, "state"), step)
+                if step and model in needed and not Path(model).is_file() and not kept.is_file():
+                    lost.setdefault(run, []).append(step)
+        return lost
 
     @cached_property
     def key(self) -> str:

@@ -16,9 +16,9 @@ from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space
 from symbert.glue.tasks import task_named
-from symbert.hosts import HOSTS, Rows, encoder_flops
+from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
-from symbert.pretrain.run import FLOAT32, storage_of
+from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import located, source_of
 
@@ -34,6 +34,7 @@ TEXT_OF_PART = PAPER_TOKENS / PAPER_PARTS * TEXT_PER_TOKEN / KEPT  # bytes of on
 # Kept tokens per second and core, by who annotates: filtered, tokenized and packed (docs/measurements/bench-corpus.md).
 TOKENS_PER_SECOND = {"published": 5.5e6, "computed": 1.6e6}
 TOKEN_BYTES = 2
+MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are said
 CHARACTERS = 100  # of a small text without word pieces, about
 OWN_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
@@ -140,6 +141,28 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
     return Rows(text.vocabulary_size, text.max_length, target_tokens=text.max_length)
 
 
+def warnings_of(experiment: Experiment) -> list[str]:
+    """What a plan and a start say beforehand: models that cannot be made, and settings under which a step without any
+    hidden token is to be expected, whose loss and gradient are zero."""
+    lines = lines_of_lost(experiment)
+    for run in (run for run in experiment.runs if run.host == ENCODER):
+        settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
+        expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)
+        if expected > MANY_EMPTY:
+            lines.append(
+                f"pretrain: about {expected:.2g} of {settings.steps:,} steps hide no token and teach nothing: "
+                f"batch_size {settings.batch_size}, rows of {tokens:.0f} tokens, mask_probability "
+                f"{settings.mask_probability:g}; raise one"
+            )
+    return list(dict.fromkeys(lines))
+
+
+def lines_of_lost(experiment: Experiment) -> list[str]:
+    """A line for each finished run of which models are needed, and no weights are left."""
+    lost = experiment.lost_steps.items()
+    return [f"{run}: {lost_weights(Path(experiment.runs[run]), steps)}" for run, steps in lost]
+
+
 def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float) -> float:
     """The time of so many operations in so many optimizer steps, by the configured rates."""
     rates, device = experiment.config["rates"], "gpu" if shape.needs_gpu else "core"
@@ -208,7 +231,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *([hours] if gpu else []),
         f"disk: {disk_line(outputs)}",
-        *(f"warning: {line}" for line in experiment.longer_rows),
+        *(f"warning: {line}" for line in [*experiment.longer_rows, *warnings_of(experiment)]),
         NOTES,
     ]
 

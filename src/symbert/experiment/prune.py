@@ -22,9 +22,9 @@ RECORD = {"experiment": str, "settings": dict, "checkpoints": [str]}  # experime
 def prune(yes: bool = False, surplus_weights: bool = False) -> None:
     """Show what of results/ no experiment.json names; remove it with --yes.
 
-    With --surplus-weights also the kept weights of finished runs at steps that no experiment asks for. An experiment
-    whose folder results/NAME was removed names nothing. DataError for an experiment.json that is damaged, because it
-    may name anything.
+    With --surplus-weights also the kept weights of finished runs at steps that no experiment asks for, but for the last
+    ones: they are what was trained. An experiment whose folder results/NAME was removed names nothing. DataError for an
+    experiment.json that is damaged, because it may name anything.
     """
     sizes = {path: size_of(path) for path in removable(Path(RESULTS), surplus_weights)}
     if not sizes:
@@ -43,9 +43,12 @@ def removable(results: Path, surplus_weights: bool) -> Iterator[Path]:
     named = {Path(file).parent for record in records for file in record["settings"]}
     checkpoints = {Path(folder) for record in records for folder in record["checkpoints"]}
     yield from (folder for folder in _plain(results, KEYED) if folder.is_dir() and folder not in named)
-    for weights in _plain(results, WEIGHTS) if surplus_weights else ():
+    kept = _plain(results, WEIGHTS) if surplus_weights else []
+    last = {weights.parent: weights for weights in kept}  # names sort by step
+    for weights in kept:
         run, step = weights.parents[2], int(weights.stem.removeprefix("step-"))
-        if run in named and (run / "done.json").is_file() and run / f"step-{step}" not in checkpoints:
+        is_surplus = run / f"step-{step}" not in checkpoints and weights != last[weights.parent]
+        if run in named and (run / "done.json").is_file() and is_surplus:
             yield weights
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from symbert.console import aligned
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import disk_line, outputs_of
+from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnings_of
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.operators import unfollowed_code
@@ -31,7 +31,8 @@ def status(
 
 
 def status_of(experiment: Experiment) -> list[str]:
-    """The status as lines: runs, then a row per checkpoint, with '.' where no scores are asked for."""
+    """The status as lines: runs, then a row per checkpoint, with '.' where no scores are asked for; `lost` is a model
+    that is needed, and of which no weights are left."""
     states = {run: state_of(experiment, run) for run in experiment.runs}
     done = sum(state == "done" for state in states.values())
     page = f"{experiment.folder}/report/report.html"
@@ -45,13 +46,14 @@ def status_of(experiment: Experiment) -> list[str]:
     ]
     cells = {(score.run, score.step, score.scoring): _exists(file) for file, score in experiment.scores.items()}
     names = [("noise: " if scoring.trained else "") + scoring.name for scoring in experiment.scorings]
-    rows = [("checkpoint", "step", "extracted", *names)]
+    rows, lost = [("checkpoint", "step", "extracted", *names)], experiment.lost_steps
     for run in experiment.runs:
         for step in experiment.extracted_steps(run):
-            extracted = _exists(f"{experiment.checkpoint(run, step)}/model.safetensors")
+            is_lost = step in lost.get(run, [])
+            extracted = "lost" if is_lost else _exists(f"{experiment.checkpoint(run, step)}/model.safetensors")
             scores = (cells.get((run, step, scoring), ".") for scoring in experiment.scorings)
             rows.append((str(run), f"{step:,}", extracted, *scores))
-    return [*lines, "", *aligned(rows)] if rows[1:] else lines
+    return [*lines, "", *aligned(rows), *lines_of_lost(experiment)] if rows[1:] else lines
 
 
 def _exists(file: str) -> str:
@@ -89,6 +91,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", experiment.config)
     yield from (f"  changed  {line}" for line in differences(before, experiment.config))
     yield f"  disk     {disk_line(outputs_of(experiment))}"
+    yield from (f"  warning  {line}" for line in warnings_of(experiment))
     own_texts = {text["source"] for text in experiment.config["texts"].values() if ":" in text["source"]}
     yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))
 

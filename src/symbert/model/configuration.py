@@ -7,9 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from symbert.errors import ConfigError
-from symbert.files import check_shape, extracted_again, read_json
+from symbert.errors import ConfigError, MissingInputError
+from symbert.files import check_shape, read_json
 from symbert.operators import operator_named, operator_of
+from symbert.paths import extracted_again
 from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 # The keys of the config.json of a BERT, and the values of ours unless said otherwise.
@@ -49,6 +50,7 @@ DEFAULTS = {
     "use_cache": True,
     "vocab_size": VOCABULARY_SIZE,
 }
+OF_BERT = {"hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size", "vocab_size"}
 
 
 class Configuration(SimpleNamespace):
@@ -82,19 +84,31 @@ def configuration_of(
     )
 
 
+def _kind_of_old(values: dict[str, Any]) -> str:
+    """The `model_type` of a config.json from before 2020, which has none: bert, unless it names another architecture or
+    lacks the keys of BERT."""
+    others = [name for name in values.get("architectures") or [] if not str(name).startswith("Bert")]
+    return "bert" if values.keys() >= OF_BERT and not others else "missing"
+
+
 def read_configuration(checkpoint: Path) -> Configuration:
     """The configuration of a Hugging Face directory, of this project or of a plain BERT, whose operator is `original`.
 
     DataError or ConfigError name a file that is none, is of another kind, names no operator, or names one whose code
     was edited since it was trained.
     """
-    file = checkpoint / "config.json"
-    values = read_json(file, {"model_type": str}, extracted_again(file))
-    if values["model_type"] not in (DEFAULTS["model_type"], "bert"):
-        raise ConfigError(f"{file}: 'model_type' is {values['model_type']}, expected symbert or bert; give another one")
-    plain = {"model_type": DEFAULTS["model_type"], "attention": "original"} if values["model_type"] == "bert" else {}
+    file, remedy = checkpoint / "config.json", extracted_again(checkpoint)
+    if not checkpoint.is_dir():
+        raise MissingInputError(f"{checkpoint}: no such folder; {remedy}")
+    if not file.is_file():
+        raise MissingInputError(f"{file}: file not found; {remedy}")
+    values = read_json(file, dict, remedy)
+    kind = values.get("model_type", _kind_of_old(values))
+    if kind not in (DEFAULTS["model_type"], "bert"):
+        raise ConfigError(f"{file}: 'model_type' is {kind}, expected symbert or bert; give another checkpoint")
+    plain = {"model_type": DEFAULTS["model_type"], "attention": "original"} if kind == "bert" else {}
     values = {"pretraining": None, **values, **plain, "_name_or_path": str(checkpoint)}
-    check_shape(values, {"attention": str, "pretraining": (dict, type(None))}, file, extracted_again(file))
+    check_shape(values, {"attention": str, "pretraining": (dict, type(None))}, file, remedy)
     if (positions := values.get("position_embedding_type", "absolute")) != "absolute":
         raise ConfigError(
             f"{file}: 'position_embedding_type' is {positions}, expected absolute: query and key alone would not give "

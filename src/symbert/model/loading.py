@@ -6,18 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import extracted_again, publish, read_json, sha256_of, verify_sha256
+from symbert.files import publish, read_json, reading, sha256_of, verify_sha256
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
 from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
-from symbert.paths import CHECKSUM
+from symbert.paths import CHECKSUM, extracted_again
 
 Tensors = dict[str, Tensor]
+
+POINTER = b"version https://git-lfs"  # how one begins
+EMBEDDINGS = "embeddings.word_embeddings.weight"
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
+WRAPPERS = r"^((module|model|bert)\.)+"  # of processes that trained together (DDP), of trainers, and BERT's own
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -27,21 +31,40 @@ def weights_of(model: nn.Module) -> Tensors:
 
 
 def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
-    """The configuration and the weights of a directory with config.json and model.safetensors.
+    """The configuration and the weights of a directory with config.json and model.safetensors, or, of a plain BERT from
+    before 2023, pytorch_model.bin.
 
     MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
     damaged file.
     """
-    for name in ("config.json", "model.safetensors"):
-        if not (directory / name).is_file():
-            raise MissingInputError(f"{directory / name}: file not found; {extracted_again(directory / name)}")
-    config, weights = read_configuration(directory), directory / "model.safetensors"
+    config, file, remedy = read_configuration(directory), weights_file(directory), extracted_again(directory)
+    if not file.is_file():
+        raise MissingInputError(f"{file}: file not found; {remedy}")
     if (directory / CHECKSUM).is_file():
         extracted_sha256(directory)
+    with reading(file), open(file, "rb") as content:
+        if content.read(len(POINTER)) == POINTER:
+            raise IntegrityError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
     try:
-        return config, load_file(weights)
-    except SafetensorError as error:
-        raise IntegrityError(f"{weights}: damaged ({error}); {extracted_again(weights)}") from None
+        return config, load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # a damaged pickle raises any
+        said = str(error).partition("\n")[0] or type(error).__name__
+        raise IntegrityError(f"{file}: cannot be read as weights ({said}); {remedy}") from None
+
+
+def weights_file(directory: Path) -> Path:
+    """The file of weights in a checkpoint."""
+    files = [directory / name for name in ("model.safetensors", "pytorch_model.bin")]
+    return next(filter(Path.is_file, files), files[0])
+
+
+def _load_pickled(file: Path) -> Tensors:
+    """The tensors of a file of torch.save; nothing else in it is made, or run."""
+    loaded = torch.load(file, map_location="cpu", weights_only=True)
+    named = loaded if isinstance(loaded, dict) else {}
+    return {name: values for name, values in named.items() if isinstance(values, Tensor)}
 
 
 def extracted_sha256(checkpoint: Path) -> str:
@@ -51,19 +74,19 @@ def extracted_sha256(checkpoint: Path) -> str:
         return sha256_of(weights)
     digest = noted.read_text(errors="replace").strip()
     if not re.fullmatch("[0-9a-f]{64}", digest):
-        raise IntegrityError(f"{noted}: no SHA-256; {extracted_again(weights)}")
-    return verify_sha256(weights, digest, extracted_again(weights))
+        raise IntegrityError(f"{noted}: no SHA-256; {extracted_again(checkpoint)}")
+    return verify_sha256(weights, digest, extracted_again(checkpoint))
 
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
     """Give a model the weights of these names; IntegrityError where the checkpoint lacks one or has another shape."""
-    file, expected = directory / "model.safetensors", model.state_dict()
+    file, expected = weights_file(directory), model.state_dict()
     shapes, others = ({name: values.shape for name, values in tensors.items()} for tensors in (weights, expected))
     wrong = sorted(name for name in names if name not in shapes or shapes[name] != others.get(name))
     if wrong:
         raise IntegrityError(
             f"{file}: {len(wrong)} weights are missing, unknown or of another shape than config.json says, "
-            f"first {wrong[0]}; {extracted_again(file)}"
+            f"first {wrong[0]}; {extracted_again(directory)}"
         )
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
 
@@ -127,7 +150,7 @@ def load_model(checkpoint: Path) -> HostModel:
     """
     config, kept = read_checkpoint(checkpoint)
     file = checkpoint / "config.json"
-    if (kind := read_json(file, {"model_type": str})["model_type"]) != DEFAULTS["model_type"]:
+    if (kind := read_json(file, dict).get("model_type")) != DEFAULTS["model_type"]:
         raise ConfigError(
             f"{file}: 'model_type' is {kind}, expected {DEFAULTS['model_type']}; give a checkpoint of ours"
         )
@@ -151,20 +174,34 @@ def _built(checkpoint: Path, make: Callable[[], nn.Module]) -> Any:
     path = checkpoint / "config.json"
     try:
         return make()
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {str(error).removeprefix('config: ')}") from error
     except Exception as error:  # torch raises errors of a dozen types
         said = " ".join(str(error).split())
-        raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(path)}") from error
+        raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(checkpoint)}") from error
 
 
 def load_encoder(checkpoint: Path) -> Bert:
-    """The encoder of a directory with config.json and model.safetensors, of this project or any BERT, in float32.
+    """The encoder of a directory as `read_checkpoint` takes it, of this project or any BERT, in float32: with the names
+    of the first BERTs, or of models that were saved in a wrapper, and with embeddings of ids beyond the vocabulary.
 
     MissingInputError, ConfigError or IntegrityError name the file.
     """
     config, kept = read_checkpoint(checkpoint)
+    if config.is_encoder_decoder:
+        raise ConfigError(
+            f"{checkpoint / 'config.json'}: a model of two sequences; give one of an encoder or a decoder"
+        )
     encoder = _built(checkpoint, lambda: Bert(config, has_pooler=False))
-    old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
-    for before, today in old.items():
-        kept = {name.removeprefix("bert.").replace(before, today): values.float() for name, values in kept.items()}
+    kept = {_name_today(name): values.float() for name, values in kept.items()}
+    if EMBEDDINGS in kept:  # padded to a multiple that is fast
+        kept[EMBEDDINGS] = kept[EMBEDDINGS][: config.vocab_size]
     fill(encoder, list(encoder.state_dict()), kept, checkpoint)
     return encoder.eval()
+
+
+def _name_today(name: str) -> str:
+    """The name of an encoder's weight, by that in a file."""
+    for before, today in OLD_NAMES.items():
+        name = name.replace(before, today)
+    return re.sub(WRAPPERS, "", name.replace("_orig_mod.", ""))

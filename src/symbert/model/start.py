@@ -1,35 +1,48 @@
 """The width of an operator's initial logits: measured on its weights, and set to one that the configuration names.
 
 Width is the standard deviation of the logits of two different tokens whose hidden states are independent N(0, 1), as
-after a LayerNorm: √(mean over heads of ‖W_Q W_Kᵀ‖² / d), with weights h × d and without biases. What a token scores
-with itself does not count: an operator with one projection for both sides begins with √d times the width there.
+after a LayerNorm. Of linear sides it is √(mean over heads of ‖W_Q W_Kᵀ‖² / d), with weights h × d; of others it is
+measured. What a token scores with itself does not count: an operator with one projection for both sides begins with √d
+times the width there.
 """
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
 import torch
+from torch import Tensor
 
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
 from symbert.operators import Operator
 
 TOLERANCE = 1e-3  # of the width that was set, relative
+REACH = 16  # the factors that are tried are 2^-REACH to 2^REACH
 
 
 @torch.no_grad()
 def width_of(attention: SelfAttention) -> float:
-    """The standard deviation of the logits of two independent tokens, over both and over the heads."""
-    query, key = (side[0].double() for side in _weights(attention))
-    products = (query.mT @ query) * (key.mT @ key)  # of a head they sum to the squared norm of W_Q W_Kᵀ
-    return attention.scaling * math.sqrt(products.sum().item() / len(products))
+    """The standard deviation of the logits of two independent tokens, over both and over the heads.
+
+    Measured between h tokens and h others. Both are orthogonal, of random directions and of norm √h, which LayerNorm
+    gives them, and come with their opposites: exact for linear sides, as these have the moments of N(0, 1).
+    """
+    like = next(attention.parameters(), torch.empty(0))
+    tokens = _tokens(attention.config.hidden_size).to(like)
+    queries, keys = (attention.query_key_value(some)[side] for side, some in enumerate(tokens))
+    query, key = (side.double().transpose(0, 1).flatten(1, 2) for side in (queries, keys))  # heads tokens head
+    squares = ((query.mT @ query) * (key.mT @ key)).sum((1, 2)) / query.shape[1] ** 2  # of a head the mean of (q · k)²
+    means = (query.mean(1) * key.mean(1)).sum(1)
+    return attention.scaling * math.sqrt(max(squares.mean().item() - means.mean().item() ** 2, 0.0))
 
 
-def _weights(attention: SelfAttention) -> tuple[torch.Tensor, torch.Tensor]:
-    """Query and key of unit vectors without the bias, `1 heads hidden head`."""
-    device = next((parameter.device for parameter in attention.parameters()), None)
-    units = torch.eye(attention.config.hidden_size, device=device)[None]
-    sides, biases = attention.query_key_value(units), attention.query_key_value(torch.zeros_like(units[:, :1]))
-    return sides[0] - biases[0], sides[1] - biases[1]
+@lru_cache(1)
+def _tokens(size: int) -> Tensor:
+    """`2 2 hidden hidden`: some tokens and others, each with the opposites."""
+    drawn = torch.randn(2, size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    tokens = size**0.5 * torch.linalg.qr(drawn)[0]
+    return torch.stack([tokens, -tokens], 1)
 
 
 @torch.no_grad()
@@ -37,30 +50,82 @@ def set_width(attention: SelfAttention, operator: Operator) -> None:
     """Multiply what `description.scaled` names by one factor, so that the width is that of the operator's `start`.
 
     Narrow is what `original` has on average at its usual start, h·σ² with weights of N(0, σ²), and wide what `pairwise`
-    has, √d·h·σ². ConfigError for an operator that does not say what to scale, or whose width does not follow it.
+    has, √d·h·σ². Of several factors it is one nearest to 1. ConfigError for an operator that does not say what to
+    scale, and for one that no factor makes so wide, which says the widths that there are.
     """
     narrow = attention.config.hidden_size * attention.config.initializer_range**2
     named = {"narrow": narrow, "wide": attention.attention_head_size**0.5 * narrow}
-    target, before = named.get(operator.start, operator.start), width_of(attention)
-    _scale(attention, operator.counted_as.scaled, 2.0)
-    degree = (
-        math.log2(max(width_of(attention) / before, 1.0)) if before else 0.0
-    )  # how often the logits have the factor
-    if degree > 0:
-        _scale(attention, operator.counted_as.scaled, (target / before) ** (1 / degree) / 2)
-    if not math.isclose(width_of(attention), target, rel_tol=TOLERANCE):
+    target, scaled = named.get(operator.start, operator.start), operator.counted_as.scaled
+    if not scaled:
         raise ConfigError(
-            f"attention '{operator.name}': its logits start {width_of(attention):.4g} wide, expected {target:.4g} by "
-            f"'start'; name the weights to multiply in {operator.path}: description = Description(scaled='query key')"
+            f"attention '{operator.name}': nothing says which weights 'start' multiplies; name them in {operator.path}:"
+            " description = Description(scaled='query key')"
+        )
+    weights = _weights_named(attention, scaled)
+    drawn = [each.clone() for each in weights]
+
+    def scale(factor: float) -> None:
+        for each, values in zip(weights, drawn, strict=True):
+            each.copy_(values * factor)
+
+    def width(power: float) -> float:
+        scale(2.0**power)
+        return width_of(attention)
+
+    scale(_power_law(attention, scale, target))
+    if math.isclose(width_of(attention), target, rel_tol=TOLERANCE):
+        return
+    power, widths = _searched(width, target)
+    widths = [each for each in widths if math.isfinite(each)] or [math.nan]
+    if not math.isclose(width(power), target, rel_tol=TOLERANCE):
+        raise ConfigError(
+            f"attention '{operator.name}': 'start' asks for logits {target:.4g} wide, and times any factor '{scaled}' "
+            f"gives {min(widths):.4g} to {max(widths):.4g}; write a number between as its 'start', or name other "
+            f"weights in 'scaled' of {operator.path}"
         )
 
 
-def _scale(attention: SelfAttention, scaled: str, factor: float) -> None:
-    for name in scaled.split():
-        part = getattr(attention, name, None)
+def _power_law(attention: SelfAttention, scale: Callable[[float], None], target: float) -> float:
+    """The factor for a width that grows as a power of it, as that of linear sides does; 1 where it does not grow."""
+    before = _linear_width(attention)
+    scale(2.0)
+    growth = _linear_width(attention) / before if before else 1.0
+    degree = math.log2(max(growth, 1.0))  # how often the logits have the factor
+    return (target / before) ** (1 / degree) if degree > 0 else 1.0
+
+
+def _linear_width(attention: SelfAttention) -> float:
+    """The width by the responses of query and key to unit vectors, without biases."""
+    device = next((parameter.device for parameter in attention.parameters()), None)
+    units = torch.eye(attention.config.hidden_size, device=device)[None]
+    sides, biases = attention.query_key_value(units), attention.query_key_value(torch.zeros_like(units[:, :1]))
+    query, key = ((sides[number][0] - biases[number][0]).double() for number in (0, 1))  # heads hidden head
+    products = (query.mT @ query) * (key.mT @ key)  # of a head they sum to the squared norm of W_Q W_Kᵀ
+    return attention.scaling * math.sqrt(products.sum().item() / len(products))
+
+
+def _searched(width: Callable[[float], float], target: float) -> tuple[float, list[float]]:
+    """The power of two nearest to 1 by which the width, monotone or not, becomes the target or comes as near as it can;
+    and the widths that were tried."""
+    from scipy.optimize import brentq, minimize_scalar  # take a second
+
+    widths = {0: width(0)}
+    for reach in range(1, REACH + 1):
+        for power, before in ((reach, reach - 1), (-reach, 1 - reach)):
+            widths[power] = width(power)
+            if (widths[power] - target) * (widths[before] - target) <= 0:
+                return brentq(lambda power: width(power) - target, before, power, xtol=1e-9), [*widths.values()]
+    nearest = min(widths, key=lambda power: abs(widths[power] - target))  # a peak may lie beside it
+    power = minimize_scalar(lambda power: abs(width(power) - target), bounds=(nearest - 1, nearest + 1)).x
+    return power, [*widths.values(), width(power)]
+
+
+def _weights_named(attention: SelfAttention, scaled: str) -> list[Tensor]:
+    parts = [(name, getattr(attention, name, None)) for name in scaled.split()]
+    for name, part in parts:
         if not isinstance(part, torch.nn.Parameter) and not hasattr(part, "weight"):
             raise ConfigError(
                 f"attention '{attention.config.attention}': 'scaled' of its description names '{name}', expected "
                 "parameters and Linear layers of its class; correct it"
             )
-        (part if isinstance(part, torch.nn.Parameter) else part.weight).mul_(factor)
+    return [part if isinstance(part, torch.nn.Parameter) else part.weight for _, part in parts]

@@ -1,6 +1,8 @@
 """`symbert anatomy`: the attention of checkpoints on rows of text, as a table of heads."""
 
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,9 +12,9 @@ from torch import Tensor
 from symbert.errors import ConfigError
 from symbert.files import read_json, write_text
 from symbert.model.anatomy import anatomy_of
-from symbert.model.bert import MaskedModel, initialize
+from symbert.model.bert import Bert, initialize
 from symbert.model.configuration import Configuration
-from symbert.model.loading import load_encoder
+from symbert.model.loading import load_encoder, model_of
 from symbert.pretrain.tasks import PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are read; tokens of a random one, and the seed of all of them
@@ -28,23 +30,29 @@ def anatomy(
 
     Measured are symmetry and directionality of W_Q W_Kᵀ, the width of the logits, and entropy and own share of the
     attention, on the first 16 validation rows of `manifest`, or else on 16 rows of 32 random tokens. Prints means over
-    the heads of each layer; `output` is a csv with a row per head. `with-start` adds the start of each run of this
-    project, as step 0, which follows from its seed.
+    the heads of each layer of each checkpoint; `output` is a csv with a row per head. `with-start` adds the start of
+    each run of this project, as step 0, which follows from its seed.
     """
-    heads = pd.DataFrame([row for checkpoint in checkpoints for row in _heads_of(checkpoint, manifest)])
-    if with_start:
-        if heads[list(FACTS)].isna().any(axis=None):
-            raise ConfigError(f"{checkpoints[0]}: a checkpoint of no run has no known start; leave out --with-start")
-        first = heads.drop_duplicates(FACTS[:3])["checkpoint"]
-        starts = pd.DataFrame([row for checkpoint in first for row in _heads_of(Path(checkpoint), manifest, True)])
-        heads = pd.concat([starts, heads])
+    rows: list[dict[str, Any]] = []
+    starts: dict[Any, list[dict[str, Any]]] = {}  # by run
+    for checkpoint in dict.fromkeys(checkpoints):
+        model = load_encoder(checkpoint)
+        facts = model.config.pretraining or {}
+        rows += _heads_of(checkpoint, model, {name: facts.get(name) for name in FACTS}, manifest)
+        run = tuple(facts.get(name) for name in (*FACTS[:3], "settings_hash"))
+        if with_start and run not in starts:
+            start = _start_of(checkpoint, model.config)
+            starts[run] = _heads_of(checkpoint, start, {name: facts[name] for name in FACTS} | {"step": 0}, manifest)
+    heads = pd.DataFrame([*chain.from_iterable(starts.values()), *rows])
     heads = heads.sort_values([*FACTS], kind="stable", ignore_index=True).astype(dict.fromkeys(MEASURES, float))
     if output is not None:
         write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
         return
-    known = ["checkpoint"] if heads[list(FACTS)].isna().any(axis=None) else list(FACTS)
-    means = heads.groupby([*known, "layer"], sort=False)[list(MEASURES)].mean().reset_index()
-    print(means.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    means = heads.groupby(["checkpoint", *FACTS, "layer"], sort=False, dropna=False)[[*MEASURES]].mean().reset_index()
+    named = [*FACTS, "layer"]
+    if means[named].isna().any(axis=None) or means.duplicated(named).any():  # such as a run on two corpora
+        named = ["checkpoint", *(["step"] if means["step"].notna().any() else []), "layer"]
+    print(means[[*named, *MEASURES]].to_string(index=False, float_format=lambda value: f"{value:.3f}"))
 
 
 def measure_anatomy(output: Path, /) -> None:
@@ -53,22 +61,30 @@ def measure_anatomy(output: Path, /) -> None:
     anatomy([Path(folder) for folder in settings["checkpoints"]], Path(settings["manifest"]), True, output)
 
 
-def _heads_of(checkpoint: Path, manifest: Path | None, is_start: bool = False) -> list[dict]:
-    """A row per head of a checkpoint, or of the start of its run, which module names and seed decide."""
-    model = load_encoder(checkpoint)
-    facts = {name: (model.config.pretraining or {}).get(name) for name in FACTS}
-    if is_start:
-        started = MaskedModel(model.config)
-        initialize(started, facts["pretrain_seed"])
-        model, facts["step"] = started.bert, 0
+def _heads_of(checkpoint: Path, model: Bert, facts: dict[str, Any], manifest: Path | None) -> list[dict[str, Any]]:
+    """A row per head of a model, with the facts of its checkpoint."""
     rows = anatomy_of(model, _rows_of(model.config, manifest))
     return [{"checkpoint": checkpoint.as_posix(), **facts, **head} for head in rows]
+
+
+def _start_of(checkpoint: Path, config: Configuration) -> Bert:
+    """The start of a checkpoint's run, which module names and seed decide. ConfigError for a model of no run, and for
+    one that was exported, whose operator is not the run's."""
+    facts = config.pretraining or {}
+    if any(facts.get(name) is None for name in FACTS) or facts["attention"] != config.attention:
+        raise ConfigError(
+            f"{checkpoint}: only a checkpoint of a run, not exported, has a known start; leave out --with-start"
+        )
+    started = model_of(config)
+    initialize(started, facts["pretrain_seed"])
+    return started.bert
 
 
 def _rows_of(config: Configuration, manifest: Path | None) -> Tensor:
     if manifest is None:
         generator = torch.Generator().manual_seed(SEED)
-        return torch.randint(config.vocab_size, (SEQUENCES, TOKENS), generator=generator)
+        tokens = min(TOKENS, config.max_position_embeddings)
+        return torch.randint(config.vocab_size, (SEQUENCES, tokens), generator=generator)
     rows = PackedRows(manifest, "validation")
     ids = torch.from_numpy(rows[np.arange(min(SEQUENCES, len(rows)))])
     if ids.max() >= config.vocab_size or ids.shape[1] > config.max_position_embeddings:

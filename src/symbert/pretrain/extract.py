@@ -4,13 +4,13 @@ because that takes longer than everything else."""
 from pathlib import Path
 
 from symbert.corpus.wordpiece import encoder
-from symbert.errors import IntegrityError
+from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import copy_file, read_json, read_json_or_empty, sha256_of, verify_sha256, write_json, write_text
 from symbert.hosts import HOSTS
 from symbert.model.card import model_card
 from symbert.operators import operator_code
 from symbert.paths import CHECKSUM
-from symbert.pretrain.run import kept_weights, read_run
+from symbert.pretrain.run import OF_RUN, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
 
 
@@ -24,11 +24,13 @@ def extract(folder: Path, step: int, /) -> None:
     vocabulary other than the run learned are an IntegrityError. A model of a host that reads no corpus has neither a
     vocabulary nor a tokenizer.
     """
-    run, _, manifest = read_run(folder)
+    run, settings, manifest = read_run(folder)
     state, output, weights = folder / "state", folder / f"step-{step}", folder / f"step-{step}/model.safetensors"
+    if step in kept_steps(settings) and (folder / "done.json").is_file() and not weights_file(state, step).is_file():
+        raise MissingInputError(f"{weights_file(state, step)}: {lost_weights(folder, [step])}")
     kept = kept_weights(state, step) if step else None
     config = read_json(state / "config.json", {"model_type": str, "vocab_size": int})
-    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int})
+    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int}, OF_RUN)
     found = read_json_or_empty(manifest).get("hash", done["corpus_hash"])  # the rows may be gone
     if found != done["corpus_hash"]:
         raise IntegrityError(

@@ -4,7 +4,6 @@ Everything a run needs to resume lies in `state` within its folder, which no rul
 deletes outputs); the declared files are published when the last step is done. Imports no torch.
 """
 
-import math
 import os
 import signal
 import sys
@@ -42,6 +41,7 @@ PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "ma
 PLANNED |= {"model": {"operator_code": str}, "training": dict}
 METRICS = "metrics.jsonl"
 DAMAGED = "the file is damaged"
+OF_RUN = "restore it from a copy, or delete it to train the run again"  # a damaged file that a finished run published
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = 2  # numbers that AdamW keeps of each weight
@@ -229,8 +229,7 @@ def _now() -> str:
 def storage_of(parameters: int, settings: PretrainSettings) -> int:
     """The most bytes that a run of a model with so many parameters writes, all in float32: weights of each kept step,
     and checkpoints to resume from, of weights and the optimizer's state, while one more than KEEP is written."""
-    kept = math.ceil(settings.steps / settings.save_every)
-    return FLOAT32 * parameters * (kept + (KEEP + 1) * (1 + MOMENTS))
+    return FLOAT32 * parameters * (len(kept_steps(settings)) + (KEEP + 1) * (1 + MOMENTS))
 
 
 def name_of_step(step: int) -> str:
@@ -238,9 +237,25 @@ def name_of_step(step: int) -> str:
     return f"step-{step:08d}"
 
 
+def kept_steps(settings: PretrainSettings) -> list[int]:
+    """The steps whose weights a run keeps."""
+    return sorted({*range(settings.save_every, settings.steps, settings.save_every), settings.steps})
+
+
+def weights_file(state: Path, step: int) -> Path:
+    """Where the weights of a step are kept."""
+    return state / "weights" / f"{name_of_step(step)}.safetensors"
+
+
+def lost_weights(folder: Path, steps: list[int]) -> str:
+    """What to say of a finished run of which the weights of these steps are gone."""
+    numbers = ", ".join(f"{step:,}" for step in steps)
+    return f"no weights of step {numbers} are left; delete {folder / 'done.json'} to train it again"
+
+
 def kept_weights(state: Path, step: int) -> Path:
     """The verified weights file of a step; MissingInputError names the nearest kept steps."""
-    path = state / "weights" / f"{name_of_step(step)}.safetensors"
+    path = weights_file(state, step)
     if not path.is_file():
         kept = sorted(int(file.stem.removeprefix("step-")) for file in (state / "weights").glob("*.safetensors"))
         near = ", ".join(str(number) for number in sorted(kept, key=lambda number: abs(number - step))[:3]) or "none"

@@ -25,7 +25,7 @@ from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.corpus.tokens import open_array
 from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import Masker, permute
-from symbert.errors import IntegrityError, MissingInputError
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
@@ -229,6 +229,16 @@ class MaskedTokens(CorpusTask):
     `batch token`, and the true ids of the chosen tokens as targets."""
 
     layer_inputs = ("input_ids",)
+
+    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
+        super().__init__(run, settings, manifest)
+        rows = np.arange(self.validation_count)
+        if not any(count_targets(self.validation_batch(some)) for some in np.array_split(rows, len(rows) // 64 + 1)):
+            raise ConfigError(
+                f"{manifest}: 'pretrain.mask_probability' {settings.mask_probability} hides no token of {len(rows)} "
+                f"validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
+                "'corpus.pack.validation_sequences'"
+            )
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids, special = split[rows], self.corpus["special_tokens"]

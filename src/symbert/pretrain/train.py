@@ -148,9 +148,10 @@ class Trainer:
         return self.ahead[1] if self.ahead and self.ahead[0] == step else self.task.training_batch(step)
 
     def _accumulate_gradients(self, step: int, batch: Batch) -> Tensor:
-        """Add up the gradients of this process's share; returns its part of the batch's mean loss."""
+        """Add up the gradients of this process's share; returns its part of the batch's mean loss. Both are zero where
+        no token of the batch is hidden."""
         torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
-        count, total = count_targets(batch), torch.zeros((), device=self.device)
+        count, total = max(count_targets(batch), 1), torch.zeros((), device=self.device)
         parts = [rows for rows in self.world.batches(self.settings.batch_size, self.micro_batch_size) if rows]
         for rows in parts:
             with exchange(self.loss, is_due=rows is parts[-1]):
