@@ -7,11 +7,13 @@ names and layout: `corpus.published` downloads these files.
 import glob
 import os
 import re
+import sys
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import known_sha256, verify_sha256
 
@@ -80,16 +82,18 @@ def verified(name: str) -> Path:
 
 
 def listed_sha256(path: Path) -> str | None:
-    """The digest of a file in the list SHA256SUMS of a folder above it; None where there is none."""
-    listed = (sums_of(folder).get(str(path.relative_to(folder))) for folder in path.parents)
-    return next(filter(None, listed), None)
+    """The digest of a file in the list SHA256SUMS of a folder above it, the nearest first.
 
-
-def sums_of(root: Path) -> dict[str, str]:
-    """The digests in the list SHA256SUMS of a folder, by path in that folder; none without the list."""
-    file = root / SUMS
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return {name.removeprefix("./"): digest for digest, _, name in (line.partition("  ") for line in lines)}
+    None where there is no list and, with a line on stderr, where none names the file. DataError names a line that is
+    not understood.
+    """
+    lists = [folder / SUMS for folder in path.parents if (folder / SUMS).is_file()]
+    for listing in lists:
+        if digest := read_digests(listing, "sha256").get(os.path.normpath(path.relative_to(listing.parent))):
+            return digest
+    if lists:
+        print(f"warning: {path}: not in {lists[0]}, so its content is not verified; add its line", file=sys.stderr)
+    return None
 
 
 @dataclass(frozen=True)

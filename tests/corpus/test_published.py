@@ -172,7 +172,9 @@ def test_downloads_at_once_ask_for_the_commit_once(hub, part, oscar):
 def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_path):
     listing, words = tmp_path / "list", ["download", str(oscar / PART), "--checksums", str(tmp_path / "list")]
     listing.write_text(f"{hashlib.sha256(BODY).hexdigest()}  another.zst\n")
-    with pytest.raises(MissingInputError, match=r"en_meta_part_1\.jsonl\.zst: not in .*list, which lists 1 files; ask"):
+    with pytest.raises(
+        MissingInputError, match=r"en_meta_part_1\.jsonl\.zst: not in .*list, which lists 1 files; lower corpus.parts"
+    ):
         download(oscar / PART, listing)
     listing.write_text(f"{'a' * 64}  en_meta_part_1.jsonl.zst\n")
     with pytest.raises(IntegrityError, match=f"sha256 expected {'a' * 64}, found {hashlib.sha256(BODY).hexdigest()}"):

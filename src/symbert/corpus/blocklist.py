@@ -23,7 +23,7 @@ import can_ada
 import marisa_trie
 
 from symbert.configuration import Match
-from symbert.corpus.digests import listed_digest
+from symbert.digests import listed_digest
 from symbert.errors import DataError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.sources import verified

@@ -19,7 +19,7 @@ import httpx2
 from huggingface_hub.errors import OfflineModeIsEnabled
 
 from symbert.console import Progress
-from symbert.corpus.digests import Digest
+from symbert.digests import Digest
 from symbert.errors import IntegrityError, MissingInputError, RemoteError
 from symbert.files import MEGABYTE, publish, single_writer, writing
 

@@ -20,12 +20,12 @@ from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally
-from symbert.corpus.digests import listed_digest
 from symbert.corpus.document import Document, documents
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
 from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder
+from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, write_json
 from symbert.sources import RESTORE, Config, listed_sha256, located, name_of_text, verified
@@ -77,9 +77,14 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
 def _verified_digest(text: Path, checksums: str | None) -> str:
     """The SHA-256 of a part; IntegrityError when the publisher's list or that of its mirror has another."""
     digest = sha256_of(text, absent="download it, or correct corpus.files")
+    if text.is_dir():
+        for file in filter(Path.is_file, text.rglob("*")):
+            verified(str(file))
+        return digest
     listed = {RESTORE: listed_sha256(text)}
     if checksums:
-        listed["delete it and run again"] = listed_digest(verified(checksums), "sha256", text.name).value
+        expected = listed_digest(verified(checksums), "sha256", text.name, remedy=FEWER_PARTS)
+        listed["delete it and run again"] = expected.value
     for remedy, expected in listed.items():
         if expected not in (None, digest):
             raise IntegrityError(f"{text}: sha256 expected {expected}, found {digest}; {remedy}")

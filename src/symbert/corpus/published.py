@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import huggingface_hub
 from huggingface_hub.utils import build_hf_headers
 
-from symbert.corpus.digests import Digest, listed_digest
 from symbert.corpus.download import STALL, Remote, fetch, retry
+from symbert.digests import FEWER_PARTS, Digest, listed_digest
 from symbert.errors import ConfigError, MissingInputError, RemoteError
 from symbert.files import copy_file, read_json, write_json
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS
@@ -43,7 +43,7 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
         fetch_blocklist(settings["url"], file)
         return
     origin = read_json(folder / "settings.json", ORIGIN)
-    digest = listed_digest(checksums, "sha256", file.name) if checksums else None
+    digest = listed_digest(checksums, "sha256", file.name, remedy=FEWER_PARTS) if checksums else None
     commit = commit_of(folder, **origin)
     fetch_from_hub(origin["kind"], origin["repository"], str(file.relative_to(folder)), commit, file, digest)
 
