@@ -103,7 +103,7 @@ def _write(
     look_up, annotate = look_up_nothing, None
     if chosen.has("categories"):
         listed = Blocklist(Path(located(settings["blocklist"])))
-        check_categories(chosen.blocked_categories, listed.names)
+        check_categories(chosen.blocked_categories, listed.names, listed.without_entries)
         look_up = partial(listed.look_up, match=chosen.match)
     if chosen.annotations == "computed":
         annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)
