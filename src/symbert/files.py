@@ -190,7 +190,7 @@ def sha256_of(path: Path, absent: str = "") -> str:
         if Path(path).is_dir():
             files = sorted(file for file in Path(path).rglob("*") if file.is_file())
             listed = "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in files)
-            return hashlib.sha256(listed.encode()).hexdigest()
+            return hashlib.sha256(os.fsencode(listed)).hexdigest()
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -279,6 +279,6 @@ def known_sha256(path: str | Path) -> str:
     digests = list(map(sha256_of, files))
     digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
     if size > LARGE:
-        with suppress(OSError):  # a folder that cannot be written to
+        with suppress(OSError, UnicodeEncodeError):  # a folder that cannot be written to, a name that is not UTF-8
             write_json(KNOWN, {**known, str(file.resolve()): {"states": states, "sha256": digest}})
     return digest

@@ -8,10 +8,12 @@ import glob
 import os
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
@@ -22,6 +24,7 @@ EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of file
 SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
 DEMO_PARTS = 4  # of its corpus
 DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the demo does not read them
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
 
@@ -152,11 +155,31 @@ def parts_of(config: Config) -> list[str]:
 
 
 def check_sources(config: Config) -> None:
-    """ConfigError or MissingInputError where a configuration lacks a folder or file that its sources need."""
+    """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
+    check_blocklist_url(config["corpus"]["blocklist_url"])
     for source in (source_of(config, stage) for stage in ("corpus", "glue")):
         if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
             check_directory("mirror", config["mirror"], "the files in the publishers' layout")
     own_texts(config)
+
+
+def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")) -> SplitResult:
+    """The parts of a server's address, which a key or variable has; ConfigError where it is none."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", parts.netloc):
+            return parts
+    except ValueError:  # of a port, or a bracket
+        pass
+    known = ", ".join(schemes)
+    raise ConfigError(f"{key}: is no address of a server ({known}); write it as {schemes[0]}://HOST:PORT")
+
+
+def check_blocklist_url(url: str) -> None:
+    """ConfigError unless it is the address of a server that nobody between can answer for."""
+    parts = check_address("corpus.blocklist_url", url)
+    if parts.scheme != "https" and parts.hostname not in LOCAL_HOSTS:
+        raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
 
 
 def own_texts(config: Config) -> list[str]:
@@ -176,6 +199,11 @@ def own_texts(config: Config) -> list[str]:
     paths = [path for path in paths if datasets.isdisjoint(path.parents)]
     if not paths:
         raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
+    if nameless := [path for path in paths if re.search("[\ud800-\udfff]", str(path))]:  # bytes that are no UTF-8
+        raise ConfigError(
+            f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names that are not "
+            f"UTF-8, as {nameless[0]}; rename them"
+        )
     readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
     if strange := [path for path in paths if path not in readable]:
         raise ConfigError(

@@ -4,13 +4,14 @@ import random
 import re
 import shutil
 import subprocess
+from unittest import mock
 
 import httpx2
 import pytest
 
 from corpus import sites
 from corpus.sites import hurry
-from symbert.corpus.download import Remote, fetch, refuse_downgrade
+from symbert.corpus.download import Remote, fetch, refuse_downgrade, retry
 from symbert.digests import Digest, digest_of, listed_digest, read_digests
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import single_writer
@@ -121,14 +122,30 @@ def test_a_refusal_is_final_and_names_the_remedy(site, output):
         assert site.count(PATH) == 1 and names(output) == set()
 
 
-def test_an_address_at_which_nobody_answers_or_that_is_none_is_said(site, output):
+def test_an_address_at_which_nobody_answers_or_that_is_none_is_said(site, output, capsys):
     with sites.closed_port() as address, pytest.raises(RemoteError, match=rf"{address}.* \(3 attempts in a row\)"):
         fetch(Remote(address, "", ""), output)
     site.redirects[PATH] = (PATH, {})
-    for address in ("no-scheme/file", "ftp://127.0.0.1/file", "http://[::1/file", site.address + PATH):
-        with pytest.raises(RemoteError, match=rf"{re.escape(address)}: \w+ \(3 attempts in a row\); check address"):
+    with pytest.raises(RemoteError, match=rf"{PATH}: \w+ \(3 attempts in a row\); check address, network$"):
+        fetch(Remote(site.address + PATH, "", ""), output)
+    capsys.readouterr()
+    for address in ("no-scheme/file", "ftp://127.0.0.1/file", "http://[::1/file", "http://127.0.0.1:port/file"):
+        with pytest.raises(RemoteError, match=rf"^{re.escape(address)}: \w+; check the address"):
             fetch(Remote(address, "", ""), output)
-    assert names(output) == set()
+    assert names(output) == set() and not capsys.readouterr().err, "time does not mend an address"
+
+
+def test_a_proxy_that_does_not_answer_and_certificates_of_a_network_are_named(site, output, monkeypatch, capsys):
+    with sites.closed_port() as address, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("http_proxy", address.replace("//", "//user:canary@"))
+        patch.setenv("NO_PROXY", "example.org")
+        with pytest.raises(RemoteError, match=r"check address, network, http_proxy$") as failure:
+            get(site, output)
+    assert "canary" not in str(failure.value) + capsys.readouterr().err
+    refusal = httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]\nself-signed certificate in certificate chain")
+    with pytest.raises(RemoteError, match=r"FAILED\] self-signed .*; name .* in SSL_CERT_FILE"):
+        retry(mock.Mock(side_effect=refusal), Remote("https://a.example", "", ""))
+    assert not capsys.readouterr().err, "time does not mend it"
 
 
 @pytest.mark.parametrize("answer", REST)

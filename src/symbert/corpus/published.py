@@ -13,20 +13,18 @@ import re
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import huggingface_hub
 from huggingface_hub.utils import build_hf_headers
 
-from symbert.corpus.download import STALL, Remote, fetch, retry
+from symbert.corpus.download import STALL, Remote, check_environment, fetch, retry
 from symbert.digests import FEWER_PARTS, Digest, listed_digest
-from symbert.errors import ConfigError, MissingInputError, RemoteError
+from symbert.errors import MissingInputError, RemoteError
 from symbert.files import copy_file, read_json, write_json
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, check_address, check_blocklist_url
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 CHECK_URL = "check corpus.blocklist_url"
 
 
@@ -39,6 +37,7 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
     folder = next((folder for folder in file.parents if (folder / "settings.json").is_file()), None)
     if folder is None:
         raise MissingInputError(f"{file.parent}: no settings.json; let snakemake run this command")
+    check_environment()
     if "url" in (settings := read_json(folder / "settings.json", {})):
         fetch_blocklist(settings["url"], file)
         return
@@ -62,9 +61,8 @@ def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:
 
 def fetch_blocklist(url: str, output: Path) -> None:
     """Publish UT1's archive, checked against the list of MD5 sums beside it, or that list."""
-    url, parts = url.rstrip("/"), urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
-        raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
+    check_blocklist_url(url)
+    url = url.rstrip("/")
     archive, listing = (Remote(f"{url}/{file.name}", CHECK_URL, CHECK_URL) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
     with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
         listed = Path(folder, "list")
@@ -77,8 +75,10 @@ def fetch_blocklist(url: str, output: Path) -> None:
 
 
 def endpoint() -> str:
-    """The hub's address."""
-    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    """The hub's address; ConfigError where HF_ENDPOINT is none."""
+    address = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    check_address("HF_ENDPOINT", address)
+    return address.rstrip("/")
 
 
 def resolve(kind: str, repository: str, revision: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from symbert.errors import ConfigError, MissingInputError
+from symbert.errors import ConfigError, MissingInputError, line_of
 from symbert.files import verify_sha256
 from symbert.glue.metrics import read_kept
 from symbert.glue.score import DROPOUTS
@@ -54,7 +54,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     try:
         exported = fold(trained.eval())
     except ConfigError as error:
-        print(f"warning: {error}; written as it was trained", file=sys.stderr)
+        print(f"warning: {line_of(error)}; written as it was trained", file=sys.stderr)
         exported = trained
     copy_tokenizer(checkpoint, output)
     write_model(exported, output)
