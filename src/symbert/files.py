@@ -47,11 +47,35 @@ def publish(path: Path) -> Iterator[Path]:
             yield temporary
             synchronise(temporary)
             os.replace(temporary, path)
+            for files in _PUBLISHED:
+                files.append(path)
             synchronise(path.parent)
     except BaseException:
         with suppress(OSError):  # the first failure is the one to report
             temporary.unlink()
         raise
+
+
+_PUBLISHED: list[list[Path]] = []  # by each `together` that is at work
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Files that are published in the block are removed when it fails: none is of use without the others.
+
+    It decorates commands that publish several files and do not resume.
+    """
+    files: list[Path] = []
+    _PUBLISHED.append(files)
+    try:
+        yield
+    except BaseException:
+        for file in files:
+            with suppress(OSError):  # the first failure is the one to report
+                file.unlink()
+        raise
+    finally:
+        _PUBLISHED[:] = [other for other in _PUBLISHED if other is not files]
 
 
 def is_leftover(file: Path) -> bool:

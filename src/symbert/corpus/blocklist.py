@@ -27,7 +27,7 @@ import marisa_trie
 from symbert.configuration import Match
 from symbert.digests import listed_digest
 from symbert.errors import DataError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, together, write_json
 from symbert.sources import verified
 
 Listing = Literal["domains", "urls"]
@@ -176,6 +176,7 @@ def entry_of(line: str) -> Address | None:
     return address if address and _HOST.fullmatch(address.host) else None
 
 
+@together()
 def build_blocklist(output: Path, /) -> None:
     """Write the trie of UT1's archive, and beside it, in blocklist.json, how many entries each category has.
 

@@ -27,7 +27,7 @@ from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, together, write_json
 from symbert.sources import RESTORE, Config, listed_sha256, located, name_of_text, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
@@ -38,6 +38,7 @@ CHECKED_SHARE = 200  # one document in so many
 Item = TypeVar("Item")
 
 
+@together()
 def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 

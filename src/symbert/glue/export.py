@@ -6,7 +6,7 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from symbert.errors import ConfigError, MissingInputError, line_of
-from symbert.files import verify_sha256
+from symbert.files import together, verify_sha256
 from symbert.glue.metrics import read_kept
 from symbert.glue.score import DROPOUTS
 from symbert.glue.tasks import define, task_named
@@ -22,6 +22,7 @@ RECORD = {
 }
 
 
+@together()
 def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     """Write a classifier that `glue.keep_finetuned` kept as a Hugging Face directory: a plain BERT with equal logits,
     the names of its labels, the tokenizer and a model card.
