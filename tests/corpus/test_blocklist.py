@@ -243,6 +243,22 @@ def test_the_memory_for_a_name_is_bounded(tmp_path, kind, form):
         tracemalloc.stop()
 
 
+def test_the_memory_for_many_headers_is_bounded(tmp_path):
+    archive = tmp_path / "ut1.tar.gz"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT, compresslevel=1) as packed:
+        for number in range(120):
+            member = tarfile.TarInfo(f"blacklists/{number}/usage")
+            member.pax_headers = {"comment": f"{random.Random(number).randbytes(300).hex() * 80}"}
+            packed.addfile(member)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="has no address"):
+            write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000, "of 5.8 MB"
+    finally:
+        tracemalloc.stop()
+
+
 def test_names_and_lines_that_no_list_has_are_refused(tmp_path):
     for members, reason in (
         ({f"{'a/' * 3000}domains": "x"}, "has a name of 6,007 characters"),

@@ -146,9 +146,9 @@ def _refusal(archive: Path, name: str, fault: str) -> DataError:
 def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tuple[str, tarfile.TarInfo]]:
     """The members of the stream with their normal names, each once its name, kind and size proved harmless."""
     seen: set[str] = set()
-    size, allowed = 0, min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
+    allowed = min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
     for member in stream:
-        fault, size, name = None, size + member.size, posixpath.normpath(member.name)
+        fault, size, name = None, member.offset_data + member.size, posixpath.normpath(member.name)
         if member.name.startswith("/") or ".." in member.name.split("/"):
             fault = "has a name that leaves the archive"
         elif len(name) > LONGEST_NAME:
@@ -167,6 +167,7 @@ def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tuple[str, tarf
             raise _refusal(archive, member.name, fault)
         seen.add(name)
         yield name, member
+        stream.members.clear()  # which hold headers of any length
 
 
 def entry_of(line: str) -> Address | None:
