@@ -191,17 +191,15 @@ def test_an_archive_without_an_address_is_refused(tmp_path, members):
     assert os.listdir(tmp_path) == ["ut1.tar.gz"]
 
 
-def test_a_list_that_was_split_is_said_and_a_category_in_two_folders_is_refused(tmp_path, capsys):
-    members = {
-        "blacklists/adult/urls": "a.example/x",
-        "blacklists/adult/domains.2": "bad.example",
-        "b/adult/usage": "x",
-    }
-    counted(tmp_path, members | {"blacklists/adult/domains.9309": ""})
-    said = capsys.readouterr().err
-    assert "warning" in said and said.count("is not read") == 1 and "blacklists/adult/domains.2" in said
-    with pytest.raises(DataError, match="'other/adult/urls' is of a category that another folder has"):
-        counted(tmp_path, members | {"other/adult/urls": "a.example/y"})
+def test_a_list_under_another_name_is_said_and_a_category_in_two_folders_is_refused(tmp_path, capsys):
+    unread = ["b/adult/domains.2", "b/adult/domains.gz", "b/adult/Domains", "domains", "b/adult/urls_old"]
+    members = {"b/adult words/urls": "a.example/x", **dict.fromkeys(unread, "bad.example"), "b/adult/usage": "x"}
+    assert counted(tmp_path, members | {"b/adult/domains.9309": ""}) == {"adult words": {"domains": 0, "urls": 1}}
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[2].split(" is not read")[0] for line in said] == unread
+    assert all(line.startswith("warning: ") for line in said)
+    with pytest.raises(DataError, match="'other/adult words/urls' is of a category that another folder has"):
+        counted(tmp_path, members | {"other/adult words/urls": "a.example/y"})
 
 
 def test_a_category_without_entries_is_known_as_such(make_blocklist, capsys):

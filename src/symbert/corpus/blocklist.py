@@ -39,9 +39,9 @@ _ALLOWANCE = 1 << 20  # bytes that a small archive may expand to, whatever the r
 LONGEST_NAME = 4096  # characters
 LONGEST_HEADER = 1 << 16  # bytes between the content of two members, with names of any form
 LONGEST_ENTRY = 1 << 16  # bytes
-_LISTING = re.compile(r"(?:.+/)?([\w.-]+)/(domains|urls)")
-_ALIKE = re.compile(r".+/(domains|urls)[\d._-].*")  # compressed or split, or a copy
-_ALIAS = re.compile(r"(?:.+/)?([\w.-]+)")
+_LISTING = re.compile(r"(?:.+/)?([^/]+)/(domains|urls)")
+_ALIKE = re.compile(r"(?:.*/)?(domains|urls)(?![a-z]).*", re.IGNORECASE)  # compressed, split, of no category
+_ALIAS = re.compile(r"(?:.+/)?([^/]+)")
 # A line of a list: an address, perhaps with a scheme, as `*.bad.example`, or after an address as in a hosts file.
 _ENTRY = re.compile(
     r"(?:(?:0|0\.0\.0\.0|127\.0\.0\.1|::1?)\s+|https?://)?(?:\*?\.)?(\S+|[^\s/]+/.+?)(?:\s+#.*)?", re.IGNORECASE
@@ -132,7 +132,10 @@ def read_entries(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Li
                             if text := line.decode(errors="surrogateescape").strip():
                                 yield *listing.groups(), text
                     elif member.isfile() and member.size and _ALIKE.fullmatch(name):
-                        print(f"warning: {archive}: {name} is not read, only domains and urls are", file=sys.stderr)
+                        print(
+                            f"warning: {archive}: {name} is not read, only CATEGORY/domains and CATEGORY/urls",
+                            file=sys.stderr,
+                        )
             while content.read(_ALLOWANCE):  # to its end, where gzip compares its checksum
                 pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
