@@ -175,6 +175,19 @@ def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")
     raise ConfigError(f"{key}: is no address of a server ({known}); write it as {schemes[0]}://HOST:PORT")
 
 
+def endpoint() -> str:
+    """The hub's address."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").strip().rstrip("/")
+
+
+def check_hub_variables() -> None:
+    """ConfigError for an environment variable with which neither huggingface_hub nor transformers can be imported."""
+    check_address("HF_ENDPOINT", endpoint())
+    for name in ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT"):
+        if not os.environ.get(name, "0").strip().isdecimal():
+            raise ConfigError(f"{name}: is no whole number of seconds; correct or unset it")
+
+
 def check_blocklist_url(url: str) -> None:
     """ConfigError unless it is the address of a server that nobody between can answer for."""
     parts = check_address("corpus.blocklist_url", url)

@@ -205,6 +205,8 @@ NO_WAY = {  # variables of the surroundings with which nothing can be reached
     "hub of another scheme": {"HF_ENDPOINT": "ftp://127.0.0.1"},
     "hub of another port": {"HF_ENDPOINT": "http://127.0.0.1:port"},
     "hub of a large port": {"HF_ENDPOINT": "http://127.0.0.1:70000"},
+    "time of no number": {"HF_HUB_ETAG_TIMEOUT": "ten"},
+    "time of no digit": {"HF_HUB_DOWNLOAD_TIMEOUT": ""},
     "hub of no host": {"HF_ENDPOINT": "https:///x"},
 }
 

@@ -87,7 +87,7 @@ def check_environment() -> None:
         if value := os.environ.get(name):
             try:
                 Path(value).stat()
-                ssl.create_default_context(**{kind: value})
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(**{kind: value})
             except OSError as error:
                 raise ConfigError(f"{name}: {value}: {error.strerror}; name certificates, or unset it") from None
 

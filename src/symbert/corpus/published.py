@@ -8,7 +8,6 @@ hub only: not to the host that it redirects to.
 """
 
 import fcntl
-import os
 import re
 import tempfile
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from symbert.corpus.download import STALL, Remote, check_environment, fetch, ret
 from symbert.digests import FEWER_PARTS, Digest, listed_digest
 from symbert.errors import MissingInputError, RemoteError
 from symbert.files import copy_file, read_json, write_json
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, check_address, check_blocklist_url
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, check_blocklist_url, endpoint
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
@@ -72,13 +71,6 @@ def fetch_blocklist(url: str, output: Path) -> None:
             fetch(archive, output, digest)
         else:
             copy_file(listed, output)
-
-
-def endpoint() -> str:
-    """The hub's address; ConfigError where HF_ENDPOINT is none."""
-    address = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    check_address("HF_ENDPOINT", address)
-    return address.rstrip("/")
 
 
 def resolve(kind: str, repository: str, revision: str) -> str:
