@@ -12,8 +12,8 @@ LENGTHS = {"md5": 32, "sha256": 64}  # hexadecimal digits
 TAGS = {"md5": "md5", "sha256": "sha256", "sha2-256": "sha256"}  # words of lines, and the algorithm
 FEWER_PARTS = "lower corpus.parts, or get a list that has it"  # the remedy of a part that its publisher's list lacks
 _LINES = (
-    re.compile(r"\\?(?P<value>[0-9a-f]+)(?: [ *]|[ \t]+)(?P<name>[^\0]+)", re.I),  # md5sum, sha256sum; tab, one blank
-    re.compile(r"\\?(?P<tag>[\w-]+) ?\((?P<name>[^\0]+)\) ?= ?(?P<value>[0-9a-f]+)", re.I),  # --tag, BSD; openssl
+    re.compile(r"\\?(?P<value>[0-9a-f]+)(?: [ *]|[ \t]+)(?P<name>[^\0\r]+)", re.I),  # md5sum, sha256sum; tab, one blank
+    re.compile(r"\\?(?P<tag>[\w-]+) ?\((?P<name>[^\0\r]+)\) ?= ?(?P<value>[0-9a-f]+)", re.I),  # --tag, BSD; openssl
 )
 _ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}  # in names of lines that begin with a backslash
 

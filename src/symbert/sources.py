@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import known_sha256, verify_sha256
+from symbert.paths import RESULTS
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
@@ -87,14 +88,14 @@ def verified(name: str) -> Path:
 def listed_sha256(path: Path) -> str | None:
     """The digest of a file in the list SHA256SUMS of a folder above it, the nearest first.
 
-    None where there is no list and, with a line on stderr, where none names the file. DataError names a line that is
-    not understood.
+    None where there is no list and, with a line on stderr, where none names the file, unless it was downloaded and so
+    verified. DataError names a line that is not understood.
     """
     lists = [folder / SUMS for folder in path.parents if (folder / SUMS).is_file()]
     for listing in lists:
         if digest := read_digests(listing, "sha256").get(os.path.normpath(path.relative_to(listing.parent))):
             return digest
-    if lists:
+    if lists and not path.is_relative_to(RESULTS):
         print(f"warning: {path}: not in {lists[0]}, so its content is not verified; add its line", file=sys.stderr)
     return None
 

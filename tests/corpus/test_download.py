@@ -229,7 +229,7 @@ def test_a_digest_is_read_in_every_usual_form(tmp_path, line):
 @pytest.mark.parametrize("line", STRANGE)
 def test_a_list_with_a_line_that_is_not_understood_is_an_error(tmp_path, line):
     path = tmp_path / "list"
-    path.write_text(f"{MD5}  good\n{line}\n{MD5}  more\n")
+    path.write_text(f"{MD5}  good\n{line}\n{MD5}  more\n", newline="")
     with pytest.raises(DataError, match=r"MD5SUM\.LST:[23]: "):
         listed_digest(path, "md5", "good", "MD5SUM.LST")
 
