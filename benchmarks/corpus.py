@@ -358,7 +358,7 @@ def write_settings(folder: Path) -> None:
     import yaml
 
     from symbert.configuration import filter_of
-    from symbert.corpus.digests import digest_of
+    from symbert.digests import digest_of
     from symbert.files import write_json
 
     config = yaml.safe_load((Path(__file__).parents[1] / "workflow/defaults.yaml").read_text())

@@ -1,6 +1,7 @@
 """The configuration: the paper's values, types, values that follow from it, and a line for every mistake."""
 
 import json
+import os
 import re
 
 import pytest
@@ -21,7 +22,7 @@ from symbert.configuration import (
 )
 from symbert.errors import ConfigError, MissingInputError
 from symbert.experiment.project import read_config, read_yaml
-from symbert.files import hash_of
+from symbert.files import hash_of, known_sha256, sha256_of
 from symbert.glue import tasks
 from symbert.sources import own_texts, root_of
 
@@ -90,6 +91,20 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match="5 of 16 files that match .* cannot be read"):
         check(own)
+
+
+def test_a_name_that_is_not_utf_8_is_told_before_the_start_and_harms_no_folder(config, tmp_path):
+    """Snakemake ended with a traceback; a digest of a folder with such a name was a bug of ours."""
+    own = own_files(config, tmp_path / "**/*.txt")
+    named = [tmp_path / name for name in ("right.txt", os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"\xe9/a.txt"))]
+    for file in named:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("text")
+    with pytest.raises(
+        ConfigError, match=r"'corpus\.files': 2 of 3 files have names that are not UTF-8, as .*; rename"
+    ):
+        own_texts(own)
+    assert len({sha256_of(tmp_path), known_sha256(tmp_path)}) == 2
 
 
 def test_a_folder_of_text_that_is_not_there_is_told_so(config, folder):

@@ -1,15 +1,17 @@
 """A failure ends with one of four exit codes, and its message begins with the file or key."""
 
 import errno
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from symbert import cli
-from symbert.errors import explain
+from symbert.errors import DataError, explain
 from symbert.files import reading, writing
 
 NO_FILE = "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f1, labels: [0, 1]}}"
@@ -26,6 +28,16 @@ NO_FILE = "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),
         (["status", "--config", NO_FILE, "sweep={tasks: [a]}"], 65, "no.csv: file not found; correct its path"),
+        (
+            ["status", "--config", "corpus={blocklist_url: 'https://host:port'}"],
+            64,
+            "corpus.blocklist_url: is no address",
+        ),
+        (
+            ["status", "--config", "corpus={blocklist_url: 'http://host/x'}"],
+            64,
+            "corpus.blocklist_url: 'http://host/x'",
+        ),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
         (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
         (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),
@@ -39,6 +51,22 @@ def test_a_failure_of_a_command_is_one_line_that_names_the_key_or_file(words, co
     assert cli.main(words) == code
     said = capsys.readouterr().err
     assert said.startswith(f"symbert {words[0]}: ") and told in said and said.count("\n") == 1
+
+
+SEVERAL = "in \"x.yaml\", line 1:\n\n    a:  [b\r\n      ^\u2028 expected ']'\n"
+
+
+@pytest.mark.parametrize("error", [DataError(SEVERAL), OSError(errno.EIO, SEVERAL), ValueError(SEVERAL)])
+def test_an_error_of_several_lines_is_one_and_nothing_of_it_is_lost(error, monkeypatch, capsys):
+    """Snakemake showed the first line only."""
+    monkeypatch.setattr(cli, "load", lambda command: mock.Mock(side_effect=error, __signature__=inspect.Signature()))
+    monkeypatch.setattr("typing.get_type_hints", lambda function: {})
+    assert cli.main(["plan"]) == explain(error)[0]
+    last = capsys.readouterr().err.removesuffix("\n").splitlines()[-1]
+    assert last.startswith("symbert plan: ") and last.split() == [
+        *last.split()[: -len(SEVERAL.split())],
+        *SEVERAL.split(),
+    ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")

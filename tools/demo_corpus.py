@@ -28,9 +28,9 @@ from demo_documentation import Passage
 
 from symbert.corpus.annotation import MOST_CHARACTERS_OF_A_SHORT_LINE, harmful_perplexity, quality_warnings, words
 from symbert.corpus.blocklist import Blocklist, write_blocklist
-from symbert.corpus.digests import digest_of
 from symbert.corpus.lines import zstd
 from symbert.corpus.wordpiece import read_vocabulary, write_vocabulary
+from symbert.digests import digest_of
 from symbert.files import sha256_of, write_text
 from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, CORPUS_CHECKSUMS, HARMFUL_MODEL, VOCABULARY, part_file
 

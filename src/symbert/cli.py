@@ -20,6 +20,7 @@ from typing import Any
 from symbert import __version__
 from symbert.declared import suggestion
 from symbert.errors import DataError, PreemptedError, SymbertError, TimeLimitError, UsageError, explain
+from symbert.sources import check_hub_variables
 from symbert.syntax import sentence_of
 
 TYPED: dict[str, str] = {  # by people; a command and its function
@@ -106,7 +107,9 @@ def _say(text: str) -> None:
 
 
 def load(command: str) -> Callable[..., None]:
-    """The function behind a command; its module is imported only now."""
+    """The function behind a command; its module is imported only now. ConfigError for a variable that this would not
+    survive."""
+    check_hub_variables()
     gc.disable()  # what torch and its like make stays: the collector would search it in vain, a sixth of the time
     try:
         return pkgutil.resolve_name(COMMANDS[command])

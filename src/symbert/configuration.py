@@ -269,7 +269,7 @@ class Corpus(Settings):
     parts: Count
     revision: str
     keep_raw: bool
-    blocklist_url: Annotated[str, Meta(pattern="^https?://")]
+    blocklist_url: str
     filter: Filter
     pack: PackSettings
 

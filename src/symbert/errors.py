@@ -72,12 +72,17 @@ class TimeLimitError(PreemptedError):
 OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)  # also where the system names no file
 
 
+def line_of(error: object) -> str:
+    """The message of an error without its line breaks: libraries write several lines, of a job's log one is shown."""
+    return " ".join(filter(None, map(str.strip, str(error).splitlines())))
+
+
 def explain(error: BaseException) -> tuple[int, str]:
     """Exit code and one line for any failure; an error of the system about a file or a disk is data, one of no class
     here is a bug."""
     if isinstance(error, SymbertError):
-        return error.exit_code, str(error)
+        return error.exit_code, line_of(error)
     if isinstance(error, OSError) and error.errno and (error.filename is not None or error.errno in OF_DISKS):
         line = str(error) if error.filename is None else f"{error.filename}: {os.strerror(error.errno)}"
-        return DataError.exit_code, line
-    return SymbertError.exit_code, f"internal error: {type(error).__name__}: {error}"
+        return DataError.exit_code, line_of(line)
+    return SymbertError.exit_code, f"internal error: {type(error).__name__}: {line_of(error)}"

@@ -46,11 +46,35 @@ def publish(path: Path) -> Iterator[Path]:
             yield temporary
             synchronise(temporary)
             os.replace(temporary, path)
+            for files in _PUBLISHED:
+                files.append(path)
             synchronise(path.parent)
     except BaseException:
         with suppress(OSError):  # the first failure is the one to report
             temporary.unlink()
         raise
+
+
+_PUBLISHED: list[list[Path]] = []  # by each `together` that is at work
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Files that are published in the block are removed when it fails: none is of use without the others.
+
+    It decorates commands that publish several files and do not resume.
+    """
+    files: list[Path] = []
+    _PUBLISHED.append(files)
+    try:
+        yield
+    except BaseException:
+        for file in files:
+            with suppress(OSError):  # the first failure is the one to report
+                file.unlink()
+        raise
+    finally:
+        _PUBLISHED[:] = [other for other in _PUBLISHED if other is not files]
 
 
 def is_leftover(file: Path) -> bool:
@@ -189,7 +213,7 @@ def sha256_of(path: Path, absent: str = "") -> str:
         if Path(path).is_dir():
             files = sorted(file for file in Path(path).rglob("*") if file.is_file())
             listed = "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in files)
-            return hashlib.sha256(listed.encode()).hexdigest()
+            return hashlib.sha256(os.fsencode(listed)).hexdigest()
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -272,6 +296,6 @@ def known_sha256(path: str | Path) -> str:
     digests = list(map(sha256_of, files))
     digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
     if size > LARGE:
-        with suppress(OSError):  # a folder that cannot be written to
+        with suppress(OSError, UnicodeEncodeError):  # a folder that cannot be written to, a name that is not UTF-8
             write_json(KNOWN, {**known, str(file.resolve()): {"states": states, "sha256": digest}})
     return digest

@@ -7,19 +7,25 @@ names and layout: `corpus.published` downloads these files.
 import glob
 import os
 import re
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
+from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import known_sha256, verify_sha256
+from symbert.paths import RESULTS
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
 SUMS = "SHA256SUMS"  # in a mirror and in the package: the digest of each file as it came
 DEMO_PARTS = 4  # of its corpus
 DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the demo does not read them
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
 
@@ -80,16 +86,18 @@ def verified(name: str) -> Path:
 
 
 def listed_sha256(path: Path) -> str | None:
-    """The digest of a file in the list SHA256SUMS of a folder above it; None where there is none."""
-    listed = (sums_of(folder).get(str(path.relative_to(folder))) for folder in path.parents)
-    return next(filter(None, listed), None)
+    """The digest of a file in the list SHA256SUMS of a folder above it, the nearest first.
 
-
-def sums_of(root: Path) -> dict[str, str]:
-    """The digests in the list SHA256SUMS of a folder, by path in that folder; none without the list."""
-    file = root / SUMS
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return {name.removeprefix("./"): digest for digest, _, name in (line.partition("  ") for line in lines)}
+    None where there is no list and, with a line on stderr, where none names the file, unless it was downloaded and so
+    verified. DataError names a line that is not understood.
+    """
+    lists = [folder / SUMS for folder in path.parents if (folder / SUMS).is_file()]
+    for listing in lists:
+        if digest := read_digests(listing, "sha256").get(os.path.normpath(path.relative_to(listing.parent))):
+            return digest
+    if lists and not path.is_relative_to(RESULTS):
+        print(f"warning: {path}: not in {lists[0]}, so its content is not verified; add its line", file=sys.stderr)
+    return None
 
 
 @dataclass(frozen=True)
@@ -148,11 +156,44 @@ def parts_of(config: Config) -> list[str]:
 
 
 def check_sources(config: Config) -> None:
-    """ConfigError or MissingInputError where a configuration lacks a folder or file that its sources need."""
+    """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
+    check_blocklist_url(config["corpus"]["blocklist_url"])
     for source in (source_of(config, stage) for stage in ("corpus", "glue")):
         if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
             check_directory("mirror", config["mirror"], "the files in the publishers' layout")
     own_texts(config)
+
+
+def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")) -> SplitResult:
+    """The parts of a server's address, which a key or variable has; ConfigError where it is none."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", parts.netloc):
+            return parts
+    except ValueError:  # of a port, or a bracket
+        pass
+    known = ", ".join(schemes)
+    raise ConfigError(f"{key}: is no address of a server ({known}); write it as {schemes[0]}://HOST:PORT")
+
+
+def endpoint() -> str:
+    """The hub's address."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").strip().rstrip("/")
+
+
+def check_hub_variables() -> None:
+    """ConfigError for an environment variable with which neither huggingface_hub nor transformers can be imported."""
+    check_address("HF_ENDPOINT", endpoint())
+    for name in ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT"):
+        if not os.environ.get(name, "0").strip().isdecimal():
+            raise ConfigError(f"{name}: is no whole number of seconds; correct or unset it")
+
+
+def check_blocklist_url(url: str) -> None:
+    """ConfigError unless it is the address of a server that nobody between can answer for."""
+    parts = check_address("corpus.blocklist_url", url)
+    if parts.scheme != "https" and parts.hostname not in LOCAL_HOSTS:
+        raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
 
 
 def own_texts(config: Config) -> list[str]:
@@ -172,6 +213,11 @@ def own_texts(config: Config) -> list[str]:
     paths = [path for path in paths if datasets.isdisjoint(path.parents)]
     if not paths:
         raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
+    if nameless := [path for path in paths if re.search("[\ud800-\udfff]", str(path))]:  # bytes that are no UTF-8
+        raise ConfigError(
+            f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names that are not "
+            f"UTF-8, as {nameless[0]}; rename them"
+        )
     readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
     if strange := [path for path in paths if path not in readable]:
         raise ConfigError(

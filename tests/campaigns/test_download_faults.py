@@ -19,8 +19,8 @@ import pytest
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, HubSite, served_hub
 from corpus.sites import Site, hurry, served
-from symbert.corpus.digests import Digest
 from symbert.corpus.published import fetch_from_hub
+from symbert.digests import Digest
 from symbert.errors import explain
 
 LARGEST = 1 << 18  # bytes of a file

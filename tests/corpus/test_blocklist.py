@@ -2,6 +2,8 @@ import hashlib
 import os
 import random
 import re
+import tarfile
+import tracemalloc
 from urllib.parse import urlsplit
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corpus.oscar import link, mirrored_documents, write_archive
-from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist, write_blocklist
+from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist, entry_of, write_blocklist
+from symbert.corpus.filters import check_categories
 from symbert.errors import DataError, IntegrityError
 from symbert.files import read_json, write_json
 from symbert.sources import BLOCKLIST
@@ -127,6 +130,141 @@ def test_symlinked_directories_count_under_each_name(tmp_path):
     assert found == {"agressif", "aggressive", "violence"}
     counts = read_json(tmp_path / "summary.json")["categories"]
     assert counts == {name: {"domains": 2, "urls": 1} for name in sorted(found)}
+
+
+def counted(tmp_path, members: dict) -> dict:
+    """The counts of a blocklist of these members."""
+    write_blocklist(write_archive(tmp_path / "ut1.tar.gz", members), tmp_path / "trie", tmp_path / "summary.json")
+    return read_json(tmp_path / "summary.json")["categories"]
+
+
+@pytest.mark.parametrize("top", ["blacklists/", "./blacklists/", "ut1-blacklists-master/blacklists/", "", "./", "a//"])
+def test_an_archive_that_was_packed_again_with_another_top_folder_is_no_empty_one(tmp_path, top):
+    members = {f"{top}adult/domains": "bad.example\n", f"{top}adult/urls": "a.example/x\n", f"{top}README": "words\n"}
+    members[f"{top}porn"] = link(f"{top}porn", "adult")
+    assert counted(tmp_path, members) == {name: {"domains": 1, "urls": 1} for name in ("adult", "porn")}
+    found = Blocklist(tmp_path / "trie").look_up
+    assert found("https://bad.example/") == found("https://a.example/x") == {"adult", "porn"}
+
+
+LINES = {  # of lists of others, and what they name
+    **dict.fromkeys(
+        ["0.0.0.0 bad.example", "127.0.0.1\tbad.example", "::1   bad.example", "0 bad.example"], "bad.example"
+    ),
+    **dict.fromkeys(["*.bad.example", ".bad.example", "bad.example  # why", "0.0.0.0 bad.example #x"], "bad.example"),
+    **dict.fromkeys(["http://bad.example/", "HTTPS://bad.example", "bad.example"], "bad.example"),
+    **{"0.0.0.0": "0.0.0.0", "10.0.0.1": "10.0.0.1", "[2001:DB8::1]": "[2001:db8::1]", "a_b.example": "a_b.example"},
+    **dict.fromkeys(["||bad.example^", "address=/bad.example/0.0.0.0", "bad.example,adult", "bad example"], None),
+    **dict.fromkeys(['local-zone: "bad.example" redirect', "0.0.0.0 bad.example worse.example", "b\0a\0d"], None),
+}
+
+
+def test_the_lines_of_a_hosts_file_are_hosts_and_no_other_line_becomes_a_host_that_nobody_has():
+    """`127.0.0.1<tab>bad.example` was the host 127.0.0.1bad.example, and http://bad.example/ the host `http`."""
+    found = {line: entry_of(line) for line in LINES}
+    assert {line: address and address.host for line, address in found.items()} == LINES
+    assert entry_of("a.example/some page # x").location == "a.example/some%20page"
+    assert entry_of("https://a.example/x").location == "a.example/x"
+
+
+UNKNOWN = ["||a.example^\nb.example\n||c.example^\n", "a.example\rb.example\r", "a\0.\0e\0", "a.example,adult\n"]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_a_list_of_which_most_lines_are_not_understood_is_no_list_without_entries(tmp_path, text):
+    members = {"blacklists/good/domains": "good.example\n", "blacklists/adult/domains": text}
+    with pytest.raises(DataError, match=r"ut1\.tar\.gz: \d of \d lines of adult/domains are no address, as "):
+        counted(tmp_path, members)
+    assert os.listdir(tmp_path) == ["ut1.tar.gz"]
+
+
+def test_a_few_lines_that_are_no_address_are_counted_and_comments_are_not(tmp_path, capsys):
+    text = "# of 2026\nbad.example\nworse.example\nno host\n\n"
+    assert counted(tmp_path, {"blacklists/adult/domains": text})["adult"]["domains"] == 2
+    assert "ut1.tar.gz: 1 of 3 lines of adult/domains are no address, as 'no host'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("members", [{}, {"adult.txt": "bad.example"}, {"blacklists/adult/domains": "# none\n"}])
+def test_an_archive_without_an_address_is_refused(tmp_path, members):
+    with pytest.raises(DataError, match=r"ut1\.tar\.gz: has no address in a file CATEGORY/domains or CATEGORY/urls"):
+        counted(tmp_path, members)
+    assert os.listdir(tmp_path) == ["ut1.tar.gz"]
+
+
+def test_a_list_under_another_name_is_said_and_a_category_in_two_folders_is_refused(tmp_path, capsys):
+    unread = ["b/adult/domains.2", "b/adult/domains.gz", "b/adult/Domains", "domains", "b/adult/urls_old"]
+    members = {"b/adult words/urls": "a.example/x", **dict.fromkeys(unread, "bad.example"), "b/adult/usage": "x"}
+    assert counted(tmp_path, members | {"b/adult/domains.9309": ""}) == {"adult words": {"domains": 0, "urls": 1}}
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[2].split(" is not read")[0] for line in said] == unread
+    assert all(line.startswith("warning: ") for line in said)
+    with pytest.raises(DataError, match="'other/adult words/urls' is of a category that another folder has"):
+        counted(tmp_path, members | {"other/adult words/urls": "a.example/y"})
+
+
+def test_a_category_without_entries_is_known_as_such(make_blocklist, capsys):
+    blocklist = make_blocklist({"adult": (["bad.example"], []), "press": ([], []), "sect": (["# none"], [])})
+    assert (blocklist.names, blocklist.without_entries) == ({"adult", "press", "sect"}, {"press", "sect"})
+    check_categories(["adult", "press"], blocklist.names, blocklist.without_entries)
+    said = capsys.readouterr().err
+    assert said.startswith("warning: blocked_categories: 'press' has no entries") and said.count("\n") == 1
+
+
+def with_long_header(kind: str, length: int) -> tarfile.TarInfo:
+    """A member with a long name, the link to one, or a comment of that length."""
+    long = "long/" * (length // 5)
+    member = link(f"blacklists/{length}", long if kind == "target" else "target")
+    if kind == "name":
+        member = tarfile.TarInfo(f"{long}domains")
+    elif kind == "comment":
+        member.pax_headers = {"comment": long}
+    return member
+
+
+HEADERS = [("name", tarfile.GNU_FORMAT), ("target", tarfile.GNU_FORMAT)]
+HEADERS += [("name", tarfile.PAX_FORMAT), ("comment", tarfile.PAX_FORMAT)]
+
+
+@pytest.mark.parametrize(("kind", "form"), HEADERS)
+def test_the_memory_for_a_name_is_bounded(tmp_path, kind, form):
+    """A name of gigabytes, which compresses to little, was read whole before the archive was refused."""
+    archive = tmp_path / "ut1.tar.gz"
+    with tarfile.open(archive, "w:gz", format=form) as packed:
+        packed.addfile(tarfile.TarInfo("blacklists/README"))
+        packed.addfile(with_long_header(kind, 8_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"ut1\.tar\.gz: has a header of more than 65,536 bytes"):
+            write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_memory_for_many_headers_is_bounded(tmp_path):
+    archive = tmp_path / "ut1.tar.gz"
+    with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT, compresslevel=1) as packed:
+        for number in range(60):
+            member = tarfile.TarInfo(f"blacklists/{number}/usage")
+            member.pax_headers = {"comment": f"{random.Random(number).randbytes(300).hex() * 80}"}
+            packed.addfile(member)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="has no address"):
+            write_blocklist(archive, tmp_path / "trie", tmp_path / "summary.json")
+        assert tracemalloc.get_traced_memory()[1] < 1_500_000, "of 2.9 MB"
+    finally:
+        tracemalloc.stop()
+
+
+def test_names_and_lines_that_no_list_has_are_refused(tmp_path):
+    for members, reason in (
+        ({f"{'a/' * 3000}domains": "x"}, "has a name of 6,007 characters"),
+        ({"blacklists/a/domains": "a" * 70_000}, "'blacklists/a/domains' has a line of more than 65,536 bytes"),
+    ):
+        with pytest.raises(DataError, match=reason) as refusal:
+            counted(tmp_path, members)
+        assert len(str(refusal.value)) < 400
 
 
 DANGEROUS = {

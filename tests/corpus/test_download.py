@@ -1,14 +1,18 @@
 import hashlib
+import os
 import random
 import re
+import shutil
+import subprocess
+from unittest import mock
 
 import httpx2
 import pytest
 
 from corpus import sites
 from corpus.sites import hurry
-from symbert.corpus.digests import Digest, digest_of, listed_digest
-from symbert.corpus.download import Remote, fetch, refuse_downgrade
+from symbert.corpus.download import Remote, fetch, refuse_downgrade, retry
+from symbert.digests import Digest, digest_of, listed_digest, read_digests
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import single_writer
 
@@ -118,14 +122,30 @@ def test_a_refusal_is_final_and_names_the_remedy(site, output):
         assert site.count(PATH) == 1 and names(output) == set()
 
 
-def test_an_address_at_which_nobody_answers_or_that_is_none_is_said(site, output):
+def test_an_address_at_which_nobody_answers_or_that_is_none_is_said(site, output, capsys):
     with sites.closed_port() as address, pytest.raises(RemoteError, match=rf"{address}.* \(3 attempts in a row\)"):
         fetch(Remote(address, "", ""), output)
     site.redirects[PATH] = (PATH, {})
-    for address in ("no-scheme/file", "ftp://127.0.0.1/file", "http://[::1/file", site.address + PATH):
-        with pytest.raises(RemoteError, match=rf"{re.escape(address)}: \w+ \(3 attempts in a row\); check address"):
+    with pytest.raises(RemoteError, match=rf"{PATH}: \w+ \(3 attempts in a row\); check address, network$"):
+        fetch(Remote(site.address + PATH, "", ""), output)
+    capsys.readouterr()
+    for address in ("no-scheme/file", "ftp://127.0.0.1/file", "http://[::1/file", "http://127.0.0.1:port/file"):
+        with pytest.raises(RemoteError, match=rf"^{re.escape(address)}: \w+; check the address"):
             fetch(Remote(address, "", ""), output)
-    assert names(output) == set()
+    assert names(output) == set() and not capsys.readouterr().err, "time does not mend an address"
+
+
+def test_a_proxy_that_does_not_answer_and_certificates_of_a_network_are_named(site, output, monkeypatch, capsys):
+    with sites.closed_port() as address, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("http_proxy", address.replace("//", "//user:canary@"))
+        patch.setenv("NO_PROXY", "example.org")
+        with pytest.raises(RemoteError, match=r"check address, network, http_proxy$") as failure:
+            get(site, output)
+    assert "canary" not in str(failure.value) + capsys.readouterr().err
+    refusal = httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED]\nself-signed certificate in certificate chain")
+    with pytest.raises(RemoteError, match=r"FAILED\] self-signed .*; name .* in SSL_CERT_FILE"):
+        retry(mock.Mock(side_effect=refusal), Remote("https://a.example", "", ""))
+    assert not capsys.readouterr().err, "time does not mend it"
 
 
 @pytest.mark.parametrize("answer", REST)
@@ -178,24 +198,73 @@ def test_a_redirection_away_from_https_is_refused():
 
 
 MD5 = "0123456789abcdef0123456789ABCDEF"
-LINES = [
+FORMS = [
     f"{MD5}  blacklists.tar.gz",
     f"{MD5} *blacklists.tar.gz",
+    f"{MD5} blacklists.tar.gz",
+    f"{MD5}\tblacklists.tar.gz",
     f"{MD5}\t./some/folder/blacklists.tar.gz\r",
+    f"{MD5}  /some/folder/blacklists.tar.gz",
+    f"MD5 (blacklists.tar.gz) = {MD5}",
+    f"MD5(blacklists.tar.gz)= {MD5}",
+    f"\ufeff{MD5}  blacklists.tar.gz",
+]
+SHA = "ab" * 32
+STRANGE = [
+    *("<html>", "no digest", f"{MD5[:-1]}  short", MD5, f"{MD5}  ", f"{MD5}{MD5}  of another kind", f"{MD5}-name"),
+    *(f"SHA1 (file) = {MD5}", f"SHA256 (file) = {SHA}", f"MD5 (file) = {SHA}", f"{MD5}  one\0{MD5}  two"),
+    *(rf"\{MD5}  another\escape", f"good: {MD5}", f"{MD5}  good" + f"\n{'0' * 32}  ./good", "SIZE (good) = 17"),
 ]
 
 
-def test_the_usual_forms_of_a_line_are_read_and_any_other_is_refused_with_its_number(tmp_path):
+@pytest.mark.parametrize("line", FORMS)
+def test_a_digest_is_read_in_every_usual_form(tmp_path, line):
     path = tmp_path / "list"
-    for line in LINES:
-        path.write_bytes(f"# made by hand\n\n{line}\n".encode())
-        assert listed_digest(path, "md5", "blacklists.tar.gz") == Digest("md5", MD5.lower())
-        with pytest.raises(MissingInputError, match="other: not in .*list"):
-            listed_digest(path, "md5", "other")
-    for line in ("<html>", "no digest", f"{MD5[:-1]}  short", MD5, f"{MD5}{MD5}  of another kind"):
-        path.write_text(f"{MD5}  good\n{line}\n")
-        with pytest.raises(DataError, match="MD5SUM.LST:2: "):
-            listed_digest(path, "md5", "good", "MD5SUM.LST")
+    path.write_bytes(f"{line}\n# made by hand\n\n".encode())
+    assert listed_digest(path, "md5", "blacklists.tar.gz") == Digest("md5", MD5.lower())
+    with pytest.raises(MissingInputError, match="other: not in .*list"):
+        listed_digest(path, "md5", "other")
+
+
+@pytest.mark.parametrize("line", STRANGE)
+def test_a_list_with_a_line_that_is_not_understood_is_an_error(tmp_path, line):
+    path = tmp_path / "list"
+    path.write_text(f"{MD5}  good\n{line}\n{MD5}  more\n", newline="")
+    with pytest.raises(DataError, match=r"MD5SUM\.LST:[23]: "):
+        listed_digest(path, "md5", "good", "MD5SUM.LST")
+
+
+def test_files_of_one_name_in_two_folders_are_not_confused(tmp_path):
+    """The last line of the name won."""
+    (tmp_path / "list").write_text(f"{MD5}  a/part\n{'0' * 32}  b/part\n{MD5}  a/whole\n{MD5}  b/whole\n")
+    assert listed_digest(tmp_path / "list", "md5", "whole").value == MD5.lower()
+    with pytest.raises(DataError, match="2 digests of files named part"):
+        listed_digest(tmp_path / "list", "md5", "part")
+
+
+WRITERS = {  # commands that write lists, and what they print with a name of odd characters
+    "sha256sum": ["sha256sum"],
+    "binary": ["sha256sum", "--binary"],
+    "tag": ["sha256sum", "--tag"],
+    "openssl": ["openssl", "dgst", "-sha256"],
+    "coreutils": ["openssl", "dgst", "-sha256", "-r"],
+}
+ODD = ["plain", "two  blanks", " first", "star*", "(a) = b", "back\\slash", os.fsdecode(b"caf\xe9"), "ä"]
+ESCAPED = ["new\nline", "return\r", "\\n"]  # which openssl writes as they are
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_list_is_read_as_the_commands_write_it(tmp_path, monkeypatch, writer):
+    monkeypatch.chdir(tmp_path)
+    names = ODD if "openssl" in WRITERS[writer] else ODD + ESCAPED
+    for name in names:
+        (tmp_path / name).write_text(name, errors="surrogateescape")
+    if not shutil.which(WRITERS[writer][0]):
+        pytest.skip("is not installed")
+    written = subprocess.run([*WRITERS[writer], *names], capture_output=True, check=True).stdout
+    (tmp_path / "list").write_bytes(written)
+    expected = {name: hashlib.sha256(os.fsencode(name)).hexdigest() for name in names}
+    assert read_digests(tmp_path / "list", "sha256") == expected
 
 
 def test_digests_are_those_of_other_implementations(tmp_path):

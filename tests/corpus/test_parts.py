@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +23,7 @@ from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputE
 from symbert.files import read_json, sha256_of
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
 
+OWN = {"rules": [], "annotations": "computed"}
 BAD_URL = "https://phishing.example/a"
 MANY = TEXTS * 5 + [f"the value of {number} and the given function" for number in range(900)]
 
@@ -159,6 +161,53 @@ def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist_f
         with pytest.raises(IntegrityError, match=f"{path}: sha256 expected .*; delete it"):
             prepare_part(text, output)
         path.write_bytes(intact)
+
+
+FORMS = ["{} *{}\n", "SHA256 ({1}) = {0}\n", "SHA2-256({1})= {0}\n", "{}\t{}\n", "{}  {}\r\n", "\ufeff{}  ./{}\n"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_wrong_file_is_refused_whatever_the_form_of_its_list(tmp_path, vocabulary, form):
+    """Only lines with two blanks were read; a list of any other was taken for an empty one."""
+    text, output = tmp_path / "m/text.jsonl", write_settings(tmp_path / "parts", vocabulary, **OWN) / "x.npy"
+    for content, listed in (("right", "right"), ("wrong", "right")):
+        digest = hashlib.sha256(f'{{"text": "{listed}"}}\n'.encode()).hexdigest().upper()
+        text.parent.mkdir(exist_ok=True)
+        text.write_text(f'{{"text": "{content}"}}\n')
+        text.with_name("SHA256SUMS").write_text(form.format(digest, "text.jsonl"), newline="")
+        if content == listed:
+            prepare_part(text, output)
+        else:
+            with pytest.raises(IntegrityError, match=r"text\.jsonl: sha256 expected"):
+                prepare_part(text, output)
+
+
+def test_a_file_that_a_list_does_not_name_is_said_and_one_in_a_folder_is_verified(tmp_path, vocabulary, capsys):
+    output = write_settings(tmp_path / "parts", vocabulary, **OWN) / "x.npy"
+    sums, text = tmp_path / "m/SHA256SUMS", tmp_path / "m/own/text.jsonl"
+    text.parent.mkdir(parents=True)
+    text.write_text('{"text": "a"}\n')
+    sums.write_text(f"{'0' * 64}  text.jsonl\n{'0' * 64}  m/own/text.jsonl\n")
+    prepare_part(text, output)
+    assert f"warning: {text}: not in {sums}, so its content is not verified" in capsys.readouterr().err
+    for name in (text, "own/text.jsonl", "own//../own/./text.jsonl"):
+        sums.write_text(f"{'0' * 64}  {name}\n")
+        with pytest.raises(IntegrityError, match=f"sha256 expected {'0' * 64}"):
+            prepare_part(text, output)
+    sums.write_text("not a list\n")
+    with pytest.raises(DataError, match="m/SHA256SUMS:1: expected"):
+        prepare_part(text, output)
+    datasets.Dataset.from_dict({"text": ["a", "b"]}).save_to_disk(tmp_path / "m/saved")
+    (data,) = (tmp_path / "m/saved").glob("*.arrow")
+    for digest in (sha256_of(data), "0" * 64):
+        sums.write_text(f"{digest}  saved/{data.name}\n")
+        capsys.readouterr()
+        if digest == "0" * 64:
+            with pytest.raises(IntegrityError, match=f"{data}: sha256 expected"):
+                prepare_part(tmp_path / "m/saved", output)
+        else:
+            prepare_part(tmp_path / "m/saved", output)
+            assert "state.json: not in" in capsys.readouterr().err
 
 
 def test_a_category_that_the_blocklist_does_not_know_is_refused(run):

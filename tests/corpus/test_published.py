@@ -14,7 +14,8 @@ from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, served_hub
 from corpus.sites import git_id, hurry
 from symbert.cli import main
-from symbert.corpus.published import download, fetch_from_hub, resolve
+from symbert.corpus.download import check_environment
+from symbert.corpus.published import download, endpoint, fetch_from_hub, resolve
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, RemoteError
 from symbert.files import read_json, write_json
 from workflow.checkout import heed_signals
@@ -172,7 +173,9 @@ def test_downloads_at_once_ask_for_the_commit_once(hub, part, oscar):
 def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_path):
     listing, words = tmp_path / "list", ["download", str(oscar / PART), "--checksums", str(tmp_path / "list")]
     listing.write_text(f"{hashlib.sha256(BODY).hexdigest()}  another.zst\n")
-    with pytest.raises(MissingInputError, match=r"en_meta_part_1\.jsonl\.zst: not in .*list, which lists 1 files; ask"):
+    with pytest.raises(
+        MissingInputError, match=r"en_meta_part_1\.jsonl\.zst: not in .*list, which lists 1 files; lower corpus.parts"
+    ):
         download(oscar / PART, listing)
     listing.write_text(f"{'a' * 64}  en_meta_part_1.jsonl.zst\n")
     with pytest.raises(IntegrityError, match=f"sha256 expected {'a' * 64}, found {hashlib.sha256(BODY).hexdigest()}"):
@@ -181,6 +184,60 @@ def test_a_part_is_checked_against_the_publishers_list(hub, part, oscar, tmp_pat
     listing.write_text(f"{hashlib.sha256(BODY).hexdigest()}  en_meta_part_1.jsonl.zst\n")
     assert main(words) == 0
     assert (oscar / PART).read_bytes() == BODY
+
+
+NO_WAY = {  # variables of the surroundings with which nothing can be reached
+    "socks": {"ALL_PROXY": "socks5://user:canary@127.0.0.1:9"},
+    "socks that resolves names": {"HTTPS_PROXY": "socks5h://user:canary@127.0.0.1:9"},
+    "old socks": {"http_proxy": "socks4://user:canary@127.0.0.1:9"},
+    "scheme": {"HTTPS_PROXY": "ftp://user:canary@proxy.example:21"},
+    "port": {"HTTPS_PROXY": "http://user:canary@proxy.example:port"},
+    "large port": {"HTTP_PROXY": "http://user:canary@proxy.example:99999"},
+    "no host": {"all_proxy": "http://"},
+    "quoted": {"HTTPS_PROXY": '"http://user:canary@proxy.example:3128"'},
+    "two words": {"HTTPS_PROXY": "proxy canary"},
+    "bracket": {"HTTPS_PROXY": "http://[::1"},
+    "no certificates": {"SSL_CERT_FILE": "/nonexistent/ca.pem"},
+    "folder as certificates": {"SSL_CERT_FILE": "/"},
+    "text as certificates": {"SSL_CERT_FILE": __file__},
+    "no folder of certificates": {"SSL_CERT_DIR": "/nonexistent"},
+    "hub without a scheme": {"HF_ENDPOINT": "huggingface.co"},
+    "hub of another scheme": {"HF_ENDPOINT": "ftp://127.0.0.1"},
+    "hub of another port": {"HF_ENDPOINT": "http://127.0.0.1:port"},
+    "hub of a large port": {"HF_ENDPOINT": "http://127.0.0.1:70000"},
+    "time of no number": {"HF_HUB_ETAG_TIMEOUT": "ten"},
+    "time of no digit": {"HF_HUB_DOWNLOAD_TIMEOUT": ""},
+    "hub of no host": {"HF_ENDPOINT": "https:///x"},
+}
+
+
+@pytest.mark.parametrize("case", NO_WAY)
+def test_a_variable_with_which_nothing_can_be_reached_is_named_at_once(hub, oscar, monkeypatch, capsys, case):
+    """They ended with a traceback and 70, or with the advice to look at the address after six attempts."""
+    ((name, value),) = NO_WAY[case].items()
+    monkeypatch.setenv(name, value)
+    assert main(["download", str(oscar / LISTED)]) == 64
+    said = capsys.readouterr().err
+    assert said.startswith(f"symbert download: {name}: ") and said.count("\n") == 1 and "canary" not in said
+    assert hub.host.asked == [] and not (oscar / LISTED).exists()
+
+
+def test_variables_that_work_are_not_refused(hub, oscar, monkeypatch):
+    hub.add("dataset", OSCAR, LISTED, b"list")
+    monkeypatch.setenv("NO_PROXY", "localhost,127.0.0.1,::1,[::1],fe11::/16")
+    for name, value in (("ALL_PROXY", ""), ("HTTPS_PROXY", "proxy.example:3128"), ("HF_TOKEN", "")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("symbert.corpus.download.find_spec", lambda package: package == "socksio")
+    monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:9")
+    check_environment()
+    monkeypatch.setenv("ALL_PROXY", "")
+    download(oscar / LISTED)
+    assert (oscar / LISTED).read_bytes() == b"list"
+    monkeypatch.setenv("HF_ENDPOINT", "")
+    assert endpoint() == "https://huggingface.co", "as huggingface_hub reads an empty variable"
+    monkeypatch.setenv("ALL_PROXY", "ftp://proxy.example")
+    monkeypatch.setenv("NO_PROXY", "*")
+    check_environment()
 
 
 def test_an_interrupted_command_resumes(hub, part, oscar):
@@ -245,6 +302,13 @@ def test_a_blocklist_that_cannot_be_had_or_not_over_https_is_named(ut1, archive)
             download(archive)
         assert [path.name for path in archive.parent.iterdir()] == ["settings.json"]
         del ut1.faults[f"/ut1/{path}"]
-    write_json(archive.with_name("settings.json"), {"url": "http://dsi.example/blacklists"})
-    with pytest.raises(ConfigError, match=r"corpus\.blocklist_url: 'http://dsi\.example"):
-        download(archive)
+    for url in (
+        "http://dsi.example/blacklists",
+        "https://dsi.example:port/x",
+        "https://[::1/x",
+        "https:///x",
+        "ftp://x",
+    ):
+        write_json(archive.with_name("settings.json"), {"url": url})
+        with pytest.raises(ConfigError, match=r"corpus\.blocklist_url: "):
+            download(archive)

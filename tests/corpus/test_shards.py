@@ -231,4 +231,4 @@ def test_of_an_earlier_packing_neither_a_smaller_one_nor_one_that_fails_leaves_a
     parts = write_texts(tmp_path, [(9, "menumenumenu"), (1, "menu")])
     with pytest.raises(DataError, match="all 1 held-out rows occur among the training rows"):
         pack_files(tmp_path, parts, held_out=1)
-    assert {path.name for path in (tmp_path / "shards").iterdir()} == {"settings.json", "train-00000.npy"}
+    assert {path.name for path in (tmp_path / "shards").iterdir()} == {"settings.json"}

@@ -5,6 +5,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 
+from left_overs import assert_nothing_is_left
 from model.models import dense
 from symbert.cli import main
 from symbert.corpus.wordpiece import encoder
@@ -53,9 +54,14 @@ def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labe
     assert "stand in" in (tmp_path / "out/README.md").read_text(), "not passed off as MNLI"
 
 
-def test_an_exported_regression_has_one_output_and_the_dropout_that_it_was_trained_with(finetuned, tmp_path):
+def test_an_exported_regression_has_one_output_and_the_dropout_that_it_was_trained_with(
+    finetuned, tmp_path, monkeypatch
+):
     """It stated 0.1 whatever was used."""
     start, weights = finetuned("stsb", dropout=0.25)
+    monkeypatch.chdir(tmp_path)
+    words = ["--weights", weights, "--checkpoint", start, "--output", tmp_path / "out"]
+    assert_nothing_is_left(["export-classifier", *map(str, words)], tmp_path)
     export_classifier(weights, start, tmp_path / "out")
     config = json.loads((tmp_path / "out/config.json").read_text())
     names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")

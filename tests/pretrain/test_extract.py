@@ -16,6 +16,7 @@ from transformers import (
     EncoderDecoderModel,
 )
 
+from left_overs import assert_nothing_is_left
 from model.models import widened
 from pretrain.corpora import write_corpus, write_run
 from symbert import cli
@@ -70,6 +71,11 @@ def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit_though_it_was_n
     loaded = load_model(run / "step-0").state_dict()
     assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
     assert not (run / "state/weights/step-00000000.safetensors").exists()
+
+
+def test_a_step_that_cannot_be_written_whole_is_not_written(run, monkeypatch):
+    monkeypatch.chdir(run)
+    assert_nothing_is_left(["extract", str(run), "20"], run)
 
 
 def test_a_step_that_was_not_kept_names_the_nearest_and_writes_nothing(extracted, run):

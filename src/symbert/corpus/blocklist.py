@@ -1,6 +1,8 @@
 """The UT1 blocklist: from the published archive to a trie that every job maps into memory.
 
-The archive is read as a stream: nothing is extracted, and unexpected members are refused.
+The archive is read as a stream: nothing is extracted, and unexpected members are refused. A list is a member
+`<category>/domains` or `<category>/urls`, in whatever folder, as others who pack UT1 again name it otherwise. Of its
+lines most must be addresses.
 
 The trie's keys are hosts (`bad.example`) and exact addresses (`bad.example/page`); an address has a slash
 and a host has none. A value is two bytes: the index of a directory in the list of names under `NAMES`.
@@ -8,14 +10,14 @@ and a host has none. A value is two bytes: the index of a directory in the list 
 
 import gzip
 import json
+import posixpath
 import re
+import sys
 import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -23,9 +25,9 @@ import can_ada
 import marisa_trie
 
 from symbert.configuration import Match
-from symbert.corpus.digests import listed_digest
+from symbert.digests import listed_digest
 from symbert.errors import DataError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, together, write_json
 from symbert.sources import verified
 
 Listing = Literal["domains", "urls"]
@@ -34,11 +36,20 @@ MOST_MEMBERS = 10_000
 MOST_BYTES = 4 << 30
 LARGEST_RATIO = 200  # of expanded to compressed bytes
 _ALLOWANCE = 1 << 20  # bytes that a small archive may expand to, whatever the ratio
-_LISTING = re.compile(r"blacklists/([\w.-]+)/(domains|urls)")
-_ALIAS = re.compile(r"blacklists/([\w.-]+)")
+LONGEST_NAME = 4096  # characters
+LONGEST_HEADER = 1 << 16  # bytes between the content of two members, with names of any form
+LONGEST_ENTRY = 1 << 16  # bytes
+_LISTING = re.compile(r"(?:.+/)?([^/]+)/(domains|urls)")
+_ALIKE = re.compile(r"(?:.*/)?(domains|urls)(?![a-z]).*", re.IGNORECASE)  # compressed, split, of no category
+_ALIAS = re.compile(r"(?:.+/)?([^/]+)")
+# A line of a list: an address, perhaps with a scheme, as `*.bad.example`, or after an address as in a hosts file.
+_ENTRY = re.compile(
+    r"(?:(?:0|0\.0\.0\.0|127\.0\.0\.1|::1?)\s+|https?://)?(?:\*?\.)?(\S+|[^\s/]+/.+?)(?:\s+#.*)?", re.IGNORECASE
+)
+_HOST = re.compile(r"[\w.-]+|\[[\da-f:.]+\]", re.ASCII)
 # A text without a scheme: `bad.example:8080/x` begins with a host and its port.
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
-NAMES = " names"
+NAMES, EMPTY = " names", " empty"  # the latter: names of categories without entries
 HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts; a few megabytes
 
 
@@ -78,53 +89,98 @@ def _parsed(url: str) -> can_ada.URL | None:
         return None
 
 
-def read_entries(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Listing, str]]:
-    """Directory, kind and text of each line of the listings `blacklists/<directory>/{domains,urls}` of an archive.
+class _Bounded:
+    """The content of an archive up to `end`, where the next header must have ended: tarfile holds it in memory."""
 
-    An empty text begins each listing; lines that are not UTF-8 are left out. `links` is filled with the symlinked
-    directories and their targets. Raises DataError for device files, hard links, absolute names, `..`, links that leave
-    the folder, duplicates and anything too large, and at the end for an archive whose content gzip's checksum does not
-    confirm; the message names archive and, where it is one, the member.
+    def __init__(self, content: gzip.GzipFile, archive: Path) -> None:
+        self.content, self.archive, self.position, self.end = content, archive, 0, LONGEST_HEADER
+
+    def read(self, size: int) -> bytes:
+        self.position += size
+        if self.position > self.end:
+            fault = f"has a header of more than {LONGEST_HEADER:,} bytes before byte {self.position:,}"
+            raise DataError(f"{self.archive}: {fault}; get the archive from its publisher")
+        return self.content.read(size)
+
+
+def read_entries(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Listing, str]]:
+    """Category, kind and text of each line of the lists `<category>/{domains,urls}` of an archive.
+
+    An empty text begins each list. `links` is filled with the symlinked directories and their targets. A line on
+    stderr names a member that resembles a list and is not read. Raises DataError for device files, hard links, absolute
+    names, `..`, links that leave the folder, a category in two folders and anything too large, and at the end for an
+    archive whose content gzip's checksum does not confirm; the message names archive and, where it is one, the member.
     """
+    lists: set[tuple[str, Listing]] = set()
     try:
-        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as stream:
-            for member in _checked(stream, archive):
-                if member.issym() and (alias := _ALIAS.fullmatch(member.name)):
-                    links[alias[1]] = member.linkname.removesuffix("/")
-                elif member.isfile() and (listing := _LISTING.fullmatch(member.name)):
-                    for line in chain([b""], stream.extractfile(member)):
-                        with suppress(UnicodeDecodeError):
-                            yield listing[1], listing[2], line.decode().strip()
+        with gzip.open(archive) as content:
+            bounded = _Bounded(content, archive)
+            with tarfile.open(fileobj=bounded, mode="r|") as stream:
+                for name, member in _checked(stream, archive):
+                    bounded.end = member.offset_data + member.size + LONGEST_HEADER
+                    if member.issym() and (alias := _ALIAS.fullmatch(name)):
+                        links[alias[1]] = member.linkname.removesuffix("/")
+                    elif member.isfile() and (listing := _LISTING.fullmatch(name)):
+                        if listing.groups() in lists:
+                            raise _refusal(archive, name, "is of a category that another folder has, too")
+                        lists.add(listing.groups())
+                        yield *listing.groups(), ""
+                        lines = stream.extractfile(member)
+                        while line := lines.readline(LONGEST_ENTRY + 1):
+                            if len(line) > LONGEST_ENTRY:
+                                raise _refusal(archive, name, f"has a line of more than {LONGEST_ENTRY:,} bytes")
+                            if text := line.decode(errors="surrogateescape").strip():
+                                yield *listing.groups(), text
+                    elif member.isfile() and member.size and _ALIKE.fullmatch(name):
+                        print(
+                            f"warning: {archive}: {name} is not read, only CATEGORY/domains and CATEGORY/urls",
+                            file=sys.stderr,
+                        )
             while content.read(_ALLOWANCE):  # to its end, where gzip compares its checksum
                 pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{archive}: damaged archive ({error}); download it again") from None
 
 
-def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of the stream, each once its name, kind and size proved harmless."""
+def _refusal(archive: Path, name: str, fault: str) -> DataError:
+    return DataError(f"{archive}: member {name!r} {fault}; get the archive from its publisher")
+
+
+def _checked(stream: tarfile.TarFile, archive: Path) -> Iterator[tuple[str, tarfile.TarInfo]]:
+    """The members of the stream with their normal names, each once its name, kind and size proved harmless."""
     seen: set[str] = set()
-    size, allowed = 0, min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
+    allowed = min(MOST_BYTES, LARGEST_RATIO * archive.stat().st_size + _ALLOWANCE)
     for member in stream:
-        fault, size = None, size + member.size
+        fault, size, name = None, member.offset_data + member.size, posixpath.normpath(member.name)
         if member.name.startswith("/") or ".." in member.name.split("/"):
             fault = "has a name that leaves the archive"
+        elif len(name) > LONGEST_NAME:
+            raise _refusal(archive, f"{name[:80]}…", f"has a name of {len(name):,} characters")
         elif member.issym() and not re.fullmatch(r"(?!\.\.?$)[\w.-]+", member.linkname.removesuffix("/")):
             fault = f"is a link to {member.linkname!r}, which is no name in the same folder"
         elif not (member.isfile() or member.isdir() or member.issym()) or member.issparse():
             fault = "is neither file, directory nor link"
-        elif member.name in seen:
+        elif name in seen:
             fault = "occurs twice"
         elif len(seen) == MOST_MEMBERS:
             fault = f"is one of more than {MOST_MEMBERS:,} members"
         elif size > allowed:
             fault = f"expands the archive to more than {allowed:,} bytes"
         if fault:
-            raise DataError(f"{archive}: member {member.name!r} {fault}; get the archive from its publisher")
-        seen.add(member.name)
-        yield member
+            raise _refusal(archive, member.name, fault)
+        seen.add(name)
+        yield name, member
+        stream.members.clear()  # which hold headers of any length
 
 
+def entry_of(line: str) -> Address | None:
+    """The address in a line of a list; None where there is none."""
+    match = _ENTRY.fullmatch(line)
+    address = address_of(f"https://{match[1]}") if match else None
+    return address if address and _HOST.fullmatch(address.host) else None
+
+
+@together()
 def build_blocklist(output: Path, /) -> None:
     """Write the trie of UT1's archive, and beside it, in blocklist.json, how many entries each category has.
 
@@ -141,25 +197,41 @@ def build_blocklist(output: Path, /) -> None:
 def write_blocklist(archive: Path, output: Path, summary: Path) -> None:
     """Write the trie of an archive and, in `summary`, how many entries each category has.
 
-    A symlinked directory counts under each of its names. Entries that are no host or address are left out.
+    A symlinked directory counts under each of its names. Lines that are no address are left out and counted on stderr;
+    DataError where they are most of a list, and for an archive without any address.
     """
     links: dict[str, str] = {}
     counts: dict[str, Counter[Listing]] = {}
+    strange: dict[tuple[str, Listing], tuple[int, str]] = {}  # by list: how many lines, and the first
 
     def entries() -> Iterator[tuple[str, bytes]]:
         indices: dict[str, int] = {}
         for directory, kind, text in read_entries(archive, links):
             counts.setdefault(directory, Counter())
-            if address := text and address_of("https://" + text):  # an entry carries no scheme
+            if address := text and entry_of(text):
                 index = indices.setdefault(directory, len(indices))
                 counts[directory][kind] += 1
                 yield address.host if kind == "domains" else address.location, index.to_bytes(2)
+            elif text and not text.startswith("#"):
+                count, first = strange.get((directory, kind), (0, text))
+                strange[directory, kind] = count + 1, first
         groups = {name: [name] for name in {**indices, **counts}}
         for alias, directory in _resolved(links, counts).items():
             groups[directory].append(alias)
         yield NAMES, json.dumps(list(groups.values())).encode()
+        yield EMPTY, json.dumps([name for category in groups.keys() - indices for name in groups[category]]).encode()
 
     trie = marisa_trie.BytesTrie(entries())
+    for (directory, kind), (count, first) in strange.items():
+        known = counts[directory][kind]
+        fact = f"{count:,} of {known + count:,} lines of {directory}/{kind} are no address, as {first[:60]!a}"
+        if count > known:
+            raise DataError(f"{archive}: {fact}; get the archive from its publisher")
+        print(f"{archive}: {fact}", file=sys.stderr)
+    if not any(map(Counter.total, counts.values())):
+        raise DataError(
+            f"{archive}: has no address in a file CATEGORY/domains or CATEGORY/urls; get the archive from its publisher"
+        )
     with publish(output) as temporary:
         temporary.write_bytes(trie.tobytes())  # save() does not say why it fails
     directories = {name: name for name in counts} | _resolved(links, counts)
@@ -188,6 +260,7 @@ class Blocklist:
         except (RuntimeError, KeyError, ValueError):
             raise DataError(f"{path}: not a blocklist; delete it and run build-blocklist") from None
         self.names = frozenset(name for group in self._names for name in group)
+        self.without_entries = frozenset(json.loads(self._trie.get(EMPTY, [b"[]"])[0]))
         self._look_up_host = lru_cache(HOSTS_REMEMBERED)(self._categories_of_host)
 
     def look_up(self, url: str | None, match: Match = "exact") -> frozenset[str] | None:

@@ -8,20 +8,24 @@ import glob
 import os
 import random
 import shutil
+import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
+from urllib.request import getproxies_environment
 
 import httpx2
 from huggingface_hub.errors import OfflineModeIsEnabled
 
 from symbert.console import Progress
-from symbert.corpus.digests import Digest
-from symbert.errors import IntegrityError, MissingInputError, RemoteError
+from symbert.digests import Digest
+from symbert.errors import ConfigError, IntegrityError, MissingInputError, RemoteError, line_of
 from symbert.files import MEGABYTE, publish, single_writer, writing
+from symbert.sources import check_address
 
 ATTEMPTS = 6  # in a row that bring nothing new
 PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before the second attempt, doubled before each further one
@@ -29,6 +33,9 @@ LONGEST_WAIT = 600.0  # seconds that a Retry-After may ask for
 STALL = 60.0  # seconds without a byte after which a connection is given up
 LARGE = 10**7  # bytes from which on progress is reported
 TRANSIENT = (408, 425, 429)  # status codes after which another attempt may succeed; every 5xx is one more
+FINAL = (httpx2.InvalidURL, httpx2.UnsupportedProtocol)  # time does not mend an address
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # as OpenSSL writes it
+PROXIES = ("http", "https", "socks5", "socks5h")  # schemes
 SPEAKING = (httpx2.NetworkError, httpx2.RemoteProtocolError)  # the text of any other error may hold a header: the token
 
 Result = TypeVar("Result")
@@ -70,6 +77,28 @@ def fetch(remote: Remote, destination: Path, digest: Digest | None = None) -> No
         shutil.rmtree(outdated)
 
 
+def check_environment() -> None:
+    """ConfigError where an environment variable names a proxy or certificates with which nothing can be reached."""
+    for name, value in proxies().items():  # which may have a password
+        scheme = check_address(name, value if "://" in value else f"http://{value}", PROXIES).scheme
+        if scheme.startswith("socks") and not find_spec("socksio"):
+            raise ConfigError(f"{name}: a SOCKS proxy needs the package socksio; pip install socksio, or unset it")
+    for name, kind in (("SSL_CERT_FILE", "cafile"), ("SSL_CERT_DIR", "capath")):
+        if value := os.environ.get(name):
+            try:
+                Path(value).stat()
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(**{kind: value})
+            except OSError as error:
+                raise ConfigError(f"{name}: {value}: {error.strerror}; name certificates, or unset it") from None
+
+
+def proxies() -> dict[str, str]:
+    """The environment variables that name a proxy which is used, and their values."""
+    used = getproxies_environment()
+    kinds = {f"{kind}_proxy": used[kind] for kind in ("http", "https", "all") if used.get("no") != "*" and kind in used}
+    return {name: value for name, value in os.environ.items() if value and kinds.get(name.lower()) == value}
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -79,7 +108,7 @@ def retry(attempt: Callable[[], Result], remote: Remote, partial: Path | None = 
 
     Attempts after which the file `partial` is larger than ever before are not counted, so that a connection that
     breaks now and then ends no long download. Raises RemoteError (401, 403) and MissingInputError (404) at
-    once, RemoteError for other refusals and after the last attempt.
+    once, RemoteError for other refusals, for what is no address, and after the last attempt.
     """
     failures, largest = 0, _size(partial) if partial else 0
     while True:
@@ -88,13 +117,19 @@ def retry(attempt: Callable[[], Result], remote: Remote, partial: Path | None = 
         except OfflineModeIsEnabled:
             raise RemoteError(f"{remote.url}: HF_HUB_OFFLINE is set; unset it") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            reason, asked = (isinstance(error, SPEAKING) and " ".join(str(error).split())) or type(error).__name__, 0.0
+            reason, asked = (isinstance(error, SPEAKING) and line_of(error)) or type(error).__name__, 0.0
             if (response := getattr(error, "response", None)) is not None:
                 reason, asked = _refusal(response, remote)
+            elif isinstance(error, FINAL):
+                raise RemoteError(f"{remote.url}: {reason}; check the address") from None
+            elif UNTRUSTED in reason:
+                remedy = "name the certificates of your network in SSL_CERT_FILE"
+                raise RemoteError(f"{remote.url}: {reason}; {remedy}") from None
         size = _size(partial) if partial else 0
         failures, largest = 0 if size > largest else failures + 1, max(largest, size)
         if failures == ATTEMPTS:
-            raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check address and network")
+            places = ", ".join(["address", "network", *proxies()])
+            raise RemoteError(f"{remote.url}: {reason} ({failures} attempts in a row); check {places}")
         pause = min(PAUSE * 2 ** max(failures - 1, 0), LONGEST_PAUSE) * random.uniform(0.5, 1)
         pause = max(pause, min(asked, LONGEST_WAIT))  # half of it is random, so that jobs do not come at once
         print(f"{remote.url}: {reason}; again in {pause:.1f} s", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 To add a filter: an entry in REASONS_BY_FILTER.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
@@ -53,11 +54,16 @@ def make_rules(settings: Any) -> Callable[[Any, Any], list[str]]:
     return lambda document, listed: [reason for reason, holds in chosen if holds(document, listed, settings)]
 
 
-def check_categories(blocked: list[str], known: frozenset[str]) -> None:
-    """ConfigError for a category that the blocklist does not know."""
+def check_categories(blocked: list[str], known: frozenset[str], without_entries: frozenset[str]) -> None:
+    """ConfigError for a category that the blocklist does not know; a line on stderr for one of no entries."""
     for name in sorted(set(blocked) - known):
         raise ConfigError(
-            f"blocked_categories: {name!r} is no category of the blocklist{suggestion(name, sorted(known))}"
+            f"blocked_categories: {name!r} is no category of UT1's archive{suggestion(name, sorted(known))}"
+        )
+    for name in sorted(without_entries.intersection(blocked)):
+        print(
+            f"warning: blocked_categories: {name!r} has no entries in UT1's archive, so no URL is of it",
+            file=sys.stderr,
         )
 
 

@@ -20,14 +20,14 @@ from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally
-from symbert.corpus.digests import listed_digest
 from symbert.corpus.document import Document, documents
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
 from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder
+from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, together, write_json
 from symbert.sources import RESTORE, Config, listed_sha256, located, name_of_text, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
@@ -38,6 +38,7 @@ CHECKED_SHARE = 200  # one document in so many
 Item = TypeVar("Item")
 
 
+@together()
 def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
@@ -77,9 +78,14 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
 def _verified_digest(text: Path, checksums: str | None) -> str:
     """The SHA-256 of a part; IntegrityError when the publisher's list or that of its mirror has another."""
     digest = sha256_of(text, absent="download it, or correct corpus.files")
+    if text.is_dir():
+        for file in filter(Path.is_file, text.rglob("*")):
+            verified(str(file))
+        return digest
     listed = {RESTORE: listed_sha256(text)}
     if checksums:
-        listed["delete it and run again"] = listed_digest(verified(checksums), "sha256", text.name).value
+        expected = listed_digest(verified(checksums), "sha256", text.name, remedy=FEWER_PARTS)
+        listed["delete it and run again"] = expected.value
     for remedy, expected in listed.items():
         if expected not in (None, digest):
             raise IntegrityError(f"{text}: sha256 expected {expected}, found {digest}; {remedy}")
@@ -98,7 +104,7 @@ def _write(
     look_up, annotate = look_up_nothing, None
     if chosen.has("categories"):
         listed = Blocklist(Path(located(settings["blocklist"])))
-        check_categories(chosen.blocked_categories, listed.names)
+        check_categories(chosen.blocked_categories, listed.names, listed.without_entries)
         look_up = partial(listed.look_up, match=chosen.match)
     if chosen.annotations == "computed":
         annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)

@@ -8,25 +8,22 @@ hub only: not to the host that it redirects to.
 """
 
 import fcntl
-import os
 import re
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import huggingface_hub
 from huggingface_hub.utils import build_hf_headers
 
-from symbert.corpus.digests import Digest, listed_digest
-from symbert.corpus.download import STALL, Remote, fetch, retry
-from symbert.errors import ConfigError, MissingInputError, RemoteError
+from symbert.corpus.download import STALL, Remote, check_environment, fetch, retry
+from symbert.digests import FEWER_PARTS, Digest, listed_digest
+from symbert.errors import MissingInputError, RemoteError
 from symbert.files import copy_file, read_json, write_json
-from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, check_blocklist_url, endpoint
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 CHECK_URL = "check corpus.blocklist_url"
 
 
@@ -39,11 +36,12 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
     folder = next((folder for folder in file.parents if (folder / "settings.json").is_file()), None)
     if folder is None:
         raise MissingInputError(f"{file.parent}: no settings.json; let snakemake run this command")
+    check_environment()
     if "url" in (settings := read_json(folder / "settings.json", {})):
         fetch_blocklist(settings["url"], file)
         return
     origin = read_json(folder / "settings.json", ORIGIN)
-    digest = listed_digest(checksums, "sha256", file.name) if checksums else None
+    digest = listed_digest(checksums, "sha256", file.name, remedy=FEWER_PARTS) if checksums else None
     commit = commit_of(folder, **origin)
     fetch_from_hub(origin["kind"], origin["repository"], str(file.relative_to(folder)), commit, file, digest)
 
@@ -62,9 +60,8 @@ def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:
 
 def fetch_blocklist(url: str, output: Path) -> None:
     """Publish UT1's archive, checked against the list of MD5 sums beside it, or that list."""
-    url, parts = url.rstrip("/"), urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS):
-        raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
+    check_blocklist_url(url)
+    url = url.rstrip("/")
     archive, listing = (Remote(f"{url}/{file.name}", CHECK_URL, CHECK_URL) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
     with tempfile.TemporaryDirectory(prefix="symbert-") as folder:
         listed = Path(folder, "list")
@@ -74,11 +71,6 @@ def fetch_blocklist(url: str, output: Path) -> None:
             fetch(archive, output, digest)
         else:
             copy_file(listed, output)
-
-
-def endpoint() -> str:
-    """The hub's address."""
-    return os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 
 
 def resolve(kind: str, repository: str, revision: str) -> str:

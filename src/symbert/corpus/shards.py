@@ -19,7 +19,7 @@ from symbert.corpus.filters import are_few, kept_in_words
 from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError
-from symbert.files import hash_of, publish, read_json, sha256_of, verify_sha256, write_json
+from symbert.files import hash_of, publish, read_json, sha256_of, together, verify_sha256, write_json
 from symbert.sources import verified
 
 TOKENS_AT_ONCE = 1 << 16
@@ -30,6 +30,7 @@ LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "spec
 SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
 
 
+@together()
 def pack(output: Path, /) -> None:
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest.
 

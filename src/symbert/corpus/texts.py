@@ -16,7 +16,7 @@ from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import RAREST_CHARACTER, SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import publish, read_json, sha256_of, write_json
+from symbert.files import publish, read_json, sha256_of, together, write_json
 from symbert.sources import DEMO, DOCUMENTATION_PARTS, part_file
 
 CHARACTERS = 3_000_000  # of a text, at most
@@ -70,6 +70,7 @@ def written(symbols: np.ndarray) -> str:
 TEXTS: dict[str, Callable[[], str]] = {text.__name__: text for text in (documentation, source, copying)}
 
 
+@together()
 def write_text(output: Path, /) -> None:
     """Write `train-00000.npy` and `validation-00000.npy`, uint16 [rows, sequence_length], and the manifest `output`.
 

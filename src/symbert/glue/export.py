@@ -5,8 +5,8 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from symbert.errors import ConfigError, MissingInputError
-from symbert.files import verify_sha256
+from symbert.errors import ConfigError, MissingInputError, line_of
+from symbert.files import together, verify_sha256
 from symbert.glue.metrics import read_kept
 from symbert.glue.score import DROPOUTS
 from symbert.glue.tasks import define, task_named
@@ -22,6 +22,7 @@ RECORD = {
 }
 
 
+@together()
 def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     """Write a classifier that `glue.keep_finetuned` kept as a Hugging Face directory: a plain BERT with equal logits,
     the names of its labels, the tokenizer and a model card.
@@ -54,7 +55,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     try:
         exported = fold(trained.eval())
     except ConfigError as error:
-        print(f"warning: {error}; written as it was trained", file=sys.stderr)
+        print(f"warning: {line_of(error)}; written as it was trained", file=sys.stderr)
         exported = trained
     copy_tokenizer(checkpoint, output)
     write_model(exported, output)

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, PreTrainedModel
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from symbert.errors import ConfigError, IntegrityError, UsageError
-from symbert.files import copy_file, write_json, write_text
+from symbert.files import copy_file, together, write_json, write_text
 from symbert.hosts import host_named_in
 from symbert.model import bert
 from symbert.model.attention import SelfAttention
@@ -130,6 +130,7 @@ def _no_equal(module: SelfAttention, reason: str) -> ConfigError:
     )
 
 
+@together()
 def export(checkpoint: Path, output: Path) -> None:
     """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
 

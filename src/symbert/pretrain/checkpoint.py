@@ -24,7 +24,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
-from symbert.errors import ConfigError, DivergedError, IntegrityError, SymbertError
+from symbert.errors import ConfigError, DivergedError, IntegrityError, SymbertError, line_of
 from symbert.files import (
     hash_of,
     read_json,
@@ -171,7 +171,7 @@ class CheckpointStore:
                 return self._load(record, model, optimizer)
             except (SymbertError, OSError) as error:
                 failures.append(str(error))
-                print(f"warning: {error}; falling back to the checkpoint before it", file=sys.stderr)
+                print(f"warning: {line_of(error)}; falling back to the checkpoint before it", file=sys.stderr)
         began = self.resume.is_dir() and len(list(self.weights.glob("step-*.safetensors"))) > 1
         # A kill in the first save leaves tensors without their record.
         is_first = (

@@ -5,7 +5,16 @@ from pathlib import Path
 
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError
-from symbert.files import copy_file, read_json, read_json_or_empty, sha256_of, verify_sha256, write_json, write_text
+from symbert.files import (
+    copy_file,
+    read_json,
+    read_json_or_empty,
+    sha256_of,
+    together,
+    verify_sha256,
+    write_json,
+    write_text,
+)
 from symbert.hosts import HOSTS
 from symbert.model.card import model_card
 from symbert.operators import operator_code
@@ -14,6 +23,7 @@ from symbert.pretrain.run import OF_RUN, kept_steps, kept_weights, lost_weights,
 from symbert.sources import located
 
 
+@together()
 def extract(folder: Path, step: int, /) -> None:
     """Write config.json, model.safetensors, the tokenizer and a model card for one kept step of a run into
     `folder`/step-`step`.

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from symbert.errors import line_of
 from symbert.pretrain.run import StopRequest
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
@@ -76,5 +77,5 @@ def requeue() -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         refusal = str(error)
     if refusal:
-        line = " ".join(refusal.split())
+        line = line_of(refusal)
         print(f"warning: job {job} is not requeued ({line}); run the same command to go on", file=sys.stderr)

@@ -20,7 +20,7 @@ from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.tokens import ArrayWriter
 from symbert.corpus.wordpiece import LONGEST_WORD, TOKEN, learn_pieces
 from symbert.errors import ConfigError, DataError
-from symbert.files import publish, read_json, sha256_of, verify_sha256, write_json
+from symbert.files import publish, read_json, sha256_of, together, verify_sha256, write_json
 
 PADDING, UNKNOWN, START, END = range(4)
 SPECIAL_TOKENS = ["<pad>", "<unk>", "<s>", "</s>"]  # by id; in text they are cut at their signs, and so are no tokens
@@ -77,6 +77,7 @@ def _cutting(model: models.WordPiece) -> Tokenizer:
     return tokenizer
 
 
+@together()
 def pack_pairs(output: Path, /) -> None:
     """Write the pairs of the settings beside `output` as rows, the pieces that they are made of, and `output`, the
     manifest.
