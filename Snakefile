@@ -28,7 +28,7 @@ configfile: configured_scale(config)
 configfile: f"{PROJECT}/config.yaml"
 
 
-EXPERIMENT = open_experiment(config)
+EXPERIMENT = open_experiment(config, workflow.configfiles)
 
 
 wildcard_constraints:
