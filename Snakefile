@@ -9,7 +9,8 @@ import sys
 from snakemake.utils import min_version
 
 min_version("9.0")
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a time limit that is near: only trainings heed it
+os.environ.setdefault("SBATCH_SIGNAL", "USR1@120")  # of Slurm, two minutes before the limit of a job
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only trainings heed it: they save, and ask for another session
 PROJECT = str(workflow.current_basedir)  # also where this is a module
 sys.path.insert(0, f"{PROJECT}/src")
 os.environ.update(

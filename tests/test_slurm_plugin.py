@@ -121,6 +121,18 @@ def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_i
     assert {one["2"] for one in told} == {"active"}
 
 
+@pytest.mark.parametrize("state", ["REQUEUE_HOLD", "SPECIAL_EXIT", "LAUNCH_FAILED", "RESV_DEL_HOLD", "REVOKED"])
+def test_a_job_that_slurm_holds_is_waited_for_with_one_line_each_time_it_is_held(squeue, state):
+    made, told = executor(), []
+    for states in ("RUNNING", state, state, state, "PENDING", state):
+        squeue({"7": states})
+        assert looked(made, "7") == {"7": "active"}
+        told.append(made.logger.warning.call_count)
+    assert told == [0, 1, 1, 1, 1, 2]
+    line = made.logger.warning.call_args.args[0]
+    assert state in line and "scontrol release 7" in line and "\n" not in line
+
+
 def test_sacct_knows_jobs_of_an_array_and_names_who_cancelled_one(command):
     command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
     assert looked(executor(status_command="sacct"), "7_2", "8") == {"7_2": "active", "8": "failed"}
