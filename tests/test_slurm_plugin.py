@@ -133,6 +133,26 @@ def test_a_job_that_slurm_holds_is_waited_for_with_one_line_each_time_it_is_held
     assert state in line and "scontrol release 7" in line and "\n" not in line
 
 
+HOLDING = {  # of jobs that are PENDING: whether a reason lasts until somebody acts
+    **dict.fromkeys(("Resources", "Priority", "QOSMaxGRESPerUser", "BeginTime", "ReqNodeNotAvail", "None"), False),
+    **dict.fromkeys(
+        ("job requeued in held state", "launch failed requeued held", "JobHeldAdmin", "JobHoldMaxRequeue"), True
+    ),
+    **dict.fromkeys(("PartitionTimeLimit", "QOSMaxWallDurationPerJobLimit", "DependencyNeverSatisfied"), True),
+}
+
+
+def test_a_pending_job_is_held_by_its_reason(command):
+    """As Slurm 22.05 shows a job after `scontrol requeuehold`: its state is PENDING."""
+    reasons = "; ".join(f"echo '{job}|{reason}'" for job, reason in enumerate(HOLDING))
+    states = "; ".join(f"echo '{job}|PENDING'" for job in range(len(HOLDING)))
+    command("squeue", f'case "$*" in *%r*) {reasons};; *) {states};; esac')
+    made, jobs = executor(), [str(job) for job in range(len(HOLDING))]
+    assert {*looked(made, *jobs).values()} == {"active"}
+    lines = " ".join(call.args[0] for call in made.logger.warning.mock_calls)
+    assert {reason: f"({reason})" in lines for reason in HOLDING} == HOLDING
+
+
 def test_sacct_knows_jobs_of_an_array_and_names_who_cancelled_one(command):
     command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
     assert looked(executor(status_command="sacct"), "7_2", "8") == {"7_2": "active", "8": "failed"}

@@ -19,7 +19,10 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 REPAIRED = "2.8.0"
 FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
 AWAY = {"NODE_FAIL", "PREEMPTED", "LOST"}  # ended, unless Slurm requeues the job; LOST: Slurm does not list it
-HELD = {"LAUNCH_FAILED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "REVOKED", "SPECIAL_EXIT"}  # until somebody releases the job
+HELD = re.compile(  # a state, or the reason why a job is pending, that lasts until somebody acts
+    "[Hh]eld|[Hh]old|HOLD|LAUNCH_FAILED|SPECIAL_EXIT|REVOKED|TimeLimit|WallDuration|NodeLimit|BadConstraints|"
+    "NeverSatisfied|Invalid|NotAllowed|ReservationDeleted"
+)
 LOOKS = 3  # answers in a row in which a job is away: it has failed
 LONGEST_WAIT = 180  # seconds between two looks, at most
 
@@ -27,7 +30,7 @@ LONGEST_WAIT = 180  # seconds between two looks, at most
 class RepairedExecutor(plugin.Executor):
     def __init__(self, workflow, logger):
         self.away: dict[str, int] = {}  # answers in a row in which a job was away, for each job that was ever listed
-        self.held: set[str] = set()  # jobs that Slurm holds
+        self.held: dict[str, str] = {}  # why a job is held, as it was said last
         # slurm-interval.md: look three times while Slurm remembers an ended job (MinJobAge).
         self.longest_wait = min(LONGEST_WAIT, max(1, (plugin.get_min_job_age() or 3 * LONGEST_WAIT) / 3))
         super().__init__(workflow, logger)  # starts the thread that calls check_active_jobs
@@ -35,12 +38,15 @@ class RepairedExecutor(plugin.Executor):
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
         """Report jobs that ended and yield the others; a failed job is submitted again by Snakemake's `retries`."""
         query = query_job_status_sacct if self.get_status_command() == "sacct" else query_job_status_squeue
-        settings, states = self.workflow.executor_settings, {}
+        settings, states, reasons = self.workflow.executor_settings, {}, {}
         first = settings.init_seconds_before_status_checks
         wait = self.next_seconds_between_status_checks + 10 if active_jobs else first
         if active_jobs:
             async with self.status_rate_limiter:
                 states, _ = await plugin.query_job_status(query(self.run_uuid), self.logger)
+                if "PENDING" in (states or {}).values():  # slurm-held.md
+                    words = f"squeue --noheader --states=PENDING --format=%i|%r --name {self.run_uuid}"
+                    reasons = (await plugin.query_job_status(words, self.logger))[0] or {}
         for job in active_jobs:
             if states is None:  # slurm-silence.md: no answer says nothing about a job
                 yield job
@@ -50,10 +56,13 @@ class RepairedExecutor(plugin.Executor):
             state = states[keys[0]].partition(" ")[0] if keys else "LOST"  # sacct: CANCELLED by 1000
             if keys or name in self.away:  # slurm-preempted.md, slurm-lost.md
                 self.away[name] = self.away.get(name, 0) + 1 if state in AWAY else 0
-            if state in HELD and name not in self.held:  # slurm-held.md
-                remedy = f"once the cause is gone, scontrol release {name}, or scancel {name}: it is submitted again"
-                self.logger.warning(f"Slurm job {name} is {state} and waits (scontrol show job {name}); {remedy}")
-            (self.held.add if state in HELD else self.held.discard)(name)
+            held = next(filter(HELD.search, [state, *(reasons.get(key, "") for key in keys)]), "")
+            if held and held != self.held.get(name):
+                words = f"scontrol show job {name}; then scontrol release {name} if it is held, or scancel {name}"
+                self.logger.warning(
+                    f"Slurm job {name} waits until somebody acts ({held}): {words}, which submits it again"
+                )
+            self.held[name] = held
             if state == "COMPLETED":
                 self.report_job_success(job)
                 if not settings.keep_successful_logs:
