@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 import snakemake_executor_plugin_slurm as plugin
+import snakemake_executor_plugin_slurm_jobstep as jobstep
 
 import snakemake_executor_plugin_symbert_slurm as repaired
 
@@ -192,6 +193,16 @@ def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path, name, e
     said = log.read_text() if log.exists() else ""
     made._job_submission_executor.shutdown()
     assert (len(submissions), said) == expected
+
+
+def test_a_site_that_has_slurms_configuration_in_a_variable_alone_runs_its_jobs(command, tmp_path, monkeypatch):
+    """Of the jobstep plugin as constraints.txt pins it: 0.6.1 starts srun without the variable."""
+    monkeypatch.setenv("SLURM_CONF", "/site/slurm.conf")
+    command("srun", f'echo "$SLURM_CONF" > {tmp_path}/told')
+    made, job = mock.MagicMock(job_array_task=False, gpu_job=None), mock.MagicMock(resources={}, threads=1)
+    made.workflow.executor_settings.pass_command_as_script, made.format_job_exec.return_value = False, "true"
+    jobstep.Executor.run_job(made, job)
+    assert made.report_job_success.called and (tmp_path / "told").read_text() == "/site/slurm.conf\n"
 
 
 def test_another_version_of_the_plugin_is_left_as_it_is_with_a_line_that_says_so(monkeypatch):
