@@ -9,6 +9,7 @@ from snakemake.common.configfile import load_configfile
 
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
+from symbert.experiment.profile import check_profile
 from symbert.experiment.project import open_experiment, read_chosen
 
 
@@ -168,3 +169,26 @@ def test_snakemake_refuses_the_same_as_symbert(root, config, folder, capsys):
         with pytest.raises(SystemExit) as stop:
             open_experiment({**config, "corpus": {**config["corpus"], **change.get("corpus", {})}}, files)
         assert stop.value.code == 64 and told in capsys.readouterr().err
+
+
+MISREAD = {  # in the Slurm profile: a resource, and words of the line; for Snakemake 43,200, 12, 1 and functions
+    "runtime: 12:00:00": "line 3 12:00:00",
+    "runtime: 720.0": "set-resources.pretrain.runtime 720.0 minutes",
+    "runtime: 1-0": "set-resources.pretrain.runtime 1-0 minutes",
+    "slurm_partition: all": "set-resources.pretrain.slurm_partition quote \"'all'\"",
+    "qos: max": "set-resources.pretrain.qos quote",
+}
+
+
+@pytest.mark.parametrize("resource", MISREAD)
+def test_a_resource_that_snakemake_takes_for_something_else_is_refused(resource, root, folder):
+    path, before = folder / "profiles/slurm/config.yaml", "default-resources: {runtime: attempt * 60}\nset-resources:\n"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{before}  pretrain: {{{resource}}}\n")
+    with pytest.raises(ConfigError) as refused:
+        check_profile(folder)
+    assert all(word in str(refused.value) for word in [str(path), *MISREAD[resource].split()]), refused.value
+    for right in ("720", "12h", "2d", "30m", "'attempt * 240'"):
+        path.write_text(f"{before}  pretrain: {{runtime: {right}, slurm_partition: \"'all'\"}}\n")
+        check_profile(folder)
+    check_profile(root)

@@ -11,6 +11,7 @@ from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.layout import CONFIGURATION, Experiment
+from symbert.experiment.profile import check_profile
 from symbert.experiment.sweep import check_sweep
 from symbert.experiment.unread import refuse_unread
 from symbert.paths import RESULTS
@@ -94,4 +95,5 @@ def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
     """The experiment of a configuration that Snakemake has merged, of these files among others."""
     for file in dict.fromkeys(map(Path, files)):
         read_yaml(file)
+    check_profile(PROJECT)
     return Experiment(begun(config))
