@@ -65,6 +65,10 @@ onstart:
     begin(EXPERIMENT)
 
 
+PAGE, RECORD = rules.report.output
+BEFORE = os.path.exists(RECORD) and os.path.getmtime(RECORD)
+
+
 onsuccess:
-    page = f"; {rules.report.output[0]}" if os.path.exists(rules.report.output[1]) else ""
-    print(f"symbert: done{page}", file=sys.stderr)
+    is_made = os.path.exists(RECORD) and os.path.getmtime(RECORD) != BEFORE
+    print(f"symbert: done{f'; {PAGE}' if is_made else ''}", file=sys.stderr)
