@@ -21,7 +21,8 @@ from symbert.configuration import (
     values_of,
 )
 from symbert.errors import ConfigError, MissingInputError
-from symbert.experiment.project import read_config, read_yaml
+from symbert.experiment.given import read_yaml
+from symbert.experiment.project import read_config
 from symbert.files import hash_of, known_sha256, sha256_of
 from symbert.glue import tasks
 from symbert.sources import own_texts, root_of
