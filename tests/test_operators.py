@@ -205,7 +205,7 @@ def test_a_class_that_is_not_there_or_another_one_of_the_same_name_is_refused(ow
 
 
 def test_a_class_among_the_files_of_a_checkpoint_is_not_run(own, tmp_path):
-    config = {"attention": "low-rank", "operator": {"class": "outside_package.operators:LowRank"}}
+    config = {"attention": "low-rank", "operator": {"class": "outside_package.operators:LowRank", "rank": 8}}
     assert operator_of(config | {"_name_or_path": str(tmp_path / "elsewhere")}).name == "low-rank"
     with pytest.raises(ConfigError, match="lies in the checkpoint that names it"):
         operator_of(config | {"_name_or_path": str(tmp_path)})

@@ -17,14 +17,14 @@ def outcome_of(monkeypatch):
     def run(operator: type, name: str) -> str:
         own = Operator("own", f"{operator.__module__}:{operator.__name__}")
         monkeypatch.setitem(OPERATORS, "own", own)
-        return check.CHECKS[name](own, check._model("own"))
+        return check.CHECKS[name](own, check.model_for("own"))
 
     return run
 
 
 def test_operators_of_this_project_pass():
     for name in ("original", "pairwise", "shared"):
-        model = check._model(name)
+        model = check.model_for(name)
         for checked in check.CHECKS.values():
             assert checked(OPERATORS[name], model)
 
@@ -44,7 +44,7 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
         (wrong.Unmasked, "tokens", "other outputs beside other rows or padding"),
         (wrong.Centred, "tokens", "other outputs beside other rows or padding"),
         (wrong.AlwaysDropping, "dropout", "attention_probs_dropout_prob drops weights in evaluation"),
-        (wrong.Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
+        (wrong.Miscounted, "parameters", r"8,320 in a layer, but 3\(h² \+ h\) is 12,480; correct"),
         (wrong.Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),
     ],
 )

@@ -135,6 +135,68 @@ class Counting(SymmetricAttention):
         return query * (1 + self.calls / 10), key, value
 
 
+class Patient(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, and ten times that after a hundred training passes."""
+
+    keeps_tokens_apart = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.calls = 0
+
+    def query_key_value(self, hidden):
+        self.calls += self.training
+        query, key, value = super().query_key_value(hidden)
+        return (10 * query if self.calls > 100 else query), key, value
+
+
+TALLY = {"passes": 0}
+
+
+class Tallying(SymmetricAttention):
+    """The same count, of the module."""
+
+    keeps_tokens_apart = True
+
+    def query_key_value(self, hidden):
+        TALLY["passes"] += 1
+        return super().query_key_value(hidden)
+
+
+class KeptCount(Patient):
+    """The same count in a buffer that a checkpoint restores. Not wrong, but micro-batches count."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        del self.calls
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def query_key_value(self, hidden):
+        if self.training:
+            self.calls += 1
+        return SymmetricAttention.query_key_value(self, hidden)
+
+
+class Caching(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, with numbers that are made once for each length. Not wrong."""
+
+    made: dict = {}  # noqa: RUF012
+
+    def query_key_value(self, hidden):
+        ones = self.made.setdefault(hidden.shape[1], torch.ones(hidden.shape[1], 1))
+        return super().query_key_value(hidden * ones.to(hidden.dtype))
+
+
+class Packaged(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, with state that is no tensor."""
+
+    def get_extra_state(self):
+        return {"passes": 1}
+
+    def set_extra_state(self, state):
+        pass
+
+
 class LateBuffer(SymmetricAttention):
     """Q(x) Q(y)ᵀ, with a buffer that the first pass registers."""
 

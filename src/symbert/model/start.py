@@ -11,6 +11,7 @@ import torch
 
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
+from symbert.model.from_transformers import refuse_other_shapes
 from symbert.operators import Operator
 
 TOLERANCE = 1e-3  # of the width that was set, relative
@@ -29,6 +30,7 @@ def _weights(attention: SelfAttention) -> tuple[torch.Tensor, torch.Tensor]:
     device = next((parameter.device for parameter in attention.parameters()), None)
     units = torch.eye(attention.config.hidden_size, device=device)[None]
     sides, biases = attention.query_key_value(units), attention.query_key_value(torch.zeros_like(units[:, :1]))
+    refuse_other_shapes(attention, *sides)
     return sides[0] - biases[0], sides[1] - biases[1]
 
 
