@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,7 @@ from symbert.errors import ConfigError, FailedCheckError
 from symbert.model import check
 from symbert.model.anatomy import anatomy_of, describe_attention
 from symbert.model.loading import model_of
+from symbert.model.packed import Packing, encode
 from symbert.model.probes import learn
 from symbert.operators import operator_named
 
@@ -91,6 +93,39 @@ def test_a_result_of_one_row_stands_for_all_tokens(own):
     model, positions = started("tiny", own(wrong.Even)), torch.tensor([3, 20])
     expected = dense(model, IDS).flatten(0, 1)[positions]
     torch.testing.assert_close(model.masked_logits(IDS, positions), expected)
+
+
+def test_an_operator_that_forgets_to_split_heads_does_not_train(own):
+    """`reshape` gave the mixed values the right shape, and the run a page."""
+    for operator, side in ((wrong.Unsplit, "query"), (wrong.HalfSplit, "value")):
+        model = started("tiny", own(operator))
+        for is_training in (True, False):
+            with pytest.raises(
+                ConfigError, match=f"'own': {side} has shape 2 × 12 × 64, expected batch heads token head"
+            ):
+                model.train(is_training).bert(IDS)
+    packing, embedded = Packing.of(np.array([12, 12]), IDS.device), model.bert.embeddings(IDS.reshape(1, 24))
+    with pytest.raises(ConfigError, match="value has shape 1 × 24 × 64"):
+        encode(model.bert, embedded, packing)
+
+
+def test_a_forward_that_forgets_to_join_heads_does_not_train(own):
+    with pytest.raises(ConfigError, match="Unjoined: .* mixed values of shape 2 × 2 × 12 × 32, .*2 × 12 × 64"):
+        started("tiny", own(wrong.Unjoined)).bert(IDS)
+
+
+def test_one_key_for_all_heads_is_that_key_for_each_head(own):
+    model, alone = started("tiny", own(wrong.OneKey), layers=1), wrong.OneKey.query_key_value
+    expected = model.bert(IDS)
+    site = model.bert.encoder.layer[0].attention.self
+    site.query_key_value = lambda hidden: [side.repeat(1, 2 // side.shape[1], 1, 1) for side in alone(site, hidden)]
+    torch.testing.assert_close(model.bert(IDS), expected)
+
+
+def test_a_class_that_says_it_is_causal_is_refused(own):
+    """It trained as `original`, bit for bit."""
+    with pytest.raises(ConfigError, match="attention 'own': sets is_causal, which the model decides"):
+        started("tiny", own(wrong.LeftToRight))
 
 
 def test_a_forward_returns_a_pair(own):
