@@ -5,6 +5,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import pytest
 
 from symbert import operators, syntax
+from symbert.configuration import define_own
 from symbert.errors import ConfigError
 from symbert.operators import Operator, define, evaluate, operator_of
 
@@ -167,7 +168,21 @@ UNFOLLOWED = {
     "os.environ": {"within": "import os\n        scale = float(os.environ['SCALE'])"},
     "getenv('SCALE')": {"within": "from os import getenv\n        getenv('SCALE')"},
     "nearby.py, line 4: np.load('w.npy')": {"imports": "from nearby import f", "used": "f(hidden)"},
+    "ConfigParser().read('w.ini')": {
+        "within": "from configparser import ConfigParser\n        ConfigParser().read('w.ini')"
+    },
+    "run(['nproc'])": {"within": "from subprocess import run\n        run(['nproc'])"},
+    "sp.run(['nproc'])": {"within": "import subprocess as sp\n        sp.run(['nproc'])"},
+    "platform.node()": {"within": "import platform\n        platform.node()"},
+    "time.time()": {"within": "import time\n        time.time()"},
+    "torch.get_num_threads()": {"within": "import torch\n        torch.get_num_threads()"},
+    "torch.cuda.is_available()": {"within": "import torch\n        torch.cuda.is_available()"},
 }
+FOLLOWED = [
+    {"imports": "import math, functools, os.path", "used": "hidden * math.sqrt(2)"},
+    {"imports": "import os", "within": "os.path.join('a', 'b')"},
+    {"imports": "from dataclasses import dataclass", "within": "hidden.relu()"},
+]
 
 
 def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own):
@@ -179,8 +194,9 @@ def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own):
         (line,) = operators.unfollowed_code()
         assert line.startswith("attention 'flat': ") and said in line
     assert operators.unfollowed_code(["nearby:f"])[1].startswith("text 'nearby:f': nearby.py, line 4: np.load('w.npy')")
-    code_of_flat({"nearby.py": TIMES}, imports="from nearby import f", used="f(hidden)")
-    assert operators.unfollowed_code() == []
+    for words in ({"imports": "from nearby import f", "used": "f(hidden)"}, *FOLLOWED):
+        code_of_flat({"nearby.py": TIMES}, **words)
+        assert operators.unfollowed_code() == []
 
 
 def test_a_local_module_without_source_is_said_in_a_line(code_of_flat, own, tmp_path):
@@ -189,6 +205,46 @@ def test_a_local_module_without_source_is_said_in_a_line(code_of_flat, own, tmp_
     code_of_flat({}, imports="import nearby", used="nearby.f(hidden)")
     own("flat", {"class": "flat:Flat"})
     assert "flat.py, line" in operators.unfollowed_code()[0] and "import nearby" in operators.unfollowed_code()[0]
+
+
+NEEDING = "attention 'own': outside_package.operators:LowRank"
+
+
+@pytest.mark.parametrize(
+    ("definition", "said"),
+    [
+        ({"class": "outside_package.operators:LowRnak", "rank": 8}, "no class LowRnak in it; did you mean 'LowRank'"),
+        ({"class": "outside_package:LowRank", "rank": 8}, "name the module of the class"),
+        ({"class": "outside_package/operators.py:LowRank"}, "no import path; write outside_package.operators:LowRank"),
+        ({"class": "operators.py:LowRank"}, "no import path; write operators:LowRank"),
+        ({"class": "outside_package.operators:LowRank"}, f"{NEEDING} needs rank; write .*rank: "),
+        ({"class": "outside_package.operators:Bare", "rank": 8}, "takes no argument 'rank'"),
+        ({"class": "original", "rank": 8}, "takes no argument 'rank'"),
+        ({"class": "outside_package.operators:LowRank", "rnak": 8, "rank": 8}, f"{NEEDING} takes no argument 'rnak'"),
+    ],
+)
+def test_a_mistake_in_a_class_or_its_arguments_is_found_before_a_job(own, definition, said):
+    """A missing argument was found by the job that trained."""
+    with pytest.raises(ConfigError, match=said):
+        own("own", definition)
+
+
+def test_a_description_that_the_report_cannot_read_is_found_before_training(code_of_flat, own):
+    for said, words in {
+        "itself": 'description = Description(control_of="flat")',
+        "'wavy' is no line": 'description: Description = Description(line="wavy")',
+        "not all texts": "description = Description(parameters=3)",
+        "'symetric' is unknown": 'description = Description(control_of="symetric")',
+        "formula of parameters": 'description = Description(parameters="3(h + r)")',
+    }.items():
+        flat = (
+            f"from symbert.model.attention import SymmetricAttention\n\nclass Flat(SymmetricAttention):\n    {words}\n"
+        )
+        code_of_flat({"flat.py": flat})
+        config = {"operators": {"flat": {"class": "flat:Flat"}}, "sizes": {}, "tasks": {}, "texts": {}}
+        config["sweep"] = {"curve": {"sizes": [], "steps": []}, "grids": {}, "probes": [], "suites": [], "tasks": []}
+        with pytest.raises(ConfigError, match=said):
+            define_own(config)
 
 
 def test_a_class_that_is_not_there_or_another_one_of_the_same_name_is_refused(own):
@@ -205,7 +261,7 @@ def test_a_class_that_is_not_there_or_another_one_of_the_same_name_is_refused(ow
 
 
 def test_a_class_among_the_files_of_a_checkpoint_is_not_run(own, tmp_path):
-    config = {"attention": "low-rank", "operator": {"class": "outside_package.operators:LowRank"}}
+    config = {"attention": "low-rank", "operator": {"class": "outside_package.operators:LowRank", "rank": 8}}
     assert operator_of(config | {"_name_or_path": str(tmp_path / "elsewhere")}).name == "low-rank"
     with pytest.raises(ConfigError, match="lies in the checkpoint that names it"):
         operator_of(config | {"_name_or_path": str(tmp_path)})

@@ -636,6 +636,8 @@ def define_own(config: Config) -> None:
                 operators.define(name, {"class": word})
                 words[position], config["operators"][name] = name, {"class": word}
         words[:] = dict.fromkeys(words)
+    for name in config["operators"]:  # all are known now, also as controls of each other
+        operators.OPERATORS[name].count(SIZES["base"].hidden_size, SIZES["base"].num_attention_heads)
     known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config["texts"]}
     named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
     named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.suites", sweep["suites"], SUITES)]

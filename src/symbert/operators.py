@@ -15,13 +15,23 @@ from typing import Any
 from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.files import hash_of
-from symbert.syntax import classes_of, code_of, definition_of, file_of, look_in_this_folder, unfollowed
+from symbert.syntax import (
+    classes_of,
+    code_of,
+    constructor_of,
+    definition_of,
+    file_of,
+    keys_of,
+    look_in_this_folder,
+    unfollowed,
+)
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
 # The syntax of formulas: whole numbers are names of fractions, so that 1/3 is exact.
 FORMULA = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Load)
 NUMBER = re.compile(r"(?<!\w)\d+")
+LINES = keys_of("symbert.report.style", "LINES")
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,11 @@ class Operator:
     arguments: dict[str, Any] = field(default_factory=dict)  # with which the class is called, beside a configuration
     start: str | float | None = None  # width of its initial logits: narrow, wide or a number; None: its class's
 
+    @property
+    def is_of_project(self) -> bool:
+        """Whether its class is one of this project, under whatever name."""
+        return self.path.startswith(f"{BUILT_IN}:")
+
     @cached_property
     def _class(self) -> ast.ClassDef:
         return definition_of(*self.path.split(":"))
@@ -71,24 +86,39 @@ class Operator:
         """
         description = Description()
         for statement in self._class.body:
-            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "description":
+            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and ast.unparse(targets[0]) == "description":
                 try:
                     values = {word.arg: ast.literal_eval(word.value) for word in statement.value.keywords}
                     description = Description(**values)
+                    if any(not isinstance(value, str) for value in values.values()):
+                        raise TypeError(f"{values} are not all texts")
+                    if description.line and description.line not in LINES:
+                        raise ValueError(f"'{description.line}' is no line; choose from {', '.join(LINES)}")
                 except (AttributeError, TypeError, ValueError) as error:
                     raise ConfigError(
                         f"{self.path}: 'description', line {statement.lineno}: {error}; write Description(key=value, "
                         "…) with literals"
                     ) from None
-        if self.path.startswith(f"{BUILT_IN}:") and not self.is_built_in:
+        if self.is_of_project and not self.is_built_in:
             return replace(description, control_of=name_of(self.path.split(":")[1]), marker="", line="")
         return description
 
     @property
     def counted_as(self) -> Description:
-        """The description with the formulas of its parameters: its own, or that of the operator it is a control of."""
-        control_of = self.description.control_of
-        return operator_named(control_of).counted_as if control_of else self.description
+        """The description with the formulas of its parameters: its own, or that of the operator it is a control of.
+
+        ConfigError where that is not known, or is one of itself.
+        """
+        described, names = self.description, [self.name]
+        while described.control_of:
+            if described.control_of in names:
+                raise ConfigError(
+                    f"{self.path}: 'description' has control_of='{described.control_of}', itself; correct it"
+                )
+            names.append(described.control_of)
+            described = operator_named(described.control_of).description
+        return described
 
     def count(self, hidden_size: int, heads: int) -> int | None:
         """Parameters of one layer by the formula; None where the class states none."""
@@ -106,7 +136,12 @@ class Operator:
     @property
     def is_built_in(self) -> bool:
         """Whether it is one of this project: a class of its own module, under that class's name."""
-        return self.path.startswith(f"{BUILT_IN}:") and self.name == name_of(self.path.split(":")[1])
+        return self.is_of_project and self.name == name_of(self.path.split(":")[1])
+
+    @property
+    def unfollowed(self) -> list[str]:
+        """Where a class of the user's own runs more than its code covers, as `file, line: code`."""
+        return [] if self.is_of_project else unfollowed(*self.path.split(":"))
 
     @property
     def own_definition(self) -> dict[str, Any]:
@@ -145,12 +180,39 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
         )
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
-    if not re.fullmatch(r"\w[\w.]*:\w+", new.path):
-        raise ConfigError(f"attention '{name}': {new.path} is no import path; write my_package.my_module:Class")
+    module, _, word = new.path.partition(":")
+    if not re.fullmatch(r"\w[\w.]*:\w+", new.path) or module.endswith(".py"):
+        written = module.removesuffix(".py").strip("./").replace("/", ".")
+        path = (
+            f"{written}:{word}" if re.fullmatch(r"\w[\w.]*:\w+", f"{written}:{word}") else "my_package.my_module:Class"
+        )
+        raise ConfigError(f"attention '{name}': {new.path} is no import path; write {path}")
     look_in_this_folder()
-    definition_of(*new.path.split(":"))
+    definition_of(module, word)
+    refuse_arguments(new)
     OPERATORS[name] = new
     return new
+
+
+def refuse_arguments(operator: Operator) -> None:
+    """ConfigError for arguments that the class does not take, and for one that it needs; where its source says."""
+    taken = constructor_of(*operator.path.split(":"))
+    if taken is None:
+        return
+    place, given = f"attention '{operator.name}': {operator.path}", operator.arguments
+    positional = [each.arg for each in (*taken.posonlyargs, *taken.args)][2:]  # after self and the configuration
+    optional = positional[len(positional) - len(taken.defaults) :] if taken.defaults else []
+    named = [each.arg for each in taken.kwonlyargs]
+    optional += [name for name, default in zip(named, taken.kw_defaults, strict=True) if default is not None]
+    known = [*positional, *named]
+    if missing := [name for name in known if name not in (*optional, *given)]:
+        raise ConfigError(
+            f"{place} needs {' and '.join(missing)}; write operators: {{{operator.name}: {{class: {operator.path}, "
+            f"{missing[0]}: …}}}}"
+        )
+    if taken.kwarg is None and (unknown := [name for name in given if name not in known]):
+        remedy = suggestion(unknown[0], known) if known else "; leave it out"
+        raise ConfigError(f"{place} takes no argument '{unknown[0]}'{remedy}")
 
 
 def operator_named(name: str) -> Operator:
@@ -195,9 +257,8 @@ def planned_operator(name: str, facts: Mapping[str, Any], origin: Path) -> Opera
 def unfollowed_code(texts: Iterable[str] = ()) -> list[str]:
     """A line for each operator and each of these texts (module:function) of the user's own that runs more than its code
     covers: a change there makes nothing again."""
-    own = [operator for operator in OPERATORS.values() if not operator.path.startswith(f"{BUILT_IN}:")]
-    places = {f"attention '{operator.name}'": operator.path for operator in own} | {f"text '{at}'": at for at in texts}
-    found = {name: unfollowed(*path.split(":")) for name, path in places.items()}
+    found = {f"attention '{operator.name}'": operator.unfollowed for operator in OPERATORS.values()}
+    found |= {f"text '{path}'": unfollowed(*path.split(":")) for path in texts}
     return [
         f"{name}: {', '.join(outside)} brings in what is not in its code; after a change of that, rename the class or "
         "function"

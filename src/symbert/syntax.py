@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
+from symbert.declared import suggestion
 from symbert.errors import ConfigError
 from symbert.files import hash_of
 
@@ -20,11 +21,18 @@ PROJECT = __package__
 NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "operators", "errors"))
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 WHOLE = "*"  # in the place of a name: all that a module defines
-READING = re.compile(  # functions that read a file or a program's output, or import or run its content
+# The modules of Python that compute with what they are given; what others return is no one's code.
+PURE = re.compile(
+    "__future__|abc|array|bisect|builtins|cmath|collections|contextlib|copy|csv|dataclasses|decimal|enum|fractions|"
+    "functools|heapq|inspect|itertools|json|logging|math|numbers|operator|pathlib|pprint|random|re|statistics|string|"
+    "struct|textwrap|types|typing|warnings|weakref"
+)
+READING = re.compile(  # functions that read a file, a machine or a program's output, or import or run its content
     "import_module|__import__|spec_from_file_location|run_path|run_module|exec|CDLL|LoadLibrary|"
     "(fd|safe_|url)?open|[Pp]open|open_memmap|memmap|File|ZipFile|(read|scan)_[a-z]+|load|safe_load|load(txt|mat|arff)|"
     "load_(file|npz|library|inline|dataset|from_disk)|genfromtxt|from_?file|fromregex|getlines?|get_data|urlretrieve|"
-    "from_pretrained|hf_hub_download|snapshot_download|getenv|check_output|getoutput"
+    "from_pretrained|hf_hub_download|snapshot_download|getenv|check_output|getoutput|"
+    "read|readlines?|exists|is_file|iterdir|get_num_(interop_)?threads|device_count|is_available|get_device_[a-z]+"
 )
 SURROUNDINGS = "environ", "environb", "argv", "stdin"  # names of os and sys that say how the process was started
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -52,10 +60,15 @@ def code_of(module: str, name: str) -> str:
 
 def unfollowed(module: str, name: str) -> list[str]:
     """Where the code of a class of the user's own leaves what `syntax_of` covers, as `file, line: code`: it calls
-    `importlib`, imports a local module without source, or reads a file."""
-    owners = (place[0] for place in _reached(module, name) if place[1] == WHOLE)
-    nodes = ((file_of(owner).name, node) for owner in owners for node in _nodes(owner) if _leaves(node))
-    return sorted({f"{file}, line {node.lineno}: {ast.unparse(node)}" for file, node in nodes})
+    `importlib` or another module of Python that is not PURE, imports a local module without source, or reads a file or
+    how the process was started."""
+    found = set()
+    for owner in (place[0] for place in _reached(module, name) if place[1] == WHOLE):
+        impure = _impure(owner)
+        nodes = [node for node in _nodes(owner) if _leaves(node, impure)]
+        within = {part for node in nodes if isinstance(node, ast.Call) for part in ast.walk(node.func)}
+        found |= {(file_of(owner).name, node.lineno, ast.unparse(node)) for node in nodes if node not in within}
+    return [f"{file}, line {line}: {code}" for file, line, code in sorted(found)]
 
 
 def keys_of(module: str, table: str) -> tuple[str, ...]:
@@ -78,8 +91,36 @@ def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef)
     for node in chain.from_iterable(map(ast.walk, _definitions(module).get(name, []))):
         if isinstance(node, kind) and node.name == name:
             return node
-    word = "class" if kind is ast.ClassDef else "function"
-    raise ConfigError(f"{file_of(module)}: no {word} {name} in it; name the module of the {word} in {module}:{name}")
+    word, bound = "class" if kind is ast.ClassDef else "function", _definitions(module)
+    there = [each for each, statements in bound.items() if any(isinstance(node, kind) for node in statements)]
+    is_imported = name in bound or not there
+    remedy = f"; name the module of the {word} in {module}:{name}" if is_imported else suggestion(name, there)
+    raise ConfigError(f"{file_of(module)}: no {word} {name} in it{remedy}")
+
+
+def constructor_of(module: str, name: str) -> ast.arguments | None:
+    """The arguments of the `__init__` of a class, its own or inherited; None where the source does not say."""
+    node = definition_of(module, name)
+    own = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+    if node.decorator_list or node.keywords or own:
+        return own[0].args if own and not (node.decorator_list or node.keywords) else None
+    for base in node.bases:
+        place = _place_of(base, module)
+        found = place and constructor_of(*place)
+        if place is None or found:
+            return found
+    return None
+
+
+def _place_of(base: ast.expr, module: str) -> Place | None:
+    """Where the class is defined that a module calls so; None where its source is not followed."""
+    for statement in _definitions(module).get(getattr(base, "id", ""), []):
+        if isinstance(statement, ast.ClassDef):
+            return module, statement.name
+        if isinstance(statement, ast.ImportFrom):
+            place = _imported(statement, module)[base.id][0]
+            return place if place[1] != WHOLE else None
+    return None
 
 
 def sentence_of(module: str, name: str) -> str:
@@ -145,14 +186,31 @@ def _parent(statement: ast.ImportFrom, module: str) -> str:
         ) from None
 
 
-def _leaves(node: ast.AST) -> bool:
-    """Whether code goes on where its syntax does not lead."""
+def _impure(module: str) -> set[str]:
+    """The names that a module has from imports of Python's modules that are not PURE."""
+    names = set()
+    for node in _nodes(module):
+        if isinstance(node, ast.Import):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names if _is_impure(alias.name)}
+        elif isinstance(node, ast.ImportFrom) and not node.level and _is_impure(node.module):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def _is_impure(module: str) -> bool:
+    top = module.split(".")[0]
+    return top in sys.stdlib_module_names and not PURE.fullmatch(top) and module != "os.path"
+
+
+def _leaves(node: ast.AST, impure: set[str]) -> bool:
+    """Whether code goes on where its syntax does not lead; `impure` are names from modules of Python."""
     if isinstance(node, ast.Import):
         return any(_is_without_source(alias.name) for alias in node.names)
     if isinstance(node, ast.ImportFrom):
         return not node.level and _is_without_source(node.module)
     if isinstance(node, ast.Call):
-        return READING.fullmatch(_last_word(node.func)) is not None
+        words = re.split(r"\W+", ast.unparse(node.func))
+        return READING.fullmatch(_last_word(node.func)) is not None or (words[0] in impure and words[1:2] != ["path"])
     return _last_word(node) in SURROUNDINGS
 
 

@@ -1,5 +1,7 @@
 """`symbert check-operator`: right operators pass, and each wrong one fails its check with the reason."""
 
+import re
+
 import pytest
 
 from model import wrong_operators as wrong
@@ -17,14 +19,14 @@ def outcome_of(monkeypatch):
     def run(operator: type, name: str) -> str:
         own = Operator("own", f"{operator.__module__}:{operator.__name__}")
         monkeypatch.setitem(OPERATORS, "own", own)
-        return check.CHECKS[name](own, check._model("own"))
+        return check.CHECKS[name](own, check.model_for("own"))
 
     return run
 
 
 def test_operators_of_this_project_pass():
     for name in ("original", "pairwise", "shared"):
-        model = check._model(name)
+        model = check.model_for(name)
         for checked in check.CHECKS.values():
             assert checked(OPERATORS[name], model)
 
@@ -41,10 +43,17 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
         (wrong.Unfilled, "start", "shift is never filled; fill it in `initialize`"),
         (wrong.Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
         (wrong.Unused, "gradients", "no gradient reaches spare.weight, spare.bias"),
+        (wrong.Normed, "start", "layer.0.query.*original0 starts with numbers of __init__, alike for all seeds"),
+        (wrong.Orthogonal, "start", "layer.0.query.weight starts with numbers of __init__, alike for all seeds"),
+        (wrong.Drawn, "start", "layer.0.scale starts with numbers of __init__, alike for all seeds"),
         (wrong.Unmasked, "tokens", "other outputs beside other rows or padding"),
         (wrong.Centred, "tokens", "other outputs beside other rows or padding"),
+        (wrong.Normalised, "tokens", "other outputs beside other rows or padding"),
+        (wrong.Divided, "tokens", "other outputs beside other rows or padding"),
+        (wrong.Turned, "tokens", "other outputs beside other rows or padding"),
+        (wrong.Ahead, "causal", "in a decoder a token depends on later ones"),
         (wrong.AlwaysDropping, "dropout", "attention_probs_dropout_prob drops weights in evaluation"),
-        (wrong.Miscounted, "parameters", r"8,320 in a layer of tiny, but 3\(h² \+ h\) is 12,480; correct"),
+        (wrong.Miscounted, "parameters", r"8,320 in a layer, but 3\(h² \+ h\) is 12,480; correct"),
         (wrong.Overflowing, "bf16", "the (loss|gradient of .*) is not finite at the start"),
     ],
 )
@@ -55,6 +64,28 @@ def test_a_wrong_operator_fails_its_check_with_the_reason(outcome_of, operator, 
 
 def test_an_operator_without_weights_to_drop_is_told_and_passes(outcome_of):
     assert "changes nothing in training" in outcome_of(wrong.Sharp, "dropout")
+
+
+def test_what_a_training_goes_on_with_is_said(outcome_of):
+    """A start that is alike for all seeds, state that depends on micro-batches, an operator that no BERT equals."""
+    assert not isinstance(outcome_of(wrong.Scaled, "start"), check.Noted)
+    for operator, name, said in (
+        (wrong.Ramped, "start", "layer.0.scale starts with the same numbers for every seed"),
+        (wrong.KeptCount, "state", "layer.0.calls changes with every training pass, .*micro_batch_size"),
+        (wrong.OneKey, "fold", "no equal BERT"),
+    ):
+        line = outcome_of(operator, name)
+        assert isinstance(line, check.Noted) and re.search(said, line)
+
+
+def test_rounding_in_16_bits_is_no_mixing_of_rows(outcome_of):
+    assert "each row is as if alone" in outcome_of(wrong.Half, "tokens")
+
+
+def test_the_mask_of_padding_is_not_the_mask_of_a_decoder(outcome_of):
+    """The perplexity of a decoder that saw the token to be predicted stood beside the others'."""
+    assert "each row is as if alone" in outcome_of(wrong.Ahead, "tokens")
+    assert "no token depends on later ones" in outcome_of(wrong.Scaled, "causal")
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):

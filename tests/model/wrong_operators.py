@@ -2,8 +2,10 @@
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn.utils import parametrizations
 
-from symbert.model.attention import SelfAttention, SymmetricAttention
+from symbert.model.attention import OriginalAttention, SelfAttention, SymmetricAttention
 from symbert.operators import Description
 
 
@@ -135,6 +137,68 @@ class Counting(SymmetricAttention):
         return query * (1 + self.calls / 10), key, value
 
 
+class Patient(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, and ten times that after a hundred training passes."""
+
+    keeps_tokens_apart = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.calls = 0
+
+    def query_key_value(self, hidden):
+        self.calls += self.training
+        query, key, value = super().query_key_value(hidden)
+        return (10 * query if self.calls > 100 else query), key, value
+
+
+TALLY = {"passes": 0}
+
+
+class Tallying(SymmetricAttention):
+    """The same count, of the module."""
+
+    keeps_tokens_apart = True
+
+    def query_key_value(self, hidden):
+        TALLY["passes"] += 1
+        return super().query_key_value(hidden)
+
+
+class KeptCount(Patient):
+    """The same count in a buffer that a checkpoint restores. Not wrong, but micro-batches count."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        del self.calls
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def query_key_value(self, hidden):
+        if self.training:
+            self.calls += 1
+        return SymmetricAttention.query_key_value(self, hidden)
+
+
+class Caching(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, with numbers that are made once for each length. Not wrong."""
+
+    made: dict = {}  # noqa: RUF012
+
+    def query_key_value(self, hidden):
+        ones = self.made.setdefault(hidden.shape[1], torch.ones(hidden.shape[1], 1))
+        return super().query_key_value(hidden * ones.to(hidden.dtype))
+
+
+class Packaged(SymmetricAttention):
+    """Q(x) Q(y)ᵀ, with state that is no tensor."""
+
+    def get_extra_state(self):
+        return {"passes": 1}
+
+    def set_extra_state(self, state):
+        pass
+
+
 class LateBuffer(SymmetricAttention):
     """Q(x) Q(y)ᵀ, with a buffer that the first pass registers."""
 
@@ -212,3 +276,168 @@ class AlwaysDropping(Sharp):
     def forward(self, hidden, attention_mask=None, **kwargs):
         mixed, _ = super().forward(hidden, attention_mask, **kwargs)
         return torch.nn.functional.dropout(mixed, self.config.attention_probs_dropout_prob), None
+
+
+class Unsplit(OriginalAttention):
+    """Q(x) K(y)ᵀ, whose heads are not split."""
+
+    keeps_tokens_apart = True
+
+    def query_key_value(self, hidden):
+        return self.query(hidden), self.key(hidden), self.value(hidden)
+
+
+class HalfSplit(OriginalAttention):
+    """The same, of the value alone."""
+
+    def query_key_value(self, hidden):
+        query, key, _ = super().query_key_value(hidden)
+        return query, key, self.value(hidden)
+
+
+class Turned(OriginalAttention):
+    """Rows and tokens change places."""
+
+    def query_key_value(self, hidden):
+        return tuple(side.transpose(0, 2) for side in super().query_key_value(hidden))
+
+
+class Unjoined(OriginalAttention):
+    """A forward whose heads are not joined."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        query, key, value = self.query_key_value(hidden)
+        return (query @ key.mT).softmax(-1) @ value, None
+
+
+class OneKey(OriginalAttention):
+    """Q(x) K(y)ᵀ, with one key and one value for all heads, and narrow keys. Not wrong."""
+
+    keeps_tokens_apart = True
+    width = 8
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.query = nn.Linear(config.hidden_size, self.num_attention_heads * self.width)
+        self.key, self.value = (nn.Linear(config.hidden_size, size) for size in (self.width, self.attention_head_size))
+
+    def query_key_value(self, hidden):
+        query = self.query(hidden).unflatten(-1, (self.num_attention_heads, self.width)).transpose(1, 2)
+        return query, self.key(hidden)[:, None], self.value(hidden)[:, None]
+
+
+class LeftToRight(OriginalAttention):
+    """A class that says for itself that it is causal."""
+
+    is_causal = True
+
+
+class Normed(OriginalAttention):
+    """A weight that is normalised, and drawn when the class is made."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.query = parametrizations.weight_norm(self.query)
+
+
+class Orthogonal(OriginalAttention):
+    """The same of an orthogonal weight, whose only parameter starts as a constant."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.query = parametrizations.orthogonal(self.query)
+
+
+class Scaled(SymmetricAttention):
+    """A parameter that __init__ fills with a constant. Not wrong."""
+
+    keeps_tokens_apart = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.scale = nn.Parameter(self.first(config.hidden_size))
+
+    def first(self, size):
+        return torch.ones(size)
+
+    def query_key_value(self, hidden):
+        return super().query_key_value(hidden * self.scale)
+
+
+class Drawn(Scaled):
+    """The same with numbers that are drawn."""
+
+    def first(self, size):
+        return torch.randn(size)
+
+
+class Ramped(Scaled):
+    """The same with numbers that are not alike."""
+
+    def first(self, size):
+        return torch.linspace(1, 2, size)
+
+
+class Normalised(SymmetricAttention):
+    """Batch norm, beside numbers that are drawn in training."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.norm = nn.BatchNorm1d(config.hidden_size)
+
+    def query_key_value(self, hidden):
+        hidden = self.norm(hidden.mT).mT
+        return super().query_key_value(hidden + 0.1 * torch.randn_like(hidden) if self.training else hidden)
+
+
+class Divided(SymmetricAttention):
+    """Values that are divided by the number of rows."""
+
+    keeps_tokens_apart = True
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query, key, value / len(hidden)
+
+
+class Ahead(SymmetricAttention):
+    """The mask of the last token for all: right for padding, not in a decoder."""
+
+    keeps_tokens_apart = True
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        mask = None if attention_mask is None else attention_mask[..., -1:, :]
+        return super().forward(hidden, mask, **kwargs)
+
+
+class Half(SymmetricAttention):
+    """Attention in 16 bits. Not wrong."""
+
+    keeps_tokens_apart = True
+
+    def query_key_value(self, hidden):
+        return tuple(side.bfloat16().to(side.dtype) for side in super().query_key_value(hidden))
+
+
+class Tied(OriginalAttention):
+    """Q(x) K(y)ᵀ, whose key has the weight of the query, and a bias of its own. Not wrong."""
+
+    keeps_tokens_apart = True
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.key.weight = self.query.weight
+        self.mix = nn.Parameter(torch.zeros(3, 4).t())
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query * (1 + self.mix.sum()), key, value
+
+
+class OfThisSize(Scaled):
+    """A number that `__init__` reads off a tensor, and a width that only the size of the run has. Not wrong."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        if config.hidden_size != 48 or not torch.linspace(1, 2, 5).mean().item() == 1.5:
+            raise ValueError("another size, or no numbers")

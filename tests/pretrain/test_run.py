@@ -11,16 +11,20 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from damage import assert_named
 from pretrain.corpora import command, killed, options, start, unpublish, wait_for, write_corpus
 from symbert.cli import main
 from symbert.files import read_json, sha256_of, write_json
+from symbert.model.bert import MaskedModel
+from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS, define
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.compute import Updater
 from symbert.pretrain.train import Trainer
 from symbert.provenance import PROJECT, commit_of
+from symbert.report.collect import counted
 from symbert.sizes import SIZES
 from symbert.sizes import define as define_size
 
@@ -127,7 +131,38 @@ def test_no_operator_is_trained_whose_state_no_checkpoint_restores(tmp_path, man
     """A resumed training went on with other random features."""
     define("late", {"class": "model.wrong_operators:LateFeatures"})
     code, error = here(options(manifest, brief(steps=10), tmp_path / "run", "late"))
-    assert code == 64 and "attention 'late': its model computes otherwise once a checkpoint" in error
+    assert code == 65 and "attention 'late': state: its model computes otherwise once a checkpoint" in error
+    define("ahead", {"class": "model.wrong_operators:Ahead"})
+    code, error = here(options(manifest, brief(steps=10), tmp_path / "ahead", "ahead"))
+    assert code == 65 and "attention 'ahead': causal: in a decoder a token depends on later ones" in error
+
+
+def test_weights_that_share_memory_or_are_no_blocks_of_it_are_saved(tmp_path, manifest, brief, here):
+    """Tensors that share memory, or are no blocks of it, ended with 70 at the first save."""
+    define("tied", {"class": "model.wrong_operators:Tied"})
+    words = options(manifest, brief(steps=10, save_every=5, dropout=0.0), tmp_path / "run", "tied")
+    code, error = here(words)
+    assert code == 0 and "warning" not in error
+    saved = load_file(tmp_path / "run/state/weights/step-00000010.safetensors")
+    place = "bert.encoder.layer.0.attention.self."
+    assert torch.equal(saved[f"{place}key.weight"], saved[f"{place}query.weight"])
+    assert saved[f"{place}mix"].count_nonzero() == 12 and saved[f"{place}key.bias"].shape == (64,)
+    counted = read_json(tmp_path / "run/done.json")["attention_parameters"]
+    assert counted == {"layer": 2 * 64 * 64 + 3 * 64 + 12, "layers": 2 * (2 * 64 * 64 + 3 * 64 + 12)}
+
+
+def test_an_operator_is_checked_in_the_size_that_it_trains_in(tmp_path, manifest, brief, here):
+    """And its parameters are those that its run counted: the report made it in sizes that it cannot have."""
+    define_size("fortyeight", {**vars(SIZES["tiny"]), "hidden_size": 48})
+    define("sized", {"class": "model.wrong_operators:OfThisSize"})
+    code, error = here(options(manifest, brief(steps=10), tmp_path / "run", "sized", size="fortyeight"))
+    assert code == 0, error
+    counts = counted(["fortyeight"], ["original", "sized"], [tmp_path / "run"])
+    whole = MaskedModel(configuration_of("fortyeight", "sized"))
+    assert counts["fortyeight"]["parameters"]["sized"] == sum(each.numel() for each in whole.parameters())
+    assert counts["fortyeight"]["attention_parameters"]["sized"] == 2 * (48 * 48 + 48) + 48
+    assert "sized" not in counts["base"]["parameters"] and "original" in counts["base"]["parameters"]
+    del SIZES["fortyeight"], OPERATORS["sized"]
 
 
 def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(

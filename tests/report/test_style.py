@@ -10,7 +10,7 @@ from symbert.operators import OPERATORS, Description, Operator
 from symbert.report.style import looks_of, write_figure
 
 
-@pytest.mark.parametrize(("key", "value"), [("color", "ultra"), ("marker", "?"), ("line", "wavy")])
+@pytest.mark.parametrize(("key", "value"), [("color", "ultra"), ("marker", "?")])
 def test_looks_that_no_figure_can_have_are_refused_with_the_class(monkeypatch, key, value):
     own = Operator("own", "my_operators:Own")
     vars(own)["description"] = Description(**{key: value})  # as if its class said so

@@ -96,7 +96,7 @@ def weights_of(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = No
     usual, operator.config = operator.config, copy.copy(operator.config)
     operator.config._attn_implementation = "eager"
     try:
-        _, weights = checked_pair(operator, operator.forward(hidden, mask_for(operator, hidden, mask)))
+        _, weights = checked_pair(operator, operator.forward(hidden, mask_for(operator, hidden, mask)), hidden)
     finally:
         operator.config = usual
     return None if weights is None else weights.float()

@@ -30,6 +30,7 @@ from symbert.model.from_transformers import (
     eager_attention_forward,
     normal_,
     ones_,
+    shown,
     zeros_,
 )
 from symbert.model.start import set_width
@@ -68,9 +69,13 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             f"({Path(frame.filename).name}, line {frame.lineno}: {type(error).__name__}: {said}); correct the class or "
             "its arguments"
         ) from error
-    site.is_causal = config.is_decoder and not is_across
     refusal = ""
-    if operator.start is not None and type(site).forward not in PLAIN_ACROSS:
+    if site.is_causal:
+        refusal = (
+            "sets is_causal, which the model decides, true in a decoder; leave is_causal out, and hide tokens in a "
+            "forward of its own"
+        )
+    elif operator.start is not None and type(site).forward not in PLAIN_ACROSS:
         refusal = (
             "has a forward of its own, and 'start' measures query and key alone; write what it does into "
             "query_key_value, remove 'start'"
@@ -86,6 +91,7 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         refusal = "has a forward of its own, which knows no second sequence; write what it does into query_key_value"
     if refusal:
         raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
+    site.is_causal = config.is_decoder and not is_across
     return site
 
 
@@ -122,12 +128,20 @@ def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) ->
     return query, key, value
 
 
-def checked_pair(operator: SelfAttention, result: Any) -> tuple[Tensor, Tensor | None]:
-    """The result of an operator's `forward`. ConfigError for one that is no pair: a tensor would be taken apart."""
+def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The result of an operator's `forward`. ConfigError for one that is no pair, as a tensor would be taken apart, and
+    for mixed values that are not `batch token hidden`; one token may stand for all of a row."""
+    place = f"{type(operator).__module__}:{type(operator).__name__}: its forward returns"
     if not isinstance(result, tuple) or len(result) != 2:
         raise ConfigError(
-            f"{type(operator).__module__}:{type(operator).__name__}: its forward returns a {type(result).__name__}, "
-            "expected a pair: mixed values, and attention weights or None; return mixed, None"
+            f"{place} a {type(result).__name__}, expected a pair: mixed values, and attention weights or None; return "
+            "mixed, None"
+        )
+    (batch, tokens, width), mixed = hidden.shape, result[0]
+    if mixed.shape not in ((batch, tokens, width), (batch, 1, width)):
+        raise ConfigError(
+            f"{place} mixed values of shape {shown(mixed)}, expected batch token hidden, {shown(hidden)}; join the "
+            "heads with .transpose(1, 2).flatten(2)"
         )
     return result
 
@@ -195,7 +209,7 @@ class Attention(nn.Module):
         """`batch token hidden`; `mask` is `batch 1 1 token`, true for a token that is attended to. With flat
         `positions`, `position hidden` of these tokens alone."""
         if context is None:
-            mixed, _ = checked_pair(self.self, self.self(hidden, mask_for(self.self, hidden, mask)))
+            mixed, _ = checked_pair(self.self, self.self(hidden, mask_for(self.self, hidden, mask)), hidden)
         else:
             mixed = attend(self.self, *query_key_value(self.self, hidden, context), mask)
         if positions is not None:
@@ -476,6 +490,14 @@ def layer_weights(model: HostModel) -> int:
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def attention_parameters(model: HostModel) -> dict[str, int]:
+    """Parameters of the operator of one `layer`, and of all `layers` together, shared ones once; of an encoder-decoder
+    its encoder's."""
+    encoder = next(module for module in model.modules() if isinstance(module, Encoder))
+    sites = nn.ModuleList(layer.attention.self for layer in encoder.layer)
+    return {"layer": _count(sites[0]), "layers": _count(sites)}
 
 
 def counts_of(size: str, attention: list[str]) -> dict[str, Any]:

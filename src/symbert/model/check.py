@@ -1,51 +1,91 @@
 """Checks of the assumptions that every stage makes about an operator, without knowing its formula.
 
-All run on the CPU, on two layers as wide as the size tiny, in float64 unless they say otherwise, on rows as long as the
-model's, in training and in evaluation mode.
+`symbert check-operator` makes all, on the CPU in float64; a training of an operator of the user's own makes those
+`BEFORE_TRAINING`, on its device and as wide as it trains. All are of two layers, on rows as long as the model's, in
+training and in evaluation mode. docs/operators.md says which findings a training refuses.
 """
 
 import copy
 import json
-from collections.abc import Callable
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import product
+from types import FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
+import safetensors.torch
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from symbert.errors import ConfigError, FailedCheckError, UsageError
+from symbert.errors import ConfigError, FailedCheckError, SymbertError, UsageError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Classifier, checked_pair, initialize, keeps_tokens_apart
-from symbert.model.configuration import configuration_of
-from symbert.model.hf import fold
-from symbert.model.loading import model_of, refuse_unrestored
+from symbert.model.bert import Classifier, DecoderModel, checked_pair, initialize, keeps_tokens_apart
+from symbert.model.configuration import Configuration, configuration_of
+from symbert.model.loading import Tensors, model_of, weights_of, written
 from symbert.model.packed import Packing, encode, encoder_for
+from symbert.model.projections import projections_of
 from symbert.operators import Operator, define, name_of, operator_named
 
 MOVED = 0.1  # standard deviation of the noise on all weights: five times that of a start
-CLOSE = 1e-9  # largest difference between equal results, relative to the largest value
+# Largest difference between equal results, relative to the largest value, by the coarsest type that computes them.
+CLOSE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.2}
 STEP = 1e-6  # of a finite difference
 MODES = True, False  # training and evaluation; no dropout but an operator's own
+OTHER_CONSTANTS = 1  # a seed of the numbers that a class draws when it is made
 
 
-def check_operator(operator: str, /, arguments: str = "{}") -> None:
+class Noted(str):
+    """A line that a training says, and goes on."""
+
+
+# --- the command, and the start of a training -------------------------------------------------------------------------
+
+
+def check_operator(operator: str, /, arguments: str = "{}", size: str = "tiny") -> None:
     """Check an operator without its formula: `my_package.operators:LowRank`, or the name of one that is known.
 
-    `arguments` are those of the class, as JSON: '{"rank": 8}'. Prints a line per check, in less than a minute on a CPU;
-    FailedCheckError when one fails.
+    `arguments` are those of the class, as JSON: '{"rank": 8}'; `size` has its width and its heads. Prints a line per
+    check, in less than a minute on a CPU; FailedCheckError when one fails.
     """
     checked = _operator(operator, arguments)
-    model, failed = _model(checked.name), []
+    model, failed = model_for(checked.name, size), []
     for name, check in CHECKS.items():
-        try:
-            outcome, line = "ok", check(checked, model)
-        except Exception as error:  # the operator's code raises what it likes
-            kind = "" if isinstance(error, FailedCheckError) else f"{type(error).__name__}: "
-            outcome, line = "FAIL", kind + " ".join(str(error).split())
+        outcome, line = outcome_of(check, checked, model)
+        if outcome == "FAIL":
+            line += "; training refuses it" if name in REFUSED else "; training goes on"
             failed.append(name)
         print(f"{outcome:5} {name:12} {line}", flush=True)
     if failed:
         raise FailedCheckError(f"{operator}: {len(failed)} of {len(CHECKS)} checks failed: {', '.join(failed)}")
+
+
+def refuse_untrue(operator: Operator, size: str, device: torch.device) -> None:
+    """FailedCheckError, before a training of an operator of the user's own, for one that is not what the stages take it
+    for; lines on stderr for what only its user has to know."""
+    if operator.is_of_project:
+        return
+    model = model_for(operator.name, size, device)
+    for name in BEFORE_TRAINING:
+        outcome, line = outcome_of(CHECKS[name], operator, model)
+        if outcome == "FAIL" and name in REFUSED:
+            raise FailedCheckError(f"attention '{operator.name}': {name}: {line}")
+        if outcome != "ok":
+            print(f"warning: attention '{operator.name}': {name}: {line}", file=sys.stderr)
+
+
+def outcome_of(check: Callable[[Operator, Classifier], str], operator: Operator, model: Classifier) -> tuple[str, str]:
+    """ok, note or FAIL, and the line of a check."""
+    try:
+        line = check(operator, model)
+    except Exception as error:  # the operator's code raises what it likes
+        kind = "" if isinstance(error, SymbertError) else f"{type(error).__name__}: "
+        return "FAIL", kind + " ".join(str(error).split())
+    return ("note" if isinstance(line, Noted) else "ok"), line
 
 
 def _operator(operator: str, arguments: str) -> Operator:
@@ -60,53 +100,234 @@ def _operator(operator: str, arguments: str) -> Operator:
     return operator_named(operator)
 
 
-def _model(name: str, attention_dropout: float = 0.0) -> Classifier:
-    config = configuration_of("tiny", name, vocabulary_size=100, dropout=0.0)
-    config.attention_probs_dropout_prob = attention_dropout
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def model_for(name: str, size: str = "tiny", device: torch.device | str = "cpu") -> Classifier:
+    """A classifier of two layers as wide as a size, as it starts; in the feed-forward half no operator shows."""
+    config = configuration_of(size, name, vocabulary_size=100, dropout=0.0)
+    config.num_hidden_layers, config.intermediate_size = 2, config.hidden_size
     config.architectures = ["SymBertForSequenceClassification"]
+    return _started(config, device)
+
+
+def _started(config: Configuration, device: torch.device | str, seed: int = 1, **changes: Any) -> Classifier:
+    config = copy.copy(config)
+    vars(config).update(changes)
     model = model_of(config)
-    initialize(model, 1)
-    return model.eval()
+    initialize(model, seed)
+    return model.to(device).eval()
 
 
-def _moved(model: Classifier) -> Classifier:
-    """A copy in float64 with noise on every weight, so that weights that start at zero show, too."""
-    moved, generator = copy.deepcopy(model).double(), torch.Generator().manual_seed(0)
+def _moved(model: nn.Module) -> Any:
+    """A copy with noise on every weight, so that weights that start at zero show, too; in float64 on the CPU."""
+    moved, generator = copy.deepcopy(model), torch.Generator().manual_seed(0)
+    if _device(model).type == "cpu":
+        moved.double()
     for parameter in moved.parameters():
-        parameter.data += MOVED * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        parameter.data += MOVED * torch.randn(parameter.shape, generator=generator, dtype=torch.float64).to(parameter)
     return moved
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
 
 
 def _attention(model: Classifier) -> SelfAttention:
     return model.bert.encoder.layer[0].attention.self
 
 
-def _ids(model: Classifier) -> Tensor:
-    """Two rows as long as the model's."""
-    shape = 2, model.config.max_position_embeddings
-    return torch.randint(5, 100, shape, generator=torch.Generator().manual_seed(4))
+def _ids(model: Classifier, rows: int = 2) -> Tensor:
+    """Rows as long as the model's."""
+    shape = rows, model.config.max_position_embeddings
+    return torch.randint(5, 100, shape, generator=torch.Generator().manual_seed(4)).to(_device(model))
 
 
-def _differ(one: Tensor, other: Tensor) -> bool:
-    return not (one - other).abs().max() <= CLOSE * other.abs().max()
+class _Even(TorchDispatchMode):
+    """Random numbers of an operator's own are all 0.5, so that no two rows differ by them. Remembers the coarsest type
+    that numbers had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.coarsest = torch.float64
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result, name = func(*args, **(kwargs or {})), func.name()
+        is_drawn = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in name and "dropout" not in name
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor) and tensor.dtype in CLOSE:
+                self.coarsest = max(self.coarsest, tensor.dtype, key=CLOSE.get)
+                if is_drawn:
+                    tensor.fill_(0.5)
+        return result
+
+    def differ(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two results are not equal but for rounding."""
+        return not (one - other).abs().max() <= CLOSE[self.coarsest] * other.abs().max()
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
 
 
 def check_start(operator: Operator, model: Classifier) -> str:
-    """Every weight is drawn from the seed, and from nothing else; a checkpoint restores all state."""
-    starts = []
-    for _ in range(2):
-        drawn = copy.deepcopy(model)
-        for parameter in drawn.parameters():
-            parameter.data.fill_(torch.nan)
-        initialize(drawn, 1)
-        starts.append(dict(drawn.named_parameters()))
-    for name, values in starts[0].items():
-        if not values.isfinite().all():
+    """Every weight is drawn from the seed, and from nothing else."""
+    config, device = model.config, _device(model)
+    start, again, other = (_weights(_started(config, device, seed)) for seed in (1, 1, 2))
+    made = _weights(_with_other_constants(operator, model))
+    for name, values in start.items():
+        if made[name].isnan().any():
             raise FailedCheckError(f"{name} is never filled; fill it in `initialize`")
-        if not torch.equal(values, starts[1][name]):
+        if not torch.equal(values, again[name]):
             raise FailedCheckError(f"{name} starts differently under one seed; draw it with torch's generator")
-    refuse_unrestored(_model(operator.name), _model(operator.name), _ids(model))
-    return "every weight follows from the seed, and checkpoints restore all state"
+        if not torch.equal(values, made[name]):
+            raise FailedCheckError(
+                f"{name} starts with numbers of __init__, alike for all seeds and layers; fill it in `initialize`"
+            )
+    if alike := [name for name in start if _is_pattern(start[name], other[name])]:
+        return Noted(f"{alike[0]} starts with the same numbers for every seed")
+    return "every weight follows from the seed"
+
+
+def _weights(model: Classifier) -> Tensors:
+    """The parameters of the operators by name, and the weights that parametrizations make of them."""
+    weights = {}
+    for place, site in _sites(model):
+        weights |= {f"{place}.{name}": values for name, values in site.named_parameters()}
+        for name, module in site.named_modules(prefix=place):
+            if parametrize.is_parametrized(module):
+                weights |= {f"{name}.{key}": getattr(module, key) for key in module.parametrizations}
+    return weights
+
+
+def _is_pattern(values: Tensor, other: Tensor) -> bool:
+    return torch.equal(values, other) and bool((values != values.flatten()[0]).any())
+
+
+def _sites(model: nn.Module) -> list[tuple[str, SelfAttention]]:
+    """The operators of a model by their places: layer.0."""
+    sites = [(name, module) for name, module in model.named_modules() if isinstance(module, SelfAttention)]
+    return [(_short(name), module) for name, module in sites]
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("bert.encoder.").replace(".attention.self", "")
+
+
+def _with_other_constants(operator: Operator, model: Classifier) -> Classifier:
+    """The model as it starts from seed 1 where its operators drew other numbers when they were made, and memory that
+    nobody filled is NaN."""
+    other, kind = copy.deepcopy(model).cpu(), type(_attention(model))
+    torch.manual_seed(OTHER_CONSTANTS)
+    for layer in other.bert.encoder.layer:
+        with _Unfilled():
+            layer.attention.self = kind(other.config, **operator.arguments)
+    initialize(other, 1)
+    return other.to(_device(model))
+
+
+class _Unfilled(TorchDispatchMode):
+    """New memory holds NaN."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        is_new = isinstance(result, Tensor) and "empty" in func.name() and result.is_floating_point()
+        return result.fill_(torch.nan) if is_new else result
+
+
+@torch.no_grad()
+def check_state(operator: Operator, model: Classifier) -> str:
+    """A checkpoint holds and restores all state, and another process starts from the same."""
+    started, used = (_started(model.config, _device(model)) for _ in range(2))
+    ids = _ids(model)
+    drawn = "draw numbers with torch's generator in __init__"
+    kept_so = "keep what changes in parameters and persistent buffers that __init__ registers"
+    own, other = started.state_dict(), used.state_dict()
+    _saved(started)
+    differing = next((name for name in own if not _is_equal(own[name], other.get(name))), None)
+    if differing or not _computes_alike(started, used, ids):
+        raise FailedCheckError(f"{_short(differing or 'its output')} differs between two starts of one seed; {drawn}")
+    for _ in range(2):  # the first pass may fill caches
+        before, kept = dict(_attributes(used)), copy.deepcopy(used.state_dict())
+        _output(used, True, ids)
+    after, now = dict(_attributes(used)), used.state_dict()
+    if changed := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
+        raise FailedCheckError(f"{changed[0]} changes from pass to pass, and no checkpoint restores it; {kept_so}")
+    saved, restored = _saved(used), model_of(model.config).to(_device(model))  # as a process that loads it
+    try:
+        restored.load_state_dict(saved)
+        is_restored = _computes_alike(used, restored, ids)
+    except RuntimeError:  # of buffers of another name or shape
+        is_restored = False
+    if not is_restored:
+        raise FailedCheckError(f"its model computes otherwise once a checkpoint has restored it; {drawn}, {kept_so}")
+    if counting := [name for name, values in kept.items() if not _is_equal(values, now[name])]:
+        return Noted(
+            f"{_short(counting[0])} changes with every training pass, so another number of processes or another "
+            "pretrain.micro_batch_size gives another result; checkpoints restore it"
+        )
+    return "checkpoints restore all state"
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, Tensor) and isinstance(other, Tensor) else one is other
+
+
+def _saved(model: Classifier) -> Tensors:
+    """The weights of a model as a checkpoint gives them back. FailedCheckError names one that it cannot hold."""
+    weights = weights_of(model)
+    for name, values in weights.items():
+        try:
+            safetensors.torch.save(written({name: values}))
+        except Exception as error:  # safetensors raises errors of several types
+            said = " ".join(str(error).split())
+            raise FailedCheckError(f"no checkpoint can hold {_short(name)} ({said}); keep plain tensors") from None
+    return safetensors.torch.load(safetensors.torch.save(written(weights)))
+
+
+def _attributes(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """What an operator's modules, classes and files keep beside parameters and persistent buffers: by name a number,
+    a text, or bytes."""
+    for place, site in _sites(model):
+        known: dict[int, Any] = {}
+        for name, module in site.named_modules(prefix=place):
+            buffers = {key: module._buffers[key] for key in module._non_persistent_buffers_set}
+            kept = {
+                key: value for key, value in vars(module).items() if key not in ("_parameters", "_buffers", "_modules")
+            }
+            yield from _leaves({**kept, **buffers}, name, known)
+        for kind in type(site).__mro__[: type(site).__mro__.index(SelfAttention)]:
+            yield from _leaves(dict(vars(kind)), kind.__name__, known)
+            yield from _leaves(dict(vars(sys.modules[kind.__module__])), kind.__module__, known)
+
+
+def _leaves(value: Any, name: str, known: dict[int, Any]) -> Iterator[tuple[str, Any]]:
+    """The numbers, texts and bytes of a value by their names, each object once; code is none. `known` keeps the objects
+    alive, as another may get the id of one that is gone."""
+    if isinstance(value, type | ModuleType | FunctionType | nn.Module) or id(value) in known:
+        return
+    if isinstance(value, Tensor):
+        yield name, (value.shape, value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    elif isinstance(value, np.ndarray):
+        yield name, (value.shape, value.tobytes())
+    elif isinstance(value, dict | list | tuple | set | frozenset | deque) or hasattr(value, "__dict__"):
+        known[id(value)] = value
+        items = value.items() if isinstance(value, dict) else ()
+        items = enumerate(value) if isinstance(value, list | tuple | deque) else items
+        items = ((item, item) for item in value) if isinstance(value, set | frozenset) else items
+        for key, item in [*items, *getattr(value, "__dict__", {}).items()]:
+            yield from _leaves(item, f"{name}.{key}", known)
+    else:
+        yield name, repr(value)
+
+
+def _computes_alike(model: Classifier, other: Classifier, ids: Tensor) -> bool:
+    outputs = ([_output(each, mode, ids).nan_to_num() for each in (model, other)] for mode in MODES[::-1])
+    return all(torch.equal(*pair) for pair in outputs)
+
+
+def _output(model: Classifier, is_training: bool, ids: Tensor) -> Tensor:
+    torch.manual_seed(0)  # equal dropout
+    return model.train(is_training).bert(ids)
 
 
 def check_gradients(operator: Operator, model: Classifier) -> str:
@@ -123,7 +344,7 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
 
         def total(hidden: Tensor = hidden, weights: Tensor = weights) -> Tensor:
             torch.manual_seed(1)  # in training it draws the same numbers each time
-            return (checked_pair(attention, attention(hidden))[0] * weights).sum()
+            return (checked_pair(attention, attention(hidden), hidden)[0] * weights).sum()
 
         gradients = torch.autograd.grad(total(), list(inputs.values()), allow_unused=True)
         for (name, values), gradient in zip(inputs.items(), gradients, strict=True):
@@ -141,24 +362,31 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
     return f"of {len(inputs) - 1} parameters and the hidden states they are finite differences"
 
 
+@torch.no_grad()
 def check_tokens(operator: Operator, model: Classifier) -> str:
     """Rows that are computed together, or padded, have the outputs that each has alone, as the class says."""
-    moved, lengths = _moved(model), [7, 1, 12, 12, model.config.max_position_embeddings, 3]
-    is_said, encoder, bert = keeps_tokens_apart(_attention(moved)), encoder_for(moved.bert), moved.bert
-    rows = torch.randint(100, (sum(lengths),), generator=torch.Generator().manual_seed(2)).split(lengths)
-    packing = Packing.of(np.array(lengths), torch.device("cpu"))
-    for module in moved.modules():
-        if isinstance(module, nn.modules.dropout._DropoutNd):  # a batch norm would hide behind it
-            module.p = 0.0
-    for is_training in MODES[draws_in_training(moved) :]:  # random numbers differ from row to row
+    moved, lengths = _moved(model), [7, 2, 12, 12, model.config.max_position_embeddings, 3]
+    is_said, encoder, bert, device = (
+        keeps_tokens_apart(_attention(moved)),
+        encoder_for(moved.bert),
+        moved.bert,
+        _device(moved),
+    )
+    rows = torch.randint(100, (sum(lengths),), generator=torch.Generator().manual_seed(2)).to(device).split(lengths)
+    packing = Packing.of(np.array(lengths), device)
+    for is_training in MODES:
         moved.train(is_training)
-        alone = torch.cat([bert.pooler(bert(row[None])[:, 0]) for row in rows])
-        embedded = bert.embeddings(torch.cat(rows)[None], None, packing.position_ids[None])
-        padded = bert(packing.padded(torch.cat(rows), 50), packing.attended)[:, 0]
-        if _differ(encoder(bert, embedded, packing), alone) or (is_said and _differ(bert.pooler(padded), alone)):
+        with _Even() as even:
+            alone = torch.cat([bert.pooler(bert(row[None])[:, 0]) for row in rows])
+            embedded = bert.embeddings(torch.cat(rows)[None], None, packing.position_ids[None])
+            padded = bert(packing.padded(torch.cat(rows), 50), packing.attended)[:, 0] if is_said else None
+            together = encoder(bert, embedded, packing)
+            padded = bert.pooler(padded) if is_said else alone
+        if even.differ(together, alone) or even.differ(padded, alone):
+            remedy = "hand `attention_mask` on, and leave out keeps_tokens_apart until then, " if is_said else ""
             raise FailedCheckError(
-                "a row has other outputs beside other rows or padding than alone; treat each token by itself, hand "
-                "`attention_mask` on, and leave out keeps_tokens_apart until then"
+                f"a row has other outputs beside other rows or padding than alone; {remedy}treat each row by itself, "
+                "also in training"
             )
     how = "end to end" if encoder is encode else "one length at a time"
     advice = "" if is_said else "; if padding changes none, keeps_tokens_apart = True is faster and admits decoders"
@@ -166,30 +394,44 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
 
 
 @torch.no_grad()
-def draws_in_training(model: Classifier) -> bool:
-    """Whether an operator draws random numbers in training."""
-    torch.manual_seed(1)
-    before = torch.get_rng_state()
-    model.train().bert(_ids(model))
-    return not torch.equal(torch.get_rng_state(), before)
+def check_causal(operator: Operator, model: Classifier) -> str:
+    """In a decoder, no token depends on a later one."""
+    if not keeps_tokens_apart(_attention(model)):
+        return "a decoder refuses it, as it does not say that it keeps tokens apart"
+    decoder = DecoderModel(model.config)
+    initialize(decoder, 1)
+    decoder, ids = _moved(decoder.to(_device(model))).bert, _ids(model, rows=1)
+    for tokens, is_training in product((12, ids.shape[1]), MODES):
+        decoder.train(is_training)
+        row, earlier = ids[:, :tokens], tokens // 2
+        other = row.clone()
+        other[:, earlier:] = (row[:, earlier:] + 1) % 100
+        with _Even() as even:
+            outputs = [decoder(each)[:, :earlier] for each in (row, other)]
+        if even.differ(*outputs):
+            raise FailedCheckError(
+                "in a decoder a token depends on later ones; obey `attention_mask`, or leave out keeps_tokens_apart"
+            )
+    return "in a decoder no token depends on later ones"
 
 
 @torch.no_grad()
 def check_dropout(operator: Operator, model: Classifier) -> str:
     """Whether the dropout of attention weights changes outputs in training; in evaluation it may change none."""
-    note = "attention weights are dropped in training alone"
+    ids, note = _ids(model)[:, :64], "attention weights are dropped in training alone"
     for is_training in MODES:
         outputs = []
         for dropout in (0.0, 0.5):
-            dropped = _moved(_model(operator.name, dropout)).train(is_training)
+            dropped = _moved(_started(model.config, _device(model), attention_probs_dropout_prob=dropout))
             torch.manual_seed(1)  # so that random numbers of the operator's own are the same
-            outputs.append(dropped.bert(_ids(model)))
-        if _differ(*outputs) and not is_training:
+            outputs.append(dropped.train(is_training).bert(ids))
+        is_dropping = not torch.allclose(*outputs, rtol=1e-4, atol=1e-4)
+        if is_dropping and not is_training:
             raise FailedCheckError(
                 "config.attention_probs_dropout_prob drops weights in evaluation; drop them in training alone"
             )
-        if is_training and not _differ(*outputs):
-            note = (
+        if is_training and not is_dropping:
+            note = Noted(
                 "config.attention_probs_dropout_prob changes nothing in training: compare it with others at dropout 0"
             )
     return note
@@ -198,9 +440,9 @@ def check_dropout(operator: Operator, model: Classifier) -> str:
 def check_fold(operator: Operator, model: Classifier) -> str:
     """Whether a plain BERT equals it; no condition."""
     try:
-        fold(_moved(model))
+        projections_of(_attention(_moved(model)))
     except ConfigError as error:
-        return f"`symbert export` refuses it: {error}"
+        return Noted(f"`symbert export` refuses it: {error}")
     return "a plain BERT has the same logits in evaluation mode"
 
 
@@ -209,8 +451,14 @@ def check_parameters(operator: Operator, model: Classifier) -> str:
     counted, formula = sum(each.numel() for each in _attention(model).parameters()), operator.counted_as.parameters
     expected = operator.count(model.config.hidden_size, model.config.num_attention_heads)
     if expected not in (None, counted):
-        raise FailedCheckError(f"{counted:,} in a layer of tiny, but {formula} is {expected:,}; correct `description`")
-    return f"{counted:,} in a layer of tiny" + (f", as {formula} says" if formula else "; no formula is stated")
+        raise FailedCheckError(f"{counted:,} in a layer, but {formula} is {expected:,}; correct `description`")
+    return f"{counted:,} in a layer" + (f", as {formula} says" if formula else "; no formula is stated")
+
+
+def check_code(operator: Operator, model: Classifier) -> str:
+    """Whether the operator's code is all that it computes with; no condition."""
+    outside = operator.unfollowed
+    return Noted(f"{outside[0]} is not followed") if outside else "an edit of all that it computes with trains it anew"
 
 
 def check_bf16(operator: Operator, model: Classifier) -> str:
@@ -229,10 +477,15 @@ def check_bf16(operator: Operator, model: Classifier) -> str:
 
 CHECKS: dict[str, Callable[[Operator, Classifier], str]] = {
     "start": check_start,
-    "gradients": check_gradients,
+    "state": check_state,
     "tokens": check_tokens,
+    "causal": check_causal,
     "dropout": check_dropout,
-    "fold": check_fold,
+    "gradients": check_gradients,
     "parameters": check_parameters,
     "bf16": check_bf16,
+    "fold": check_fold,
+    "code": check_code,
 }
+REFUSED = ("start", "state", "tokens", "causal", "dropout")  # by a training, where they fail
+BEFORE_TRAINING = (*REFUSED, "parameters", "fold")

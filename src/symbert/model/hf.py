@@ -1,21 +1,16 @@
 """Our models as Hugging Face's own: folded into stock classes, and exported.
 
-Any operator whose query, key and value are affine in the hidden states is some BERT. An affine map f is known from its
-values at zero and at the unit vectors: bias = f(0), weight = f(I) − f(0). So no operator has to say how it folds; for
-`pairwise`, for example, BERT's query becomes `query · S` per head.
+Any operator whose query, key and value are affine in the hidden states is some BERT (`symbert.model.projections`).
 """
 
-import copy
 import json
 from pathlib import Path
 
 import torch
 import transformers
-from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedModel
-from transformers.models.bert.modeling_bert import BertSelfAttention
 
-from symbert.errors import ConfigError, IntegrityError, UsageError
+from symbert.errors import IntegrityError, UsageError
 from symbert.files import copy_file, together, write_json, write_text
 from symbert.hosts import host_named_in
 from symbert.model import bert
@@ -24,6 +19,7 @@ from symbert.model.bert import HostModel
 from symbert.model.card import model_card
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_model, write_weights
+from symbert.model.projections import projections_of
 from symbert.paths import TOKENIZER_FILES
 
 STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
@@ -34,7 +30,6 @@ STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
 }
 OURS = ("attention", "operator")  # keys of our configuration
 NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version", "_name_or_path")
-TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 
 
 @torch.no_grad()
@@ -90,44 +85,6 @@ def _stock_config(config: Configuration) -> BertConfig:
     values = config.to_dict()
     facts = {**{key: values[key] for key in OURS if key in values}, **(config.pretraining or {})}
     return BertConfig(**{key: value for key, value in values.items() if key not in NOT_BERTS} | {"pretraining": facts})
-
-
-def projections_of(module: SelfAttention) -> dict[str, Tensor]:
-    """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states.
-
-    ConfigError for an operator with a `forward` of its own: no number of tokens shows that it attends as BERT.
-    """
-    if type(module).forward is not SelfAttention.forward:
-        raise _no_equal(module, "as it has a forward of its own")
-    module = copy.deepcopy(module).double().eval()
-    module.is_causal = False  # so that the check compares full attention
-    width, device = module.config.hidden_size, next((each.device for each in module.parameters()), None)
-    zero = torch.zeros(1, 1, width, dtype=torch.float64, device=device)
-    units = torch.eye(width, dtype=torch.float64, device=device)[None]
-    biases, weights = (
-        [side.transpose(1, 2).flatten(2)[0] for side in module.query_key_value(hidden)] for hidden in (zero, units)
-    )
-    projections = {}
-    for name, bias, rows in zip(("query", "key", "value"), biases, weights, strict=True):
-        projections[f"{name}.weight"] = (rows - bias).T.contiguous()
-        projections[f"{name}.bias"] = bias[0]
-    stock = BertSelfAttention(module.config).to(device, torch.float64).eval()
-    if any(projections[name].shape != value.shape for name, value in stock.state_dict().items()):
-        raise _no_equal(module, "as BERT has one key and one value for each head")
-    stock.load_state_dict(projections)
-    generator = torch.Generator().manual_seed(0)
-    for shape in ((2, 7, width), (1, module.config.max_position_embeddings, width)):
-        hidden = torch.randn(shape, dtype=torch.float64, generator=generator).to(device)
-        expected = module(hidden)[0]
-        if not (expected - stock(hidden)[0]).abs().max() <= TOLERANCE * expected.abs().max():
-            raise _no_equal(module, "expected query, key and value that are affine in each hidden state")
-    return projections
-
-
-def _no_equal(module: SelfAttention, reason: str) -> ConfigError:
-    return ConfigError(
-        f"attention '{module.config.attention}' has no equal BERT, {reason}; load it as its model card says"
-    )
 
 
 @together()

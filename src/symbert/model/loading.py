@@ -27,7 +27,7 @@ WRAPPERS = r"^((module|model|bert)\.)+"  # of processes that trained together (D
 def weights_of(model: nn.Module) -> Tensors:
     """The weights of a model by name, tied ones once."""
     tied = set(getattr(model, "all_tied_weights_keys", None) or model._tied_weights_keys or ())  # first Hugging Face's
-    return {name: tensor.contiguous() for name, tensor in model.state_dict().items() if name not in tied}
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
 
 
 def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
@@ -91,39 +91,16 @@ def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Pa
     model.load_state_dict({name: weights[name] for name in names}, strict=False)
 
 
-@torch.no_grad()
-def refuse_unrestored(started: HostModel, used: HostModel, *inputs: Tensor) -> None:
-    """ConfigError for an operator whose model another process would compute otherwise: one that starts from the same
-    seed, as `started` and `used` do, or one that a checkpoint restores after two training passes of `inputs`."""
-    place = f"attention '{started.config.attention}'"
-    remedy = (
-        "draw its numbers with torch's generator in __init__, and keep all that changes in parameters and persistent "
-        "buffers that __init__ registers"
-    )
-    own, other = started.state_dict(), used.state_dict()
-    differing = next((name for name in own if not torch.equal(own[name], other[name])), None)
-    if differing or not _computes_alike(started, used, inputs):
-        raise ConfigError(f"{place}: {differing or 'its output'} differs between two starts of one seed; {remedy}")
-    for _ in range(2):
-        _output(used, True, inputs)
-    restored = model_of(started.config).to(next(used.parameters()).device)
-    try:
-        restored.load_state_dict(used.state_dict())
-        is_restored = _computes_alike(used, restored, inputs)
-    except RuntimeError:  # of buffers of another name or shape
-        is_restored = False
-    if not is_restored:
-        raise ConfigError(f"{place}: its model computes otherwise once a checkpoint has restored it; {remedy}")
-
-
-def _computes_alike(model: HostModel, other: HostModel, inputs: tuple[Tensor, ...]) -> bool:
-    modes = (False, True)  # of training
-    return all(torch.equal(_output(model, mode, inputs), _output(other, mode, inputs)) for mode in modes)
-
-
-def _output(model: HostModel, is_training: bool, inputs: tuple[Tensor, ...]) -> Tensor:
-    torch.manual_seed(0)  # equal dropout
-    return getattr(model, "bert", model).train(is_training)(*inputs)
+def written(tensors: Tensors) -> Tensors:
+    """The tensors as safetensors writes them: contiguous, and each in memory of its own."""
+    apart, taken = {}, set()
+    for name, tensor in tensors.items():
+        whole = tensor.contiguous()
+        if (place := whole.untyped_storage().data_ptr()) in taken:
+            whole = whole.clone()
+        taken.add(place)
+        apart[name] = whole
+    return apart
 
 
 def write_tensors(tensors: Tensors, path: Path) -> None:
@@ -134,7 +111,7 @@ def write_tensors(tensors: Tensors, path: Path) -> None:
     with publish(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        save_file(tensors, temporary, metadata={"format": "pt"})
+        save_file(written(tensors), temporary, metadata={"format": "pt"})
         temporary.chmod(mode)
 
 

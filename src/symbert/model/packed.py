@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, attend, keeps_tokens_apart
+from symbert.model.from_transformers import refuse_other_shapes
 
 Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # as `encode`
 
@@ -69,7 +70,9 @@ def encode(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
     hidden, layers, has_pooler = embedded, bert.encoder.layer, hasattr(bert, "pooler")
     for number, layer in enumerate(layers, 1):
         operator, is_last = layer.attention.self, has_pooler and number == len(layers)
-        query, key, value = (side.transpose(1, 2).flatten(0, 1) for side in operator.query_key_value(hidden))
+        sides = operator.query_key_value(hidden)
+        refuse_other_shapes(operator, *sides)
+        query, key, value = (side.transpose(1, 2).flatten(0, 1) for side in sides)
         key, value = (packing.padded(side, 0.0).transpose(1, 2) for side in (key, value))
         if is_last:
             query = query.index_select(0, packing.first).unsqueeze(2)

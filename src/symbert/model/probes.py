@@ -183,7 +183,7 @@ def look_up(attention: SelfAttention, lookup: str, seed: int) -> tuple[float, in
         if lookup == "fuzzy":
             asking[:, PAIRS:] += torch.randn(ROWS, PAIRS, width, generator=generator)
         hidden = F.layer_norm(asking + second[other], (width,))
-        mixed, _ = checked_pair(attention, attention(hidden))
+        mixed, _ = checked_pair(attention, attention(hidden), hidden)
         logits = answer(mixed[:, -targets.shape[1] :])
         shares.append((logits.argmax(-1) == targets).float().mean().item())
         share = sum(shares[-WINDOW:]) / len(shares[-WINDOW:])

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
+from symbert.model.from_transformers import refuse_other_shapes
 from symbert.operators import Operator
 
 TOLERANCE = 1e-3  # of the width that was set, relative
@@ -30,8 +31,10 @@ def width_of(attention: SelfAttention) -> float:
     """
     like = next(attention.parameters(), torch.empty(0))
     tokens = _tokens(attention.config.hidden_size).to(like)
-    queries, keys = (attention.query_key_value(some)[side] for side, some in enumerate(tokens))
-    query, key = (side.double().transpose(0, 1).flatten(1, 2) for side in (queries, keys))  # heads tokens head
+    sides = [attention.query_key_value(some) for some in tokens]
+    for some in sides:
+        refuse_other_shapes(attention, *some)
+    query, key = (some[n].double().transpose(0, 1).flatten(1, 2) for n, some in enumerate(sides))  # heads tokens head
     squares = ((query.mT @ query) * (key.mT @ key)).sum((1, 2)) / query.shape[1] ** 2  # of a head the mean of (q · k)²
     means = (query.mean(1) * key.mean(1)).sum(1)
     return attention.scaling * math.sqrt(max(squares.mean().item() - means.mean().item() ** 2, 0.0))

@@ -21,8 +21,9 @@ from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
 from symbert.hosts import HOSTS, refuse_sharding
 from symbert.model.anatomy import describe_attention
-from symbert.model.loading import refuse_unrestored
-from symbert.operators import BUILT_IN, operator_named
+from symbert.model.bert import attention_parameters
+from symbert.model.check import refuse_untrue
+from symbert.operators import operator_named
 from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
@@ -228,19 +229,11 @@ class Trainer:
         return [sum(column) for column in zip(*sums, strict=True)]
 
     def describe_start(self) -> dict[str, list[float]]:
-        """Spread of the logits and entropy of the attention, by layer, on the first validation sequences.
-
-        ConfigError for an operator of the user's own with state that no checkpoint restores.
-        """
+        """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
         rows = np.arange(min(DESCRIBED, self.task.validation_count))
         batch = move(self.task.validation_batch(rows), self.device)
         model = self.task.starting_model().to(self.device)  # whole in this process
-        inputs = [batch[name] for name in self.task.layer_inputs]
-        described = describe_attention(model, *inputs)
-        if not operator_named(self.run.attention).path.startswith(f"{BUILT_IN}:"):
-            starts = (self.task.starting_model().to(self.device) for _ in range(2))
-            refuse_unrestored(*starts, *inputs)
-        return described
+        return describe_attention(model, *(batch[name] for name in self.task.layer_inputs))
 
 
 class Session:
@@ -264,6 +257,7 @@ class Session:
             **{f"validation_{name}": value for name, value in self.metrics.last_validation().items()},
             **{f"{name}_signature": value for name, value in self.trainer.task.signatures.items()},
             "parameters": self.trainer.parameters,
+            "attention_parameters": attention_parameters(self.trainer.model),
         }
 
     def open(self, threads: int) -> None:
@@ -296,6 +290,7 @@ class Session:
             self._record()
             if position.step == 0:
                 self.checkpoints.remove_kept()
+                refuse_untrue(operator_named(trainer.run.attention), trainer.run.size, trainer.device)
                 self._log("initial", **trainer.describe_start())
 
     def run(self) -> None:

@@ -165,7 +165,8 @@ def collect(record: Record) -> Collection:
     inputs, sweep = record["inputs"], record["configuration"]["sweep"]
     facts = settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
     known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
-    parameters = counted(sweep["sizes"], known or ["original"])
+    trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
+    parameters = counted(sweep["sizes"], known or ["original"], trained)
     if "origin" not in inputs:
         data = read_inputs(facts, record["configuration"], inputs, parameters=parameters)
         _refuse_laxer(record["configuration"], data)
@@ -672,9 +673,21 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)
 
 
-def counted(sizes: Iterable[str], attention: Iterable[str]) -> Record:
-    """Parameters of each of these operators, in these sizes and those of the paper."""
+def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path] = ()) -> Record:
+    """Parameters of each of these operators: of one of this project in these sizes and those of the paper, of another
+    one in the sizes that it was trained in, as its `runs` counted them: its class may know no others."""
     from symbert.model.bert import counts_of  # imports torch
 
-    chosen = {*PAPERS_SIZES, *sizes}
-    return {size: counts_of(size, list(attention)) for size in SIZES if size in chosen}
+    ours, chosen = [name for name in attention if OPERATORS[name].is_of_project], {*PAPERS_SIZES, *sizes}
+    counts = {size: counts_of(size, ["original", *ours]) for size in SIZES if size in chosen}
+    for file in (folder / "done.json" for folder in runs if len(ours) < len(attention)):
+        done = read_json(file, RUN_FILE)
+        size, name, own = done["size"], done["attention"], done.get("attention_parameters")
+        if own and name not in ours:
+            of_size = counts[size]
+            usual = of_size["shape"]["num_hidden_layers"] * of_size["attention_parameters"]["original"]
+            of_size["parameters"][name] = of_size["parameters"]["original"] - usual + own["layers"]
+            of_size["attention_parameters"][name] = own["layer"]
+    for of_size, what in product(counts.values(), ("parameters", "attention_parameters")):
+        of_size[what] = {name: of_size[what][name] for name in attention if name in of_size[what]}
+    return counts

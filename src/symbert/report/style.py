@@ -87,8 +87,6 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
             look = Look(own.color or other.color, own.marker or other.marker, LINES.get(own.line, other.linestyle))
         try:
             Line2D([], [], color=look.color, marker=look.marker)
-            if own.line and own.line not in LINES:
-                raise ValueError(f"'{own.line}' is no line; choose from {', '.join(LINES)}")
         except ValueError as error:
             raise ConfigError(f"{OPERATORS[name].path}: {error}") from None
         looks[name] = look
