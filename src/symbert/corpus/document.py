@@ -323,10 +323,10 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[tuple[list[str], py
                 content.seek(max(0, file.stat().st_size - len(END_OF_STREAM)))
                 if content.read() != END_OF_STREAM:
                     raise ValueError(f"{file.name} was cut: it has no end mark")
-        saved = datasets.load_from_disk(str(path))
-        for split in saved.values() if isinstance(saved, dict) else [saved]:
-            if len(split):
-                yield from ((split.column_names, rows) for rows in split.with_format("arrow").iter(ROWS_AT_ONCE))
+        for folder in _splits(path):
+            if _noted(folder / "state.json", "_data_files"):  # a table without files the library cannot load
+                split = datasets.load_from_disk(str(folder)).with_format("arrow")
+                yield from ((split.column_names, rows) for rows in split.iter(ROWS_AT_ONCE))
     else:
         import pyarrow.parquet
 
@@ -337,6 +337,16 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[tuple[list[str], py
             names = file.schema_arrow.names
             chosen = [name for name in columns if name in names]
             yield from ((names, rows) for rows in file.iter_batches(ROWS_AT_ONCE, columns=chosen, use_threads=False))
+
+
+def _splits(path: Path) -> list[Path]:
+    """The folders of the splits that `save_to_disk` wrote, or of the only one."""
+    note = path / "dataset_dict.json"
+    return [path / name for name in _noted(note, "splits")] if note.is_file() else [path]
+
+
+def _noted(note: Path, key: str) -> list[Any]:
+    return msgspec.json.decode(note.read_bytes(), type=dict[str, Any]).get(key) or []
 
 
 def _cells_of(table: "pyarrow.Table | pyarrow.RecordBatch", name: str) -> list[Any]:

@@ -50,8 +50,8 @@ def begin_of(path: Path) -> bytes:
 
 
 def is_wide(begin: bytes) -> bool:
-    """Whether text is UTF-16 or UTF-32 without a mark: its first character has a zero byte, or zero bytes, at least
-    four and one in fifty, are at odd places alone or at even ones alone, or are half of all bytes."""
-    even, odd = begin[::2].count(0), begin[1::2].count(0)
-    is_one_sided = min(even, odd) == 0 and max(even, odd) >= max(4, len(begin) / 50)
-    return begin[:2].count(0) == 1 or is_one_sided or even + odd >= max(4, len(begin) / 2)
+    """Whether text is UTF-16 or UTF-32 without a mark: zero bytes are at odd places alone or at even ones alone, at all
+    of these or at no fewer than four and one in fifty; or they are half of all bytes."""
+    few, many = sorted((begin[::2].count(0), begin[1::2].count(0)))
+    is_often = many >= max(4, len(begin) / 50) or many == len(begin) // 2 > 0
+    return is_often and (few == 0 or few + many >= len(begin) / 2)

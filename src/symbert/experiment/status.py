@@ -89,6 +89,9 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", experiment.config)
     yield from (f"  changed  {line}" for line in differences(before, experiment.config))
     yield f"  disk     {disk_line(outputs_of(experiment))}"
+    if equal := experiment.equal_texts:
+        which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
+        yield f"  warning  corpus.files: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     own_texts = {text["source"] for text in experiment.config["texts"].values() if ":" in text["source"]}
     yield from (f"  warning  {line}" for line in unfollowed_code(sorted(own_texts)))
 

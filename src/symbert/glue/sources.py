@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from symbert.corpus.document import classes_of, read_rows
+from symbert.corpus.document import classes_of, flaw_of, is_json, read_rows
+from symbert.corpus.kinds import PARQUET, begin_of, refuse_another_kind
 from symbert.errors import DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
@@ -72,8 +73,11 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
     table, columns = read_table(path, location, "get the file again"), []
     for field in expected:
         try:
-            columns.append(table[field.name].cast(field.type))
-        except (KeyError, pa.ArrowException) as error:
+            column = table[field.name]
+            if is_json(table.schema, field.name):
+                raise pa.ArrowInvalid("its cells are JSON")
+            columns.append(column.cast(field.type))
+        except (KeyError, ValueError, pa.ArrowException) as error:
             reason = " ".join(str(error).split())
             raise DataError(f"{location}: no {field.type} in '{field.name}' ({reason}); get the file again") from None
         parts = columns[-1].flatten()  # of a struct its fields, which may be absent in the file
@@ -101,6 +105,7 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
     """A parquet file whose texts are UTF-8; DataError names `location` and the remedy when it is damaged."""
     try:
+        refuse_another_kind(path, begin_of(path), expected=PARQUET)
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         list(table.column_names)  # which are decoded only here
@@ -165,8 +170,8 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
                 raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
             if row[name] in (None, ""):
                 raise DataError(f"{path}: row {place}: '{name}' is empty; fill it, or leave the row out")
-            if name != task.own_columns[-1] and not isinstance(row[name], str):
-                raise DataError(f"{path}: row {place}: '{name}' is {row[name]!r}, no text; correct it")
+            if name != task.own_columns[-1] and (flaw := flaw_of(row[name])):
+                raise DataError(f"{path}: row {place}: '{name}' {flaw}; correct it")
         yield [row[name] for name in task.own_columns]
 
 
