@@ -108,7 +108,7 @@ def test_every_format_gives_the_same_documents(tmp_path):
 def test_empty_lines_part_the_documents_of_a_text_file(tmp_path):
     """A second empty line was the first line of the next document, which then had a `header` of short lines."""
     texts = ["one\ntwo", "three", "four é"]
-    for between in ("\n\n", "\n\n\n", "\r\n\r\n\r\n", "\n \t\n\n"):
+    for between in ("\n\n", "\n\n\n", "\r\n\r\n\r\n", "\n \t\n\n", "\n\u200b\n"):
         content = ("\n\n" + between.join(texts) + "\n\n").encode()
         for name, packed in (("a.txt", content), ("a [1]*.txt", content), ("a.txt.gz", gzip.compress(content))):
             (tmp_path / name).write_bytes(packed)
@@ -258,6 +258,8 @@ def test_half_of_a_surrogate_pair_is_called_so():
         with pytest.raises(DataError, match="^x:1: 'text' .*surrogate") as refusal:
             decode_web_text(json.dumps({"text": text}).encode(), "x:1")
         str(refusal.value).encode()
+        with pytest.raises(DataError, match="^x:1: .*surrogate"):
+            decode(json.dumps({"content": text, "metadata": {}}).encode(), "x:1")
 
 
 def test_a_file_without_text_names_the_columns_that_it_has(tmp_path):

@@ -126,7 +126,9 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_with_what_it_is(tmp_pa
                 list(read_lines(tmp_path / name))
 
 
-@pytest.mark.parametrize("raw", [b"a\0b\n", b"a\r\nb\rc\n", b"\xef\xbb\xbfa\n", b"PK and PDF\n", b"\n", b""])
+@pytest.mark.parametrize(
+    "raw", [b"a\0b\n", b"a\r\nb\rc\n", b"\xef\xbb\xbfa\n", b"PK and PDF\n", b"\n", b"", b"a" * 5000 + b"\r\n"]
+)
 def test_odd_text_is_no_other_kind(tmp_path, raw):
     (tmp_path / "a.txt").write_bytes(raw)
     assert b"".join(read_lines(tmp_path / "a.txt")) == raw

@@ -27,6 +27,7 @@ Row = dict[str, Any] | DataError
 """Cells by column, an Exception where one cannot be read; or why the whole row cannot."""
 
 Schema = TypeVar("Schema")
+ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
 EMPTY_LINES = "put an empty line between documents"
 CORRECT = "correct it, or allow max_bad_fraction"
 ROWS_AT_ONCE = 256  # of a parquet file
@@ -108,7 +109,7 @@ def documents(part: Path, annotations: str, on_bad: OnBad, reads_url: bool = Tru
         rows = _paragraphs(part) if suffix == ".txt" else read_rows(part, WebText.__struct_fields__)
     understand = decode if annotations == "published" else partial(decode_web_text, reads_url=reads_url)
     for number, row in enumerate(rows, start=1):
-        place = f"{name}:{number}"
+        place, row = f"{name}:{number}", row.removeprefix(codecs.BOM_UTF8) if isinstance(row, bytes) else row
         try:
             if isinstance(row, str):
                 raise DataError(f"{place}: {row}, or allow max_bad_fraction")
@@ -116,7 +117,7 @@ def documents(part: Path, annotations: str, on_bad: OnBad, reads_url: bool = Tru
                 raise row
             document = understand(row, place)
         except DataError as error:
-            if not (isinstance(row, bytes) and not row.removeprefix(codecs.BOM_UTF8).strip()):
+            if not isinstance(row, bytes) or row.strip():
                 on_bad(error)
         else:
             yield number, document
@@ -127,7 +128,7 @@ def decode(line: bytes, place: str) -> Document:
 
     OSCAR 22.01 is refused: its quality annotations have another name and would silently not be filtered.
     """
-    document = _decoded(_OSCAR.decode, line, place)
+    document = _decoded(_oscar_in, line, place)
     metadata = document.metadata
     if metadata.annotation is not msgspec.UNSET and metadata.quality_warnings is msgspec.UNSET:
         raise DataError(
@@ -142,7 +143,6 @@ def decode_web_text(row: bytes | dict[str, Any], place: str, reads_url: bool = T
 
     An id that is neither a text nor a whole number is none.
     """
-    row = row.removeprefix(codecs.BOM_UTF8) if isinstance(row, bytes) else row
     found = _decoded(_web_text_in if isinstance(row, bytes) else _web_text_of, row, place)
     name = "text" if found.text is not None else "content"
     content = getattr(found, name)
@@ -175,16 +175,27 @@ def flaw_of(cell: Any) -> str | None:
 
 def _is_encodable(text: str) -> bool:
     try:
-        return bool(text.encode())
+        text.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def _decoded(decoder: Callable[[Any], Schema], row: bytes | dict[str, Any], place: str) -> Schema:
     try:
-        return decoder(row.removeprefix(codecs.BOM_UTF8) if isinstance(row, bytes) else row)
+        return decoder(row)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not a document in one line ({error}); {CORRECT}") from None
+
+
+def _oscar_in(line: bytes) -> Document:
+    try:
+        return _OSCAR.decode(line)
+    except msgspec.DecodeError as error:
+        if not isinstance(error, msgspec.ValidationError):
+            json.loads(line.decode())  # which says what is wrong: msgspec calls half of a surrogate pair truncated
+            raise ValueError("NaN, infinity or half of a surrogate pair is in it") from None
+        raise
 
 
 def _web_text_in(line: bytes) -> WebText:
@@ -215,11 +226,11 @@ def _json(text: str | bytes) -> Any:
 
 
 def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
-    """The texts of a .txt file: lines between lines that are empty or blank, without their ends."""
+    """The texts of a .txt file: lines between lines that are empty, blank or of no width, without their ends."""
     content, count = bytearray(), 0  # of the lines so far, no more than are too long
     for line in chain(text_lines(part), [""]):
         text = line.removesuffix("\n").removesuffix("\r")
-        if text.strip():
+        if text.strip().strip(ZERO_WIDTH):
             if len(content) <= LONGEST_LINE:
                 content += b"\n" * (count > 0) + text.encode()
             count += 1

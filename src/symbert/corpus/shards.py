@@ -153,10 +153,10 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
     return parts
 
 
-def long_documents(parts: list[Part]) -> str:
-    """That the documents of .txt files have more than LONG lines each, if it is so, and what parts them."""
+def long_documents(parts: list[Part], most: int = LONG) -> str:
+    """That the documents of .txt files have more lines each, on average, if it is so, and what parts them."""
     lines, documents = sum(part.lines for part in parts), sum(part.counts["kept"] for part in parts if part.lines)
-    if lines <= LONG * documents:
+    if lines <= most * documents:
         return ""
     return f"{lines:,} lines of .txt files are {documents:,} document{'s' * (documents > 1)}; {EMPTY_LINES}"
 
@@ -165,7 +165,10 @@ def more_text(parts: list[Part], length: int) -> str:
     """The remedy where the documents do not suffice: fewer validation rows only where a single one would help."""
     threshold = largest_held_out(parts, length)
     helps = threshold is not None and Split(parts, threshold, False).tokens() >= length
-    return long_documents(parts) or f"take more text{' or lower corpus.pack.validation_sequences' if helps else ''}"
+    return (
+        long_documents(parts, most=1)
+        or f"take more text{' or lower corpus.pack.validation_sequences' if helps else ''}"
+    )
 
 
 def _warn(output: Path, fact: str) -> None:
