@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpus.oscar import record, refuse
+from symbert.corpus import document as module
 from symbert.corpus.document import decode, decode_web_text, documents
 from symbert.errors import ConfigError, DataError, MissingInputError
 
@@ -107,7 +108,7 @@ def test_every_format_gives_the_same_documents(tmp_path):
 def test_empty_lines_part_the_documents_of_a_text_file(tmp_path):
     """A second empty line was the first line of the next document, which then had a `header` of short lines."""
     texts = ["one\ntwo", "three", "four é"]
-    for between in ("\n\n", "\n\n\n", "\r\n\r\n\r\n", "\n \t\n\n"):
+    for between in ("\n\n", "\n\n\n", "\r\n\r\n\r\n", "\n \t\n\n", "\n\u200b\n"):
         content = ("\n\n" + between.join(texts) + "\n\n").encode()
         for name, packed in (("a.txt", content), ("a [1]*.txt", content), ("a.txt.gz", gzip.compress(content))):
             (tmp_path / name).write_bytes(packed)
@@ -190,8 +191,130 @@ def test_a_text_of_a_table_that_is_not_utf_8_is_refused(tmp_path):
     buffers = [None, pyarrow.py_buffer(np.arange(4, dtype=np.int32)), pyarrow.py_buffer(b"a\xffc")]
     texts = pyarrow.Array.from_buffers(pyarrow.string(), 3, buffers)
     pyarrow.parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "bytes.parquet")
-    with pytest.raises(DataError, match=r"bytes\.parquet: "):
+    bad = []
+    assert [number for number, _ in read(tmp_path / "bytes.parquet", bad=bad.append)] == [1, 3] and len(bad) == 1
+    with pytest.raises(DataError, match=r"bytes\.parquet:2: 'text' .*UTF-8"):
         read(tmp_path / "bytes.parquet")
+
+
+JSON_TEXTS = ['He said "no"\nand left \\ at once', "plain", "7 pm é"]
+
+
+def test_a_column_of_json_gives_the_texts_and_not_their_json(tmp_path):
+    """`datasets` 5 makes one of JSON Lines of mixed types: each text had quotation marks around it and \\n within."""
+    features = datasets.Features({"text": datasets.Json(), "url": datasets.Value("string")})
+    rows = {"text": [*map(json.dumps, [*JSON_TEXTS, 3, ["a"]]), None], "url": ["https://a.example"] * 6}
+    saved = datasets.Dataset.from_dict(rows, features=features)
+    saved.save_to_disk(tmp_path / "saved")
+    saved.to_parquet(tmp_path / "a.parquet")
+    plain = pyarrow.table({"text": rows["text"]})  # of which only the metadata say that it is JSON
+    info = {"info": {"features": {"text": {"_type": "Json"}}}}
+    marked = plain.replace_schema_metadata({"huggingface": json.dumps(info)})
+    pyarrow.parquet.write_table(marked, tmp_path / "marked.parquet")
+    typed = pyarrow.table({"text": pyarrow.array(rows["text"], pyarrow.json_())})  # as DuckDB writes it
+    pyarrow.parquet.write_table(typed, tmp_path / "typed.parquet", store_schema=False)
+    for name in ("saved", "a.parquet", "marked.parquet", "typed.parquet"):
+        bad = []
+        assert [document.content for _, document in read(tmp_path / name, bad=bad.append)] == JSON_TEXTS, name
+        assert [str(error).split(": ")[0] for error in bad] == [f"{tmp_path / name}:{row}" for row in (4, 5, 6)]
+    pyarrow.parquet.write_table(plain.slice(0, 3), tmp_path / "plain.parquet")
+    assert texts_of(tmp_path / "plain.parquet") == rows["text"][:3], "texts that look like JSON are texts"
+
+
+ODD_CELLS = [  # of JSON: an unused id, url or content, and cells that nothing reads
+    *({"id": value} for value in (1.0, {"$oid": "0"}, ["a"], True, float("nan"), "\ud800")),
+    *({"url": value} for value in (["https://a.example/"], {"raw": "a"}, 7, "\udc00")),
+    *({"content": {"x": 1}}, {"score": float("inf")}, {"title": "\ud83d"}, {"warc_headers": "none"}),
+    {"warc_headers": {"warc-record-id": "\ud800", "warc-target-uri": 7}},
+]
+
+
+def test_a_text_is_not_refused_for_cells_that_are_not_read(tmp_path):
+    """pandas writes whole numbers as 1.0, MongoDB ids as objects, and Python NaN."""
+    for cells in ODD_CELLS:
+        line = json.dumps({"text": "a", **cells}).encode()
+        document = decode_web_text(line, "x:1", reads_url=False)
+        assert (document.content, document.url, document.record_id) == ("a", None, None), cells
+        if "url" in cells or ("warc_headers" in cells and "warc-target-uri" in cells["warc_headers"]):
+            with pytest.raises(DataError, match="^x:1: 'url' .*categories"):
+                decode_web_text(line, "x:1", reads_url=True)
+        else:
+            decode_web_text(line, "x:1", reads_url=True)
+    columns = {
+        "id": pyarrow.array([1, 10**18], pyarrow.timestamp("ns")),
+        "url": pyarrow.array([10**12, 0], pyarrow.timestamp("s")),  # beyond the years of Python
+        "x": pyarrow.array([bytes(16)] * 2, pyarrow.uuid()),
+    }
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a", "b"], **columns}), tmp_path / "a.parquet")
+    assert [document.content for _, document in documents(tmp_path / "a.parquet", "computed", refuse, False)] == [
+        "a",
+        "b",
+    ]
+
+
+def test_half_of_a_surrogate_pair_is_called_so():
+    """A whole line was called truncated."""
+    for text in ("\ud800", "a \udc00 b", "\ud83d"):
+        with pytest.raises(DataError, match="^x:1: 'text' .*surrogate") as refusal:
+            decode_web_text(json.dumps({"text": text}).encode(), "x:1")
+        str(refusal.value).encode()
+        with pytest.raises(DataError, match="^x:1: .*surrogate"):
+            decode(json.dumps({"content": text, "metadata": {}}).encode(), "x:1")
+
+
+def test_a_file_without_text_names_the_columns_that_it_has(tmp_path):
+    frame = pandas.DataFrame({"id": ["7"], "body": ["a"], "title": ["b"]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    datasets.Dataset.from_pandas(frame).save_to_disk(tmp_path / "saved")
+    for name in ("a.parquet", "a.csv", "a.jsonl", "saved"):
+        with pytest.raises(DataError, match=f"{name}:1: .*found id, body, title;"):
+            read(tmp_path / name)
+
+
+def test_a_name_that_two_columns_have_is_refused_where_it_is_read_and_else_not(tmp_path):
+    """Arrow's KeyError was called a bug of ours."""
+    cells = pyarrow.array(["a", "b"])
+    for twice, is_read in (("text", True), ("url", True), ("other", False)):
+        names = ["text", twice, twice][twice == "text" :]
+        table = pyarrow.Table.from_arrays([cells] * len(names), names=names)
+        pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+        (tmp_path / "a.csv").write_text("".join(",".join(row) + "\n" for row in (names, names)))
+        for name, count in (("a.parquet", 2), ("a.csv", 1)):
+            if is_read:
+                with pytest.raises(DataError, match=f"{name}: .*'{twice}'"):
+                    read(tmp_path / name)
+            else:
+                assert len(read(tmp_path / name)) == count
+
+
+def test_datasets_without_rows_are_read_as_none(tmp_path):
+    """Of the `datasets` library's own IndexError the run ended with 70."""
+    full, empty = datasets.Dataset.from_dict({"text": ["a"]}), datasets.Dataset.from_dict({"text": []})
+    kinds = {"empty": empty, "nothing": datasets.Dataset.from_dict({}), "none": datasets.DatasetDict({})}
+    kinds["some"] = datasets.DatasetDict({"train": empty, "test": full, "validation": empty})
+    for name, saved in kinds.items():
+        saved.save_to_disk(tmp_path / name)
+        assert texts_of(tmp_path / name) == (["a"] if name == "some" else []), name
+
+
+def test_only_at_the_beginning_of_a_file_is_u_feff_a_mark(tmp_path):
+    """A quoted cell whose later line began with one lost it."""
+    (tmp_path / "a.csv").write_bytes(BOM + 'text,id\n"one\n\ufefftwo",1\n\ufeffthree,2\n'.encode())
+    assert texts_of(tmp_path / "a.csv") == ["one\n\ufefftwo", "\ufeffthree"]
+    (tmp_path / "a.txt").write_bytes(BOM + "one\n\ufefftwo\n".encode())
+    assert texts_of(tmp_path / "a.txt") == ["one\n\ufefftwo"]
+
+
+def test_a_document_of_too_many_lines_is_refused_with_what_parts_them_and_the_next_one_read(tmp_path, monkeypatch):
+    """A .txt of a sentence a line was held whole, however large; a line of a .jsonl has 64 MB at most."""
+    monkeypatch.setattr(module, "LONGEST_LINE", 64)
+    path, fits, bad = tmp_path / "a.txt", "é" * 31 + "\na", []
+    path.write_text(f"{fits}\n\n{fits}b\n\n" + "a line\n" * 99 + "\nlast\n")
+    assert [(number, len(document.content)) for number, document in read(path, bad=bad.append)] == [(1, 33), (4, 4)]
+    assert [str(error).split(": ")[0] for error in bad] == [f"{path}:2", f"{path}:3"]
+    assert "2 lines" in str(bad[0]) and "99 lines" in str(bad[1]) and "empty line" in str(bad[1])
 
 
 LINES = [(b'{"text": "a"}', True), (b'{"text": 1}', False), (b"\xff", False), (b"", None), (b" \t\r", None)]

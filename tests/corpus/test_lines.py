@@ -1,5 +1,8 @@
+import bz2
 import gzip
 import io
+import lzma
+import tarfile
 
 import pytest
 import zstandard
@@ -61,8 +64,9 @@ def test_a_frame_that_asks_for_too_much_memory_is_refused(tmp_path):
     compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     path = tmp_path / "part.jsonl.zst"
     path.write_bytes(compressor.compress(b"{}\n") + compressor.flush())
-    with pytest.raises(DataError, match="damaged stream"):
+    with pytest.raises(DataError, match=r"part\.jsonl\.zst: .*128 MiB.*--long=31") as refusal:
         list(read_lines(path))
+    assert "damaged" not in str(refusal.value), "the file is whole: another copy of it is refused, too"
 
 
 def test_a_line_too_long_for_memory_is_named_and_the_next_ones_are_read(tmp_path):
@@ -82,7 +86,7 @@ torn = st.sampled_from([b"\xff", b"\xe2\x82", b"\xc3", b"\x80"])
 @given(st.lists(any_text | torn | st.binary()))
 @example([b"\xed\xa0\x80\n\xc0\x80\n\xf4\x90\x80\x80\n\xf4\x8f\xbf\xbf"])  # surrogate, overlong, beyond Unicode
 def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces):
-    raw = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+    raw = b"line\n" + b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
     path = tmp_path_factory.mktemp("part") / "part.jsonl.zst"
     path.write_bytes(zstandard.compress(raw))
     expected = []
@@ -93,3 +97,38 @@ def test_just_the_lines_that_are_not_utf_8_are_named(tmp_path_factory, pieces):
         except UnicodeDecodeError:
             expected.append(NOT_UTF_8)
     assert list(read_lines(path)) == expected
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 9\n"
+PARTS = "\n\n".join(f"Document {number}: текст и слово" for number in range(40))
+OTHERS = {  # contents of a text file, and what is named
+    **{"Git LFS": POINTER, "git-annex": b"/annex/objects/SHA256E-s9--0.txt\n", "zip": b"PK\x03\x04\x14\0\0\0"},
+    **{"Parquet": b"PAR1\x15\x04", "PDF": b"%PDF-1.7\n", "RTF": b"{\\rtf1\\ansi ", "xz": lzma.compress(b"a")},
+    **{"bzip2": bz2.compress(b"a text"), "gzip": gzip.compress(gzip.compress(b"a text")), "CR alone": b"a\r\rb\r"},
+    **{f"without a mark as {end}": PARTS.encode(f"utf-{end}") for end in ("16-le", "16-be", "32-le")},
+    **{"UTF-16": PARTS.encode("utf-16"), "UTF-32": PARTS.encode("utf-32"), "CR alone as many": b"a\r\rb" * 9999},
+}
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused_with_what_it_is(tmp_path):
+    """A pointer was called neither gzip nor zstd, a tar archive and UTF-16 without a mark were read as text."""
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("a.txt"))
+    others = {**OTHERS, "tar": (tmp_path / "a.tar.gz").read_bytes()}
+    for named, content in others.items():
+        for name in ("a.txt", "a.jsonl.gz"):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(DataError, match=f"{name}: .*{named.split(' as ')[0]}") as refusal:
+                list(read_lines(tmp_path / name))
+            assert "\n" not in str(refusal.value)
+            (tmp_path / name).write_bytes(zstandard.compress(content))
+            with pytest.raises(DataError, match=f"{name}: "):
+                list(read_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "raw", [b"a\0b\n", b"a\r\nb\rc\n", b"\xef\xbb\xbfa\n", b"PK and PDF\n", b"\n", b"", b"a" * 5000 + b"\r\n"]
+)
+def test_odd_text_is_no_other_kind(tmp_path, raw):
+    (tmp_path / "a.txt").write_bytes(raw)
+    assert b"".join(read_lines(tmp_path / "a.txt")) == raw

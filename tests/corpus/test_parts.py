@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import sys
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from corpus.oscar import prepare_texts, record, write_part, write_settings
 from corpus.stock import TEXTS, Liar, stock_ids
-from symbert.corpus import guarded
+from symbert.corpus import guarded, tokens
 from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
-from symbert.corpus.tokens import OFFSET, id_hash
+from symbert.corpus.tokens import OFFSET, count_words, id_hash
+from symbert.corpus.wordpiece import Reference, encoder
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json, sha256_of
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
@@ -267,6 +269,26 @@ def test_a_part_is_its_documents_one_after_another_and_its_record_says_so(tmp_pa
     sampled = {*range(16), *np.flatnonzero(offsets["id_hash"] % 200 == 0)}
     assert facts["encoder"]["checked"] == len(sampled) > 16
     assert facts["encoder"]["reference"] == 20, "four texts, five times each"
+
+
+@given(st.text(st.sampled_from("ab \t\n\r\v\f\x1c\x85\u2003é"), max_size=12), st.integers(1, 4))
+def test_words_are_runs_between_ascii_white_space_wherever_the_text_is_cut(text, at_once):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "MEGABYTE", at_once)
+        assert count_words(text) == len(text.encode().split())
+
+
+def test_the_memory_of_a_long_document_is_a_few_bytes_a_character(vocabulary):
+    """Of a document of 100 MB a list of its words, and its ids of four or eight bytes twice, took 1.6 GB."""
+    reference, text = Reference(encoder(vocabulary)), "the function returns\n" * 40_000
+    few, many = [], []
+    for peaks, length in ((few, len(text) // 2), (many, len(text))):
+        for use in (count_words, reference.encode):
+            tracemalloc.start()
+            use(text[:length])
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert all(2 * (more - less) < 3 * len(text) for less, more in zip(few, many, strict=True))
 
 
 def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp_path, vocabulary):

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corpus.oscar import prepare_texts
+from corpus.oscar import prepare_texts, write_settings
 from symbert.corpus import shards
 from symbert.corpus.filters import REASONS
+from symbert.corpus.parts import prepare_part
 from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.errors import DataError, IntegrityError, MissingInputError
@@ -131,7 +132,7 @@ def test_rows_and_the_documents_that_are_in_them_are_those_of_a_naive_packer(
     files = write_texts(folder, documents, cuts)
     attempt = partial(pack_files, folder, files, length=length, held_out=held_out, shard_rows=shard_rows)
     if filled[-1] < held_out * length or not kept or not rows["train"]:
-        with pytest.raises(DataError, match=r"corpus\.pack\."):
+        with pytest.raises(DataError, match="; take more text"):
             attempt()
         return
     manifest = attempt()
@@ -206,14 +207,76 @@ def test_memory_does_not_grow_with_the_number_of_parts(tmp_path):
 
 def test_too_few_documents_name_the_filters_that_dropped_them(tmp_path, capsys):
     told = "1 of 1,137 documents were kept (perplexity_too_high 1,099, quality_warning 37)"
-    for documents, lacking in (([(1, 3)], "have 3 tokens, fewer than the 8 held out"), ([(1, 8)], "no training row")):
-        with pytest.raises(DataError, match=rf"{lacking}.*corpus\.pack\.validation_sequences"):
+    for documents, lacking in (([(1, 3)], "3 tokens in .*fewer than the 8 held out"), ([(1, 8)], "no training row")):
+        with pytest.raises(DataError, match=f"{lacking}.*; take more text"):
             pack(tmp_path, documents, cuts=[1], counts=[(1, 99, 37), (0, 1000, 0)])
         assert told in capsys.readouterr().err
     for dropped, is_warned in ((3, False), (4, True)):
         capsys.readouterr()
         pack(tmp_path, [(1, 8), (2, 8), (3, 8)], counts=[(3, 0, dropped)])
         assert ("3 of 7 documents were kept (quality_warning 4)" in capsys.readouterr().err) == is_warned
+
+
+def test_fewer_validation_rows_are_advised_only_where_they_hold_out_fewer_documents(tmp_path):
+    """A remedy asked to lower a 1."""
+    four_and_four = [(1, 4), (2, 4), (3, 3)]  # rows have 4 tokens
+    for held_out, documents, helps in (
+        (1, [(1, 8)], False),
+        (2, [(1, 8)], False),
+        (2, four_and_four, True),
+        (2, [(1, 3), (2, 7), (3, 3)], False),
+    ):
+        with pytest.raises(DataError, match="no training row") as refusal:
+            pack(tmp_path, documents, held_out=held_out)
+        assert ("validation_sequences" in str(refusal.value)) == helps
+        if helps:
+            assert pack(tmp_path, documents, held_out=1)["rows"]["train"]
+
+
+def said_of(capsys, word: str) -> bool:
+    """Whether a line of warning has a word; nothing else is asked of it."""
+    return any(word in line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: "))
+
+
+def test_tokens_that_are_neither_trained_on_nor_validated_are_told_where_they_are_many(tmp_path, capsys):
+    """Of three books one was held out whole for a few rows, and a third of the text was lost without a word."""
+    for lengths, is_told in (([100, 100, 100], True), ([9] * 33, False)):
+        manifest = pack(tmp_path, [*enumerate(lengths)])
+        lost = manifest["tokens"] - 4 * sum(manifest["rows"].values()) - manifest["remainder_tokens"]
+        assert manifest["surplus_tokens"]["validation"] == lost
+        assert said_of(capsys, f"{lost} of {sum(lengths)} tokens are neither") == is_told == (lost > sum(lengths) / 10)
+
+
+def test_a_vocabulary_that_cannot_write_the_text_is_told(tmp_path, capsys):
+    """Of a Russian text 85 % of the tokens were [UNK], and the models were trained to the end."""
+    unknown = "\x01"
+    for share, is_told in ((0, False), (2, False), (3, True)):  # of twenty tokens; rows of 4 hold them all
+        texts = [
+            (number, 10 * letter + unknown * share + letter * (10 - share)) for number, letter in enumerate("abcde")
+        ]
+        manifest = pack_files(tmp_path, write_texts(tmp_path, texts), held_out=5)
+        assert manifest["unknown_tokens"] == 5 * share
+        assert said_of(capsys, f"{5 * share} of 100 tokens are [UNK]") == is_told
+
+
+def test_lines_of_txt_files_that_no_empty_line_parts_are_told_with_what_parts_them(tmp_path, vocabulary, capsys):
+    """A file of a sentence a line was one document, of which the remedy was to take more parts."""
+    folder = write_settings(
+        tmp_path / "parts", vocabulary, {"split_by_content": True}, rules=[], annotations="computed"
+    )
+    sentences = [f"the {'function ' * (number % 7)}value {'returns ' * (number % 11)}\n" for number in range(200)]
+    for between, end in (("", ".txt"), ("\n", ".txt"), ("", ".csv")):
+        text = tmp_path / f"own{end}"
+        text.write_text("text\n" * (end == ".csv") + between.join(sentences))
+        prepare_part(text, folder / "own.npy")
+        capsys.readouterr()
+        if between or end == ".csv":
+            pack_files(tmp_path, ["own"], length=32, shard_rows=999, vocabulary=vocabulary)
+            assert not said_of(capsys, "empty line")
+        else:
+            with pytest.raises(DataError, match="200 lines .* 1 document; put an empty line"):
+                pack_files(tmp_path, ["own"], vocabulary=vocabulary)
+            assert said_of(capsys, "empty line")
 
 
 def test_equal_texts_under_two_ids_have_one_hash_where_the_split_is_by_content(tmp_path, vocabulary):

@@ -1,12 +1,13 @@
 import random
 import string
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
 
 from corpus.stock import hard_texts, stock_ids
 from symbert.corpus import wordpiece
-from symbert.corpus.wordpiece import Reference, encoder, read_vocabulary
+from symbert.corpus.wordpiece import Reference, encoder, never_occurring, read_vocabulary, warn_of_misfit
 from symbert.errors import DataError
 
 
@@ -26,6 +27,44 @@ def test_an_unusable_vocabulary_is_named(tmp_path):
         path.write_bytes("\n".join(lines).encode(errors="surrogateescape"))
         with pytest.raises(DataError, match=r"vocab\.txt:"):
             read_vocabulary(path)
+
+
+def test_an_empty_line_and_a_pointer_and_a_piece_that_occurs_twice_are_named(tmp_path):
+    """An empty line counted as a piece."""
+    path, special = tmp_path / "vocab.txt", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    cases = {
+        ":7: an empty line": [*special, "a", "", "b"],
+        ":7: ": [*special, "a", "", ""],
+        "'a' occurs": ["a", *special, "a"],
+    }
+    for named, lines in {**cases, "Git LFS": ["version https://git-lfs.github.com/spec/v1", "size 9"]}.items():
+        path.write_text("\n".join([*lines, ""]))
+        with pytest.raises(DataError, match=rf"vocab\.txt.*{named}"):
+            read_vocabulary(path)
+
+
+def test_pieces_that_no_text_can_give_are_told_of_a_vocabulary_of_another_case(vocabulary, tmp_path, capsys):
+    """A cased vocabulary was trained to the end, and half of its pieces never occurred."""
+    special, rest = (pieces := list(read_vocabulary(vocabulary)))[:5], pieces[5:]
+    accents = str.maketrans("aoue", "äöüé")
+    kinds = {
+        "fits": rest,
+        "ideographs": [*rest, "中", "##中", "ß", "[unused1]"],
+        "capitals": [*rest, *(piece.capitalize() for piece in rest)],
+        "accents": [piece.translate(accents) for piece in rest],
+    }
+    for kind, kept in kinds.items():
+        path = tmp_path / f"{kind}.txt"
+        path.write_text("\n".join(dict.fromkeys([*special, *kept])))
+        tokenizer = encoder(path)
+        lost, text = set(never_occurring(tokenizer)), " ".join(piece.removeprefix("##") for piece in kept)
+        assert lost.isdisjoint(tokenizer.encode(text).tokens)
+        decomposed = (unicodedata.normalize("NFD", piece.lower()) for piece in kept)
+        unchanged = {"".join(c for c in word if unicodedata.category(c) != "Mn") for word in decomposed}
+        assert lost == set(kept) - unchanged
+        warn_of_misfit(path, tokenizer)
+        told = capsys.readouterr().err
+        assert (f"{len(lost)} of " in told) == (kind in ("capitals", "accents")) == bool(told)
 
 
 @pytest.fixture(scope="module")

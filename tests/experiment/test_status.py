@@ -113,6 +113,18 @@ def test_a_start_says_the_experiment_and_the_disk(experiment, monkeypatch):
     assert words["disk"][0].endswith("to come at most, 1 MB free on /disk: too small") and "changed" not in words
 
 
+def test_files_that_equal_another_are_told(changed):
+    """Each counted once without a word, though docs said: every file that matches."""
+    for name, text in {"a.txt": "one\n", "b.txt": "one\n", "c.txt": "two\n", "d.csv": "one\n"}.items():
+        Path("own").mkdir(exist_ok=True)
+        Path("own", name).write_text(text)
+    for pattern, is_told in (("own/*", True), ("own/[acd]*", False)):
+        chosen = changed({"corpus": {"source": "files", "files": pattern}})
+        warnings = said(chosen).get("warning", [])
+        assert any("1 of 4 files" in line and "own/a.txt like own/b.txt" in line for line in warnings) == is_told
+        assert len(chosen.texts) == 3
+
+
 def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment, changed):
     experiment.write()
     assert "changed" not in said(changed({}))

@@ -87,7 +87,7 @@ MISTAKES = [  # content of a csv, changes of the task, and what is named
     (ROWS[:0], {}, "no rows"),
     (ROWS.assign(ironic=["1", "NaN", "2"]), GRADES, ": row 2: 'ironic'"),
     (ROWS, GRADES, ": row 1: 'ironic'"),
-    ("text,ironic,text,,\nWhat a day,no,again,,\n", {}, ": the first row has 'text' twice"),
+    ("text,ironic,text,,\nWhat a day,no,again,,\n", {}, ": two columns are called 'text'"),
     ("text,ironic\nWhat a day, again,no\nWhat a night,yes\n", {}, ":2: 3 cells"),  # the first became an index
     ("text,ironic\nWhat a day\nWhat a night,yes\n", {}, ":2: 1 cells"),
 ]
@@ -165,6 +165,36 @@ def test_the_column_of_labels_is_no_text(tmp_path):
     """A model that reads the answer learns to repeat it."""
     with pytest.raises(ConfigError, match="'columns' has ironic, the column of labels"):
         rows_of(tmp_path / "rows.csv", columns=["text", "ironic"])
+
+
+def test_texts_and_labels_of_a_column_of_json_are_its_values(tmp_path):
+    """`datasets` 5 makes one of JSON Lines of mixed types; quotation marks and backslashes were read as text."""
+    features = datasets.Features({"text": datasets.Json(), "ironic": datasets.Json()})
+    rows = {"text": ['"said \\"so\\""', '"plain"'], "ironic": ['"no"', "1"]}
+    data = datasets.Dataset.from_dict(rows, features=features)
+    data.save_to_disk(tmp_path / "saved")
+    data.to_parquet(tmp_path / "rows.parquet")
+    for name in ("saved", "rows.parquet"):
+        assert [row[:2] for row in rows_of(tmp_path / name)] == [('said "so"', 0), ("plain", 1)]
+    datasets.Dataset.from_dict({**rows, "text": ['"a"', "7"]}, features=features).to_parquet(tmp_path / "seven.parquet")
+    with pytest.raises(DataError, match="row 2: 'text' is 7, no text"):
+        rows_of(tmp_path / "seven.parquet")
+
+
+def test_cells_that_cannot_be_read_and_columns_that_are_missing_are_named(tmp_path):
+    """Half of a surrogate pair ended with 70, and of the columns of a table only those asked for were said."""
+    (tmp_path / "half.jsonl").write_text(
+        '{"text": "a", "ironic": "no", "x": NaN}\n{"text": "\\ud800", "ironic": "no"}\n'
+    )
+    buffers = [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff")]
+    torn = pa.table({"text": pa.Array.from_buffers(pa.string(), 2, buffers), "ironic": ["no", "no"]})
+    pq.write_table(torn, tmp_path / "torn.parquet")
+    pq.write_table(pa.table({"text": ["a"], "sarcastic": ["no"], "source": ["x"]}), tmp_path / "names.parquet")
+    (tmp_path / "pointer.parquet").write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n")
+    named = {"half.jsonl": "row 2: .*surrogate", "torn.parquet": "row 2: .*UTF-8", "pointer.parquet": "Git LFS"}
+    for name, expected in {**named, "names.parquet": "found text, sarcastic, source;"}.items():
+        with pytest.raises(DataError, match=f"{name}: .*{expected}"):
+            rows_of(tmp_path / name)
 
 
 def tables_of(train, validation, tmp_path):

@@ -62,6 +62,7 @@ def replaced(name, values):
         (replaced("label", pa.array([-1, -1])), "labels from -1"),
         (replaced("label", pa.array([0, 2])), "labels from 0 to 2"),
         (replaced("sentence1", pa.array(["a", None])), "'sentence1'"),
+        (replaced("sentence1", pa.array(['"a b"', '"c"'], pa.json_())), "'sentence1' .*JSON"),
         (lambda table: table.replace_schema_metadata({"huggingface": classes_in_hub_words("ba")}), "classes are b, a"),
     ],
 )

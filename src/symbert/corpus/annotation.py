@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from symbert.corpus.document import Document, Metadata
+from symbert.corpus.kinds import begin_of, refuse_another_kind
 from symbert.errors import DataError, line_of
+from symbert.files import reading
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
@@ -71,6 +73,8 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     settings = kenlm.Config()
     settings.show_progress = False
     settings.arpa_complain = kenlm.ARPALoadComplain.NONE
+    with reading(model, absent="get it from its publisher"):
+        refuse_another_kind(model, begin_of(model), expected="KenLM")
     try:
         language_model = kenlm.Model(str(model), settings)
     except (OSError, RuntimeError) as error:

@@ -5,12 +5,14 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from symbert.corpus.kinds import FIRST, PARQUET, refuse_another_kind
 from symbert.corpus.lines import LONGEST_LINE, read_lines
 from symbert.errors import ConfigError, DataError
 from symbert.files import reading
@@ -25,6 +27,9 @@ Row = dict[str, Any] | DataError
 """Cells by column, an Exception where one cannot be read; or why the whole row cannot."""
 
 Schema = TypeVar("Schema")
+ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
+EMPTY_LINES = "put an empty line between documents"
+CORRECT = "correct it, or allow max_bad_fraction"
 ROWS_AT_ONCE = 256  # of a parquet file
 BYTES_AT_ONCE = 1 << 20  # of its columns
 
@@ -70,21 +75,26 @@ class Document(msgspec.Struct, gc=False):
 
 
 class WebText(msgspec.Struct, gc=False):
-    """A document without OSCAR's annotations: C4, FineWeb, Dolma, own crawls; or OSCAR's, which are then not read."""
+    """A document without OSCAR's annotations: C4, FineWeb, Dolma, own crawls; or OSCAR's, which are then not read.
 
-    text: str | None = None
-    content: str | None = None
-    url: str | None = None
-    id: str | int | None = None
-    warc_headers: WarcHeaders | None = None
+    Its cells are of any type, because a text is not refused for a cell that is not read.
+    """
+
+    text: Any = None
+    content: Any = None
+    url: Any = None
+    id: Any = None
+    warc_headers: Any = None
 
 
 _OSCAR = msgspec.json.Decoder(Document)
 _WEB_TEXT = msgspec.json.Decoder(WebText)
 
 
-def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
+def documents(part: Path, annotations: str, on_bad: OnBad, reads_url: bool = True) -> Iterator[Line]:
     """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
+
+    A URL that is no text is bad where `reads_url`, and else none.
 
     Formats: JSON lines (plain, gzip, zstd) and, without annotations, .parquet, .csv, .tsv, .txt, and a folder that
     `save_to_disk` of the `datasets` library wrote. Each bad line goes to `on_bad` as DataError that names file and
@@ -97,9 +107,9 @@ def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
         raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
     else:
         rows = _paragraphs(part) if suffix == ".txt" else read_rows(part, WebText.__struct_fields__)
-    understand = decode if annotations == "published" else decode_web_text
+    understand = decode if annotations == "published" else partial(decode_web_text, reads_url=reads_url)
     for number, row in enumerate(rows, start=1):
-        place = f"{name}:{number}"
+        place, row = f"{name}:{number}", row.removeprefix(codecs.BOM_UTF8) if isinstance(row, bytes) else row
         try:
             if isinstance(row, str):
                 raise DataError(f"{place}: {row}, or allow max_bad_fraction")
@@ -107,7 +117,7 @@ def documents(part: Path, annotations: str, on_bad: OnBad) -> Iterator[Line]:
                 raise row
             document = understand(row, place)
         except DataError as error:
-            if not (isinstance(row, bytes) and not row.removeprefix(codecs.BOM_UTF8).strip()):
+            if not isinstance(row, bytes) or row.strip():
                 on_bad(error)
         else:
             yield number, document
@@ -118,7 +128,7 @@ def decode(line: bytes, place: str) -> Document:
 
     OSCAR 22.01 is refused: its quality annotations have another name and would silently not be filtered.
     """
-    document = _decoded(_OSCAR.decode, line, place)
+    document = _decoded(_oscar_in, line, place)
     metadata = document.metadata
     if metadata.annotation is not msgspec.UNSET and metadata.quality_warnings is msgspec.UNSET:
         raise DataError(
@@ -128,62 +138,135 @@ def decode(line: bytes, place: str) -> Document:
     return document
 
 
-def decode_web_text(row: bytes | dict[str, Any], place: str) -> Document:
-    """The text (`text` or `content`), URL and id in a line or in cells; DataError names `place`."""
-    is_line = isinstance(row, bytes)
-    found = _decoded(_WEB_TEXT.decode if is_line else lambda cells: msgspec.convert(cells, WebText), row, place)
-    content = found.text if found.text is not None else found.content
+def decode_web_text(row: bytes | dict[str, Any], place: str, reads_url: bool = True) -> Document:
+    """The text (`text` or `content`), URL and id in a line or in cells; DataError names `place`.
+
+    An id that is neither a text nor a whole number is none.
+    """
+    found = _decoded(_web_text_in if isinstance(row, bytes) else _web_text_of, row, place)
+    name = "text" if found.text is not None else "content"
+    content = getattr(found, name)
     if content is None:
-        raise DataError(f"{place}: neither 'text' nor 'content' is a string; correct it, or allow max_bad_fraction")
-    headers = found.warc_headers or WarcHeaders()
-    identity = headers.record_id or (None if found.id is None else str(found.id))
-    return Document(content, Metadata(), WarcHeaders(headers.url or found.url, identity))
+        names = ", ".join(_object(row) if isinstance(row, bytes) else row)
+        raise DataError(f"{place}: no text in 'text' or 'content', found {names or 'nothing'}; {CORRECT}")
+    if flaw := flaw_of(content):
+        raise DataError(f"{place}: '{name}' {flaw}; {CORRECT}")
+    headers = found.warc_headers if isinstance(found.warc_headers, dict) else {}
+    url = headers.get("warc-target-uri") or found.url
+    if url is not None and (flaw := flaw_of(url)):
+        if reads_url:
+            raise DataError(f"{place}: 'url' {flaw}, and the filter categories reads it; {CORRECT}")
+        url = None
+    names = (headers.get("warc-record-id"), found.id)
+    identity = next((str(name) for name in names if type(name) is int or (name and not flaw_of(name))), None)
+    return Document(content, Metadata(), WarcHeaders(url, identity))
+
+
+def flaw_of(cell: Any) -> str | None:
+    """Why a cell is no text, if it is none."""
+    if isinstance(cell, UnicodeDecodeError):
+        return "is not UTF-8"
+    if isinstance(cell, Exception):
+        return f"cannot be read ({' '.join(str(cell).split())})"
+    if not isinstance(cell, str):
+        return f"is {cell!r:.60}, no text"
+    return None if cell.isascii() or _is_encodable(cell) else "has half of a surrogate pair, which is no character"
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _decoded(decoder: Callable[[Any], Schema], row: bytes | dict[str, Any], place: str) -> Schema:
     try:
-        return decoder(row.removeprefix(codecs.BOM_UTF8) if isinstance(row, bytes) else row)
+        return decoder(row)
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{place}: not a document in one line ({error}); correct it, or allow max_bad_fraction"
-        ) from None
+        raise DataError(f"{place}: not a document in one line ({error}); {CORRECT}") from None
 
 
-def _paragraphs(part: Path) -> Iterator[Row]:
-    """The texts of a .txt file: lines between lines that are empty or blank, without their ends."""
-    lines: list[str] = []
+def _oscar_in(line: bytes) -> Document:
+    try:
+        return _OSCAR.decode(line)
+    except msgspec.DecodeError as error:
+        if not isinstance(error, msgspec.ValidationError):
+            json.loads(line.decode())  # which says what is wrong: msgspec calls half of a surrogate pair truncated
+            raise ValueError("NaN, infinity or half of a surrogate pair is in it") from None
+        raise
+
+
+def _web_text_in(line: bytes) -> WebText:
+    try:
+        return _WEB_TEXT.decode(line)
+    except msgspec.DecodeError:
+        return _web_text_of(_object(line))
+
+
+def _web_text_of(cells: dict[str, Any]) -> WebText:
+    return msgspec.convert(cells, WebText)
+
+
+def _object(line: str | bytes) -> dict[str, Any]:
+    """The object in a line of JSON; ValueError or RecursionError where there is none."""
+    value = _json(line)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, found {value!r:.60}")
+    return value
+
+
+def _json(text: str | bytes) -> Any:
+    """A JSON value. What msgspec refuses Python's json may read, as it writes it: NaN, halves of surrogate pairs."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text if isinstance(text, str) else text.decode())
+
+
+def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
+    """The texts of a .txt file: lines between lines that are empty, blank or of no width, without their ends."""
+    content, count = bytearray(), 0  # of the lines so far, no more than are too long
     for line in chain(text_lines(part), [""]):
         text = line.removesuffix("\n").removesuffix("\r")
-        if text.strip():
-            lines.append(text)
-        elif lines:
-            yield {"text": "\n".join(lines)}
-            lines = []
+        if text.strip().strip(ZERO_WIDTH):
+            if len(content) <= LONGEST_LINE:
+                content += b"\n" * (count > 0) + text.encode()
+            count += 1
+        elif count:
+            too_long = f"{count:,} lines are one document, longer than {LONGEST_LINE:,} bytes; {EMPTY_LINES}"
+            yield too_long if len(content) > LONGEST_LINE else {"text": content.decode()}
+            content, count = bytearray(), 0
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, compressed or not, each with its \\n; DataError where one is not UTF-8."""
+    """The lines of a text file, compressed or not, each with its \\n; DataError where one is not UTF-8.
+
+    A mark of UTF-8 at the beginning is left out.
+    """
     for number, line in enumerate(read_lines(path), start=1):
         if isinstance(line, str):
             raise DataError(f"{path}:{number}: {line}")
-        yield line.removeprefix(codecs.BOM_UTF8).decode()
+        yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).decode()
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     """The rows of a file of cells, objects or parquet, or of a folder of `save_to_disk`: all its splits in their order.
 
-    Of parquet and folders only `columns` are read; a class of the `datasets` library is its name. DataError when the
-    file is damaged or of another kind; one that is yielded stands for a row that cannot be read.
+    A row has all columns, of which parquet and folders fill `columns` alone; a class of the `datasets` library is its
+    name, and JSON its value. DataError when the file is damaged or of another kind, or has one of `columns` twice; one
+    that is yielded stands for a row that cannot be read.
     """
     suffix = suffix_of(path)
     if path.is_dir() or suffix == ".parquet":
         return _table_rows(path, columns)
     if suffix in CELLS or suffix in OBJECTS:
-        return _cells(path) if suffix in CELLS else _objects(path)
+        return _cells(path, columns) if suffix in CELLS else _objects(path)
     raise DataError(f"{path}: is no {', '.join((*CELLS, *OBJECTS))}, .parquet or folder of save_to_disk; convert it")
 
 
-def _cells(path: Path) -> Iterator[Row]:
+def _cells(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     """The rows of a file of cells by the names in its first row, every cell as text: 007 stays so.
 
     In a .tsv quotation marks are text. Blank lines are left out. A DataError stands for a row that has more or fewer
@@ -201,9 +284,7 @@ def _cells(path: Path) -> Iterator[Row]:
         _, names = next(rows, (1, []))
         if not names:
             raise DataError(f"{path}: has no first row with the names of columns; get the file again")
-        for name in filter(None, names):
-            if names.count(name) > 1:
-                raise DataError(f"{path}: the first row has '{name}' twice; rename one of them")
+        refuse_twice(path, names, columns)
         for number, row in rows:
             if len(row) == len(names):
                 yield dict(zip(names, row, strict=True))
@@ -217,7 +298,7 @@ def _objects(path: Path) -> Iterator[Row]:
     for number, line in enumerate(text_lines(path), start=1):
         if line.strip():
             try:
-                yield msgspec.json.decode(line, type=dict)
+                yield _object(line.removeprefix("\ufeff"))
             except (ValueError, RecursionError) as error:
                 yield DataError(f"{path}:{number}: not an object in one line ({error}); correct it")
 
@@ -227,14 +308,13 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
     try:
         with reading(path, absent="correct its path"):
-            for table in _tables(path, columns):
-                classes = {name: classes_of(table.schema, name) for name in columns}
-                table = table.select([name for name in columns if name in table.schema.names])
-                for row in table.to_pylist():
-                    yield {
-                        name: _class_named(value, classes[name]) if classes[name] else value
-                        for name, value in row.items()
-                    }
+            for names, table in _tables(path, columns):
+                refuse_twice(path, names, columns)
+                rows = [dict.fromkeys(names) for _ in range(table.num_rows)]
+                for name in filter(names.__contains__, columns):
+                    for row, cell in zip(rows, _cells_of(table, name), strict=True):
+                        row[name] = cell
+                yield from rows
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if getattr(error, "errno", None):  # the system's, not a library's
             raise
@@ -242,34 +322,88 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         raise DataError(f"{path}: damaged, or of another kind than its name ({message}); get the file again") from None
 
 
-def _tables(path: Path, columns: Sequence[str]) -> "Iterator[pyarrow.Table | pyarrow.RecordBatch]":
-    """A few rows at a time, so that memory does not grow with the file."""
+def _tables(path: Path, columns: Sequence[str]) -> "Iterator[tuple[list[str], pyarrow.Table | pyarrow.RecordBatch]]":
+    """The names of all columns, and at least the given columns of a few rows at a time, so that memory does not grow
+    with the file."""
     if path.is_dir():
         import datasets
 
         for file in path.rglob("*.arrow"):
             with open(file, "rb") as content:
+                refuse_another_kind(file, content.read(FIRST), expected="Arrow")
                 content.seek(max(0, file.stat().st_size - len(END_OF_STREAM)))
                 if content.read() != END_OF_STREAM:
                     raise ValueError(f"{file.name} was cut: it has no end mark")
-        saved = datasets.load_from_disk(str(path))
-        for split in saved.values() if isinstance(saved, dict) else [saved]:
-            yield from split.with_format("arrow").iter(ROWS_AT_ONCE)
+        for folder in _splits(path):
+            if _noted(folder / "state.json", "_data_files"):  # a table without files the library cannot load
+                split = datasets.load_from_disk(str(folder)).with_format("arrow")
+                yield from ((split.column_names, rows) for rows in split.iter(ROWS_AT_ONCE))
     else:
         import pyarrow.parquet
 
+        with open(path, "rb") as content:
+            refuse_another_kind(path, content.read(FIRST), expected=PARQUET)
         unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
         with pyarrow.parquet.ParquetFile(path, **unbuffered) as file:
-            names = [name for name in columns if name in file.schema_arrow.names]
-            yield from file.iter_batches(ROWS_AT_ONCE, columns=names, use_threads=False)
+            names = file.schema_arrow.names
+            chosen = [name for name in columns if name in names]
+            yield from ((names, rows) for rows in file.iter_batches(ROWS_AT_ONCE, columns=chosen, use_threads=False))
+
+
+def _splits(path: Path) -> list[Path]:
+    """The folders of the splits that `save_to_disk` wrote, or of the only one."""
+    note = path / "dataset_dict.json"
+    return [path / name for name in _noted(note, "splits")] if note.is_file() else [path]
+
+
+def _noted(note: Path, key: str) -> list[Any]:
+    return msgspec.json.decode(note.read_bytes(), type=dict[str, Any]).get(key) or []
+
+
+def _cells_of(table: "pyarrow.Table | pyarrow.RecordBatch", name: str) -> list[Any]:
+    """The cells of a column: of one of JSON the values, of one of classes their names; an Exception stands for one that
+    cannot be read."""
+    column, classes = table.column(name), classes_of(table.schema, name)
+    try:
+        cells = column.to_pylist()
+    except (ValueError, OverflowError):  # such as a text that is not UTF-8, and a date that Python cannot write
+        cells = [_tried(cell.as_py) for cell in column]
+    if is_json(table.schema, name):
+        return [_tried(_json, cell) if isinstance(cell, str) else cell for cell in cells]
+    return [_class_named(cell, classes) for cell in cells] if classes else cells
+
+
+def _tried(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except (ValueError, OverflowError, RecursionError) as error:
+        return error
+
+
+def refuse_twice(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
+    """DataError where one of the columns that are read has a name that another one has."""
+    for name in columns:
+        if names.count(name) > 1:
+            raise DataError(f"{path}: two columns are called '{name}'; rename one of them")
 
 
 def classes_of(schema: "pyarrow.Schema", column: str) -> list[str]:
     """The class names that the `datasets` library wrote of a column into a schema; ValueError where that is damaged."""
+    return list(_feature_of(schema, column).get("names", ()))
+
+
+def is_json(schema: "pyarrow.Schema", column: str) -> bool:
+    """Whether a column's cells are JSON, by Arrow's type or the `datasets` library's: texts stand in quotation marks
+    there. ValueError where the metadata are damaged."""
+    return "arrow.json" in str(schema.field(column).type) or _feature_of(schema, column).get("_type") == "Json"
+
+
+def _feature_of(schema: "pyarrow.Schema", column: str) -> dict[str, Any]:
+    """What the `datasets` library wrote of a column into a schema."""
     try:
         features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-        return list(features.get(column, {}).get("names", ()))
-    except (AttributeError, TypeError):
+        return dict(features.get(column, {}))
+    except (AttributeError, TypeError, ValueError):
         raise ValueError("its metadata are not those of the datasets library") from None
 
 

@@ -8,6 +8,7 @@ import string
 import sys
 import tempfile
 import unicodedata
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Guarded:
 
     def __init__(self, tokie: Any, reference: Reference, letter: str) -> None:
         self.name = f"tokie {metadata.version('tokie')}"
-        self.referred = 0
+        self.referred = self._pieces_referred = 0
         self._tokie, self._reference = tokie, reference
         self._contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
         self._compared, self._agreeing = np.zeros((2, CODE_POINTS), bool)
@@ -75,15 +76,19 @@ class Guarded:
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, [CLS] ... [SEP]; DisagreementError when tokie breaks down."""
-        pieces = self._reference.pieces(text)
-        accepted = [self._accepts(piece) for piece in pieces]
-        self.referred += not all(accepted)
-        return join(
-            [
-                encode_piece(self._tokie, piece) if fine else self._reference.encode(piece)
-                for piece, fine in zip(pieces, accepted, strict=True)
-            ]
-        )
+        before = self._pieces_referred
+        ids = join(self.encoded(text))
+        self.referred += self._pieces_referred > before
+        return ids
+
+    def encoded(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of its pieces, each [CLS] ... [SEP]."""
+        for piece in self._reference.pieces(text):
+            if self._accepts(piece):
+                yield encode_piece(self._tokie, piece)
+            else:
+                self._pieces_referred += 1
+                yield self._reference.encode(piece)
 
     def _accepts(self, piece: str) -> bool:
         # From 65,536 bytes on tokie cuts a text for its threads, within words where it finds no blank (seen on 0.1.4).

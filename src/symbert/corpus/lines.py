@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from symbert.corpus.kinds import FIRST, refuse_another_kind
 from symbert.errors import DataError
 from symbert.files import reading
 
@@ -15,7 +16,8 @@ try:
 except ImportError:
     from backports import zstd
 
-LARGEST_WINDOW = {zstd.DecompressionParameter.window_log_max: 27}  # 128 MiB of memory that a frame may ask for
+WINDOW = zstd.DecompressionParameter.window_log_max
+LARGEST_WINDOW = {WINDOW: 27}  # 128 MiB of memory that a frame may ask for
 LONGEST_LINE = 64 << 20  # bytes, with its end
 # How compressed files begin (RFC 1952; RFC 8878, 3.1.1 and 3.1.2).
 GZIP, ZSTD, SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
@@ -27,11 +29,12 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
     """The lines of a zstd, gzip or plain file, whatever its name, each with its \\n, the only end of a line.
 
     A string, TOO_LONG or NOT_UTF_8, stands for a line that is so. Raises DataError naming the file for a truncated or
-    damaged stream.
+    damaged stream, and for one of another kind than text.
     """
     try:
         with reading(path, absent="download it, or correct its path"), open(path, "rb") as file:
             content = _expanded(path, file)
+            refuse_another_kind(path, content.peek(FIRST))
             while line := content.readline(LONGEST_LINE + 1):
                 is_too_long = len(line) > LONGEST_LINE
                 while is_too_long and line and not line.endswith(b"\n"):
@@ -40,6 +43,10 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
     except EOFError:
         raise DataError(f"{path}: ends within a compressed frame; get the file again") from None
     except (zstd.ZstdError, gzip.BadGzipFile, zlib.error) as error:
+        if "too much memory" in str(error):
+            limit = f"a window of more than {1 << LARGEST_WINDOW[WINDOW] >> 20} MiB, as of zstd --long"
+            remedy = f"compress it again: zstd -dc --long=31 {path.name} | zstd -o NEW"
+            raise DataError(f"{path}: {limit}; {remedy}") from None
         raise DataError(f"{path}: damaged stream ({error}); get the file again") from None
 
 
@@ -55,6 +62,7 @@ def _expanded(path: Path, file: io.BufferedReader) -> io.BufferedIOBase:
         if len(begin) < len(ZSTD):
             raise EOFError
         if text:
+            refuse_another_kind(path, file.peek(FIRST))
             raise DataError(f"{path}: neither gzip nor zstd nor a line of JSON; get the file again")
     return file
 

@@ -20,11 +20,11 @@ from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally
-from symbert.corpus.document import Document, documents
+from symbert.corpus.document import Document, documents, suffix_of
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
 from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
-from symbert.corpus.wordpiece import TOKEN, Reference, encoder
+from symbert.corpus.wordpiece import TOKEN, Reference, encoder, warn_of_misfit
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
 from symbert.files import publish, read_json, sha256_of, together, write_json
@@ -60,6 +60,7 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
         raise DataError(f"{text}: changed since the workflow was started; start it again")
     vocabulary, offsets = verified(settings["vocabulary"]), output.with_suffix(".offsets.npy")
     reference = Reference(encoder(vocabulary))
+    warn_of_misfit(vocabulary, reference.tokenizer)
     fast = guarded(reference)
     try:
         counts, record = _write(text, output, settings, fast or reference, fast and reference)
@@ -111,7 +112,7 @@ def _write(
     progress = Progress(f"prepare {output.stem}", None, "documents")
 
     def kept() -> Iterator[tuple[int, Document]]:
-        for line, document in documents(text, chosen.annotations, tally.bad):
+        for line, document in documents(text, chosen.annotations, tally.bad, chosen.has("categories")):
             if annotate:
                 document.metadata = annotate(document)
             categories = look_up(document.url)
@@ -121,7 +122,7 @@ def _write(
             if not reasons:
                 yield line, document
 
-    words = checked = 0
+    words = lines = checked = 0
     with (
         publish(output) as token_file,
         publish(output.with_suffix(".offsets.npy")) as offset_file,
@@ -130,19 +131,22 @@ def _write(
     ):
         for line, document in _some_at_once(kept()):
             content, name = document.content, id_of(document)
-            ids, hashed = tokenizer.encode(content), id_hash(content if settings["split_by_content"] else name)
+            hashed = id_hash(content if settings["split_by_content"] else name)  # first: it copies the text
+            ids = tokenizer.encode(content)
             if check and (offsets.length < FIRST_CHECKED or hashed % CHECKED_SHARE == 0):
-                if not np.array_equal(ids, check.encode(content)):
+                if not all(map(np.array_equal, tokenizer.encoded(content), check.encoded(content))):
                     raise DisagreementError(f"document {name}: {tokenizer.name} gives other ids than {check.name}")
                 checked += 1
             offsets.append(np.array([(tokens.length, hashed, line)], OFFSET))
             tokens.append(ids.astype(TOKEN, copy=False))
             words += count_words(content)
+            lines += 1 + content.count("\n") + content.count("\r")
         tally.check(text)
     return tally.counts(), {
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
+        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents are parted by empty lines
         "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
     }
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from symbert.configuration import PackSettings, settings_from
 from symbert.console import Progress
+from symbert.corpus.document import EMPTY_LINES
 from symbert.corpus.filters import are_few, kept_in_words
 from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
@@ -23,6 +24,8 @@ from symbert.files import hash_of, publish, read_json, sha256_of, together, veri
 from symbert.sources import verified
 
 TOKENS_AT_ONCE = 1 << 16
+LONG = 100  # lines
+MUCH = 0.1  # of all tokens
 COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
 RECORD = {"documents": int, "vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
 # The keys of a manifest that training reads, and that its hash covers.
@@ -37,8 +40,9 @@ def pack(output: Path, /) -> None:
     settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Of the first
     `max_documents` documents, those of lowest id hash are held out until they fill `validation_sequences` rows. Rows of
     them that are also training rows are passed over, and the held-out documents' further tokens make up for them as far
-    as they go. Where fewer than half of the documents were kept, a line on stderr says why they were dropped. Raises
-    IntegrityError when a file does not fit its record, DataError when the documents do not suffice.
+    as they go. A line on stderr says why documents were dropped where fewer than half were kept, that those of .txt
+    files are long, and that a tenth of the tokens is in no row, or [UNK]. Raises IntegrityError when a file does not
+    fit its record, DataError when the documents do not suffice.
     """
     settings = read_json(output.parent / "settings.json", SETTINGS)
     pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
@@ -49,16 +53,16 @@ def pack(output: Path, /) -> None:
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
     parts = read_parts(Path(settings["from"]), settings["parts"], vocabulary_sha256, pack.max_documents)
     if are_few(filtered := [part.counts for part in parts]):
-        print(f"warning: {output}: {kept_in_words(filtered)}; corpus.filter chooses the filters", file=sys.stderr)
+        _warn(output, f"{kept_in_words(filtered)}; corpus.filter chooses the filters")
+    if long := long_documents(parts):
+        _warn(output, long)
     threshold = validation_threshold(parts, pack)
     train, validation = Split(parts, threshold, False), Split(parts, threshold, True)
     filled = {"train": train.tokens(), "validation": validation.tokens()}
     rows = {"train": filled["train"] // length}
     if not rows["train"]:
-        raise DataError(
-            f"{output}: no training row is left beside the validation rows; take more parts or lower "
-            "corpus.pack.validation_sequences"
-        )
+        fact = "no training row is left beside the validation rows, for documents are held out whole"
+        raise DataError(f"{output}: {fact}; {more_text(parts, length)}")
     # Validation may have twice as many rows as are wanted, or as many as the held-out tokens fill.
     count = min(filled["validation"] // length, 2 * pack.validation_sequences)
     held_out = np.concatenate([*validation.rows(count, length)])
@@ -68,6 +72,14 @@ def pack(output: Path, /) -> None:
     chosen, passed_over = _choose(held_out, repeated, pack, output)
     rows["validation"] = len(chosen)
     shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
+    surplus, total = filled["validation"] - rows["validation"] * length, sum(filled.values())
+    if surplus > total * MUCH:
+        fact = f"{surplus:,} of {total:,} tokens are neither trained on nor validated: documents are held out whole"
+        _warn(output, f"{fact}; {long or 'cut long documents into shorter ones'}")
+    unknown = train.count(pieces["[UNK]"]) + validation.count(pieces["[UNK]"])
+    if unknown > total * MUCH:
+        fact = f"{unknown:,} of {total:,} tokens are [UNK]: {vocabulary} has no pieces for their characters"
+        _warn(output, f"{fact}; take a vocabulary of the text's language")
     manifest = {
         "sequence_length": length,
         "vocabulary_size": len(pieces),
@@ -79,9 +91,10 @@ def pack(output: Path, /) -> None:
             "train": train.documents_in(rows["train"], np.empty(0, np.int64), length),
             "validation": validation.documents_in(rows["validation"], passed_over, length),
         },
-        "tokens": sum(filled.values()),
+        "tokens": total,
+        "unknown_tokens": unknown,
         "remainder_tokens": filled["train"] % length,
-        "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * length},
+        "surplus_tokens": {"validation": surplus},
         "parts": settings["parts"],
         "shards": shards,
     }
@@ -101,6 +114,7 @@ class Part:
     offset_file: Path
     counts: dict[str, Any]  # of its documents by outcome
     count: int
+    lines: int = 0  # of its documents, where it is a .txt file
 
     def tokens(self) -> np.ndarray:
         """The part's tokens, a memory map."""
@@ -133,18 +147,51 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
             raise DataError(f"{record_file}: {found}; {remedy}")
         verify_sha256(token_file, record["tokens_sha256"], remedy)
         verify_sha256(offset_file, record["offsets_sha256"], remedy)
-        parts.append(Part(token_file, offset_file, facts["counts"], min(record["documents"], max_documents)))
+        count, lines = min(record["documents"], max_documents), record.get("lines") or 0
+        parts.append(Part(token_file, offset_file, facts["counts"], count, lines))
         max_documents -= parts[-1].count
         progress.update(len(parts))
     return parts
 
 
+def long_documents(parts: list[Part], most: int = LONG) -> str:
+    """That the documents of .txt files have more lines each, on average, if it is so, and what parts them."""
+    lines, documents = sum(part.lines for part in parts), sum(part.counts["kept"] for part in parts if part.lines)
+    if lines <= most * documents:
+        return ""
+    return f"{lines:,} lines of .txt files are {documents:,} document{'s' * (documents > 1)}; {EMPTY_LINES}"
+
+
+def more_text(parts: list[Part], length: int) -> str:
+    """The remedy where the documents do not suffice: fewer validation rows only where a single one would help."""
+    threshold = largest_held_out(parts, length)
+    helps = threshold is not None and Split(parts, threshold, False).tokens() >= length
+    return (
+        long_documents(parts, most=1)
+        or f"take more text{' or lower corpus.pack.validation_sequences' if helps else ''}"
+    )
+
+
+def _warn(output: Path, fact: str) -> None:
+    print(f"warning: {output}: {fact}", file=sys.stderr)
+
+
 def validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
-    """The largest id hash of the validation documents; equal ids are never on both sides.
+    """The largest id hash of the validation documents; equal ids are never on both sides."""
+    needed = pack.validation_sequences * pack.sequence_length
+    threshold = largest_held_out(parts, needed)
+    if threshold is None:
+        documents, tokens = sum(part.count for part in parts), sum(int(part.bounds()[-1]) for part in parts)
+        fact = f"the text has {tokens:,} tokens in {documents:,} documents, fewer than the {needed:,} held out"
+        raise DataError(f"{fact}; {more_text(parts, pack.sequence_length)}")
+    return threshold
+
+
+def largest_held_out(parts: list[Part], needed: int) -> np.uint64 | None:
+    """The largest id hash of the documents of lowest hash that have the needed tokens; None where all have fewer.
 
     Of the parts seen so far only the documents are kept that would be held out, so that memory does not grow.
     """
-    needed = pack.validation_sequences * pack.sequence_length
     id_hashes, lengths = np.empty(0, np.uint64), np.empty(0, np.int64)
     for part in parts:
         id_hashes = np.concatenate([id_hashes, part.documents()["id_hash"]])
@@ -152,12 +199,7 @@ def validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
         order = np.argsort(id_hashes, kind="stable")
         order = order[: np.searchsorted(np.cumsum(lengths[order]), needed) + 1]
         id_hashes, lengths = id_hashes[order], lengths[order]
-    if lengths.sum() < needed or not len(lengths):
-        raise DataError(
-            f"{len(lengths):,} documents have {int(lengths.sum()):,} tokens, fewer than the {needed:,} held out; "
-            "take more parts or lower corpus.pack.validation_sequences"
-        )
-    return id_hashes[-1]
+    return id_hashes[-1] if len(lengths) and lengths.sum() >= needed else None
 
 
 @dataclass(frozen=True)
@@ -171,6 +213,10 @@ class Split:
     def mask(self, part: Part) -> np.ndarray:
         """Which documents of a part are on this side."""
         return (part.documents()["id_hash"] <= self.threshold) == self.is_held_out
+
+    def count(self, token: int) -> int:
+        """How often a token occurs in them."""
+        return sum(int(np.count_nonzero(tokens == token)) for tokens in self.slices())
 
     def tokens(self) -> int:
         """How many tokens the documents on this side have."""
@@ -228,7 +274,7 @@ def _choose(
     chosen, passed_over = (np.flatnonzero(mask) for mask in (~is_repeated, is_repeated))
     if not len(chosen):
         raise DataError(
-            f"{output}: all {len(held_out)} held-out rows occur among the training rows; take more parts or raise "
+            f"{output}: all {len(held_out)} held-out rows occur among the training rows; take more text or raise "
             "corpus.pack.sequence_length"
         )
     if len(chosen) >= pack.validation_sequences:

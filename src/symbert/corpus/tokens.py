@@ -7,8 +7,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from symbert.errors import DataError
-from symbert.files import reading
+from symbert.files import MEGABYTE, reading
 
+IS_BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # by byte
 OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
 
 
@@ -61,5 +62,9 @@ def id_hash(record_id: str) -> int:
 
 
 def count_words(text: str) -> int:
-    """Runs of characters between ASCII white space."""
-    return len(text.encode().split())
+    """Runs of characters between ASCII white space, counted a megabyte at a time."""
+    ends = 0  # of words before a blank
+    for start in range(0, len(text), MEGABYTE):
+        is_blank = IS_BLANK[np.frombuffer(text[start : start + MEGABYTE + 1].encode(), np.uint8)]
+        ends += int(np.count_nonzero(is_blank[1:] > is_blank[:-1]))
+    return ends + (not IS_BLANK[text[-1].encode()[-1]] if text else 0)

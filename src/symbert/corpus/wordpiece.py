@@ -1,8 +1,9 @@
 """Text as WordPiece ids, as `BertTokenizerFast` of bert-base-uncased gives them: `tokenizers` defines the ids."""
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import WordPieceTrainer
 
+from symbert.corpus.kinds import FIRST, refuse_another_kind
 from symbert.errors import DataError
 from symbert.files import reading, write_text
 
@@ -89,21 +91,48 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     """Piece to id, one piece a line; DataError when it is no vocabulary of BERT or ids exceed 16 bits."""
     try:
         with reading(path, absent="download it"):
-            text = Path(path).read_bytes().decode()
+            content = Path(path).read_bytes()
+        refuse_another_kind(path, content[:FIRST])
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 ({error.reason}); get the file again") from None
     pieces = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]  # U+2028 may be in one
+    for line, piece in enumerate(pieces, start=1):
+        if not piece.strip(" \t"):
+            raise DataError(f"{path}:{line}: an empty line, which would be a piece; delete it, or get the file again")
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     for token in SPECIAL_TOKENS.values():
         if token not in vocabulary:
             raise DataError(f"{path}: no {token} in it; expected a vocabulary of BERT, one piece a line")
     if len(vocabulary) < len(pieces):
-        raise DataError(f"{path}: {len(pieces) - len(vocabulary)} pieces occur twice; get the file again")
+        twice = next(piece for number, piece in enumerate(pieces) if vocabulary[piece] != number)
+        raise DataError(f"{path}: the piece {twice!r} occurs twice; get the file again")
     if len(pieces) > LARGEST_VOCABULARY:
         raise DataError(
             f"{path}: {len(pieces):,} pieces; token ids have 16 bits, use at most {LARGEST_VOCABULARY:,} pieces"
         )
     return vocabulary
+
+
+def warn_of_misfit(path: Path, tokenizer: Tokenizer) -> None:
+    """Say on stderr where more than a hundredth of a vocabulary's pieces can never occur."""
+    lost, count = never_occurring(tokenizer), tokenizer.get_vocab_size()
+    if 100 * len(lost) > count:
+        print(
+            f"warning: {path}: {len(lost):,} of {count:,} pieces can never occur, such as {lost[-1]!r}: text is "
+            "lower-cased and loses its accents; take an uncased vocabulary",
+            file=sys.stderr,
+        )
+
+
+def never_occurring(tokenizer: Tokenizer) -> list[str]:
+    """The pieces of which a tokenizer changes the letters in every text, as capitals and accents of a cased vocabulary;
+    sorted."""
+    normalize = tokenizer.normalizer.normalize_str
+    stems = {piece: piece.removeprefix("##") for piece in tokenizer.get_vocab()}
+    for token in SPECIAL_TOKENS.values():
+        stems.pop(token, None)
+    return sorted(piece for piece, stem in stems.items() if normalize(stem).strip() != stem)  # blanks around ideographs
 
 
 class Reference:
@@ -116,15 +145,17 @@ class Reference:
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, [CLS] ... [SEP]."""
-        return join([np.array(self.tokenizer.encode_batch_fast([piece])[0].ids, TOKEN) for piece in self.pieces(text)])
+        return join(self.encoded(text))
 
-    def pieces(self, text: str) -> list[str]:
+    def encoded(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of its pieces, each [CLS] ... [SEP]."""
+        return (np.array(self.tokenizer.encode_batch_fast([piece])[0].ids, TOKEN) for piece in self.pieces(text))
+
+    def pieces(self, text: str) -> Iterator[str]:
         """A text cut so that the ids of the pieces, put together, are those of the text. A piece has at most PIECE
         characters, but where no break occurs in as many. Of such a one the long words of ASCII are shortened, for
         tokenizers takes 60 to 400 bytes of memory a character, and a text may have 64 MB of base64 in a line."""
-        if len(text) <= PIECE:
-            return [text]
-        return [piece if len(piece) <= PIECE else LONG_RUN.sub(r"\1", piece) for piece in _cut(text)]
+        return (piece if len(piece) <= PIECE else LONG_RUN.sub(r"\1", piece) for piece in _cut(text))
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -143,8 +174,10 @@ def _cut(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def join(parts: list[np.ndarray]) -> np.ndarray:
+def join(parts: Iterable[np.ndarray]) -> np.ndarray:
     """The ids of pieces as one text's: [CLS] of the first and [SEP] of the last are kept."""
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate([parts[0][:-1], *(part[1:-1] for part in parts[1:-1]), parts[-1][1:]])
+    joined = bytearray()
+    for part in parts:
+        ids = part.astype(TOKEN, copy=False).tobytes()
+        joined[-TOKEN.itemsize :] = ids[TOKEN.itemsize :] if joined else ids
+    return np.frombuffer(joined, TOKEN)

@@ -115,6 +115,7 @@ class Experiment:
         self.published: set[str] = set()  # names of published files that are read
         self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
+        self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
         self.parts_folder = self._parts()
@@ -203,7 +204,10 @@ class Experiment:
         SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
         if source_of(self.config, "corpus") != OWN_TEXT:
             return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
-        return dict(sorted((name_of_text(path), path) for path in own_texts(self.config)))
+        named = sorted((name_of_text(path), path) for path in own_texts(self.config))
+        texts = dict(named)
+        self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
+        return texts
 
     def _parts(self) -> str:
         """The folder of the token ids of parts."""

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from symbert.corpus.document import classes_of, read_rows
+from symbert.corpus.document import classes_of, flaw_of, is_json, read_rows
+from symbert.corpus.kinds import PARQUET, begin_of, refuse_another_kind
 from symbert.errors import DataError, MissingInputError
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
@@ -76,6 +77,8 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
         if field.name not in table.column_names:
             found = ", ".join(table.column_names)
             raise DataError(f"{location}: no column '{field.name}', found {found}; get the file again")
+        if is_json(table.schema, field.name):
+            raise DataError(f"{location}: '{field.name}' holds JSON, expected {field.type}; get the file again")
         columns.append(_converted(table[field.name], field, location))
         parts = columns[-1].flatten()  # of a struct its fields, which may be absent in the file
         if columns[-1].null_count or any(part.null_count for part in parts):
@@ -117,6 +120,7 @@ def _converted(column: pa.ChunkedArray, field: pa.Field, location: str) -> pa.Ch
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
     """A parquet file whose texts are UTF-8; DataError names `location` and the remedy when it is damaged."""
     try:
+        refuse_another_kind(path, begin_of(path), expected=PARQUET)
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         list(table.column_names)  # which are decoded only here
@@ -202,8 +206,8 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
                 raise DataError(f"{path}: row {place}: '{name}' {row[name]}; correct it")
             if row[name] in (None, ""):
                 raise DataError(f"{path}: row {place}: '{name}' is empty; fill it, or leave the row out")
-            if name != task.own_columns[-1] and not isinstance(row[name], str):
-                raise DataError(f"{path}: row {place}: '{name}' is {row[name]!r}, no text; correct it")
+            if name != task.own_columns[-1] and (flaw := flaw_of(row[name])):
+                raise DataError(f"{path}: row {place}: '{name}' {flaw}; correct it")
         yield [row[name] for name in task.own_columns]
 
 
