@@ -5,7 +5,9 @@ of scores, and results that a fine-tuning keeps beside them, are JSON with a has
 leave JSON that can be read, and another score.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -78,7 +80,13 @@ def chosen_credit(truth: np.ndarray, predictions: np.ndarray) -> float:
 
 
 OF_GROUPS = (whole_groups, chosen_right, chosen_credit)  # which read group and credit beside the label
+CORRELATIONS = ("matthews", "pearson", "spearman")  # from −1; all other metrics are shares, from 0
 METRICS = {metric.__name__: metric for metric in (accuracy, f1, macro_f1, matthews, pearson, spearman, *OF_GROUPS)}
+
+
+def lowest(metrics: Iterable[str]) -> float:
+    """The least that the mean of metrics can be; the most is 1."""
+    return fmean(-1 if metric in CORRELATIONS else 0 for metric in metrics)
 
 
 def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
