@@ -16,13 +16,15 @@ PAIRWISE = "bert_base_pairwise_20240204-093411"
 
 @pytest.fixture
 def convert(root, tmp_path):
-    """Runs a recipe on paths; returns the csv file that it writes, or where it fails its last line."""
+    """Runs a recipe on paths; returns the csv file that it writes, or where it fails its last line. What it says is in
+    said.txt."""
 
     def make(recipe: str, *paths: Path) -> Path | str:
         output = tmp_path / f"{recipe}.csv"
         with open(output, "w", encoding="utf-8") as file:
             command = [sys.executable, root / f"tools/convert_{recipe}.py", *paths]
             ended = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True)
+        (tmp_path / "said.txt").write_text(ended.stderr)
         return output if ended.returncode == 0 else ended.stderr.splitlines()[-1]
 
     return make
@@ -62,6 +64,43 @@ def test_folders_of_the_trainer_are_converted_by_their_names(convert, tmp_path):
     assert "my-run: not a name like NAME; change NAME" in convert("trainer", tmp_path / "theirs")
 
 
+def test_the_only_accuracy_of_mnli_is_taken_for_the_split_that_has_its_rows(convert, tmp_path):
+    """run_glue once wrote the mismatched accuracy over the matched one (transformers, issue 16474)."""
+    cells = {2: 9832, 3: 9815, 4: 500, 5: None}
+    for seed, rows in cells.items():
+        folder = tmp_path / f"theirs/{PAIRWISE}-seed{seed}_mnli_20240207-232501"
+        folder.mkdir(parents=True)
+        results = {"eval_accuracy": 0.7, "eval_samples": rows}
+        (folder / "eval_results.json").write_text(
+            json.dumps({key: value for key, value in results.items() if value is not None})
+        )
+    rows = rows_of(convert("trainer", tmp_path / "theirs"))
+    assert [(row["column"], row["finetune_seed"]) for row in rows] == [("mnli_mismatched", 2), ("mnli_matched", 3)]
+    said = {line.split("-seed")[1][0]: line for line in (tmp_path / "said.txt").read_text().splitlines()}
+    assert "mnli_matched" in said["2"] and "mnli_mismatched" not in said["2"] and "mnli_mismatched" in said["3"]
+    assert all(word in said[seed] for seed in "45" for word in ("mnli_matched", "mnli_mismatched"))
+
+
+def test_what_a_recipe_cannot_read_is_named_and_without_a_number_it_fails(convert, tmp_path):
+    """Metrics of other names gave a csv without a row, and no word."""
+    folder = tmp_path / f"theirs/{PAIRWISE}_cola_20240207-232501"
+    folder.mkdir(parents=True)
+    (folder / "eval_results.json").write_text('{"eval_mcc": 0.3, "eval_samples": 1043}')
+    assert "no score was read" in convert("trainer", tmp_path / "theirs")
+    assert "cola" in (said := (tmp_path / "said.txt").read_text()) and "eval_mcc" in said
+    assert "no score was read" in convert("trainer", tmp_path / "theirs/gone")
+    harness = {"model_name": "pythia", "results": {"rte": {"acc": 0.5}, "hellaswag": {"acc,none": 0.3}}}
+    (tmp_path / "results.json").write_text(json.dumps(harness))
+    assert "no score was read" in convert("harness", tmp_path / "results.json")
+    assert "rte" in (said := (tmp_path / "said.txt").read_text()) and "hellaswag" in said
+    losses = write_losses(tmp_path / "theirs.csv", [10, 21, 32])
+    losses.write_text(losses.read_text().replace("bert_", "gpt_"))
+    assert "no loss was read" in convert("losses", losses)
+    assert "gpt_" in (said := (tmp_path / "said.txt").read_text()) and "__MIN" not in said
+    losses.write_text("")
+    assert "no loss was read" in convert("losses", losses)
+
+
 def write_losses(file: Path, steps: list[int]) -> Path:
     """A dashboard's export of a run, with its columns of the lowest and highest values."""
     column = f"{PAIRWISE} - eval/loss"
@@ -80,6 +119,7 @@ def test_losses_of_a_dashboard_are_at_even_steps_and_the_one_after_the_training_
 ):
     steps = [11 * at - 1 for at in range(1, 801)]
     losses = convert("losses", write_losses(tmp_path / "theirs.csv", [*steps, steps[-1] + 2]))
+    assert f"1 of '{PAIRWISE} - eval/loss'" in (tmp_path / "said.txt").read_text()
     (tmp_path / "scores.csv").write_text("attention,task,finetune_seed,value\npairwise,rte,1,0.5\n")
     monkeypatch.chdir(tmp_path)
     import_scores(tmp_path / "scores.csv", "theirs", losses)

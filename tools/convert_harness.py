@@ -4,7 +4,7 @@
     symbert import-scores scores.csv --name theirs
 
 It scores models as they are, without fine-tuning: all rows have fine-tuning seed 1. Tasks beside GLUE are left out, and
-the harness has no STS-B.
+the harness has no STS-B. What is left out is named on stderr.
 """
 
 import csv
@@ -20,12 +20,18 @@ table = csv.DictWriter(
     sys.stdout, ("attention", "task", "finetune_seed", "metric", "value", "rows"), lineterminator="\n"
 )
 table.writeheader()
+read = 0
 for path in sys.argv[1:]:
     content = json.loads(Path(path).read_text(encoding="utf-8"))
-    model = {"attention": content["model_name"].rpartition("/")[2], "finetune_seed": 1}
-    for task in sorted(content["results"].keys() & TASKS.keys()):
+    name = content.get("model_name") or sys.exit(f"{path}: no 'model_name'; add it, as newer versions write it")
+    model = {"attention": name.rpartition("/")[2], "finetune_seed": 1}
+    for task, results in sorted(content["results"].items()):
         rows = content.get("n-samples", {}).get(task, {}).get("effective")
-        for key, metric in METRICS.items():
-            if key in content["results"][task]:
-                score = {"metric": metric, "value": content["results"][task][key], "rows": rows}
-                table.writerow(model | {"task": TASKS[task]} | score)
+        values = {metric: results[key] for key, metric in METRICS.items() if key in results and task in TASKS}
+        for metric, value in values.items():
+            table.writerow(model | {"task": TASKS[task], "metric": metric, "value": value, "rows": rows})
+        if not values:
+            print(f"{path}: left out {task}, with {', '.join(results)}", file=sys.stderr)
+        read += len(values)
+if not read:
+    sys.exit(f"{' '.join(sys.argv[1:])}: no score was read; change TASKS and METRICS for the names in these files")

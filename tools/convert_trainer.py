@@ -5,6 +5,9 @@
 
 Seeds stand in training_args.bin alone, a pickle. So NAME reads a run from the name of its folder: change it for yours.
 It is that of the paper's authors here, whose folders without a checkpoint are final, and without a seed of seed 1.
+
+run_glue before April 2022 wrote MNLI's mismatched results over the matched ones, under their names. So of one accuracy
+the number of rows tells whose it is. What lacks a score is named on stderr.
 """
 
 import csv
@@ -20,17 +23,28 @@ NAME = re.compile(
 ATTENTION = {"vanilla": "original"}  # operators that are called otherwise here
 METRICS = {"accuracy": "accuracy", "f1": "f1", "matthews_correlation": "matthews", "pearson": "pearson"}
 METRICS |= {"spearmanr": "spearman"}
+OF_ROWS = {9_815: "mnli_matched", 9_832: "mnli_mismatched"}
 COLUMNS = ("size", "attention", "step", "task", "finetune_seed", "metric", "value", "rows")
 
-table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+table, read = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n"), 0
 table.writeheader()
 for file in sorted(Path(sys.argv[1]).rglob("eval_results.json")):
     name = NAME.fullmatch(file.parent.name) or sys.exit(f"{file.parent}: not a name like NAME; change NAME")
     run, results = name.groupdict(), json.loads(file.read_text(encoding="utf-8"))
     run |= {"attention": ATTENTION.get(run["attention"], run["attention"]), "finetune_seed": run["finetune_seed"] or 1}
-    columns = {"": "mnli_matched", "_mm": "mnli_mismatched"} if run["task"] == "mnli" else {"": run["task"]}
+    wanted = ["mnli_matched", "mnli_mismatched"] if run["task"] == "mnli" else [run["task"]]
+    is_told = len(wanted) == 1 or "eval_accuracy_mm" in results
+    columns = {"": wanted[0] if is_told else OF_ROWS.get(results.get("eval_samples")), "_mm": wanted[-1]}
+    found = set()
     for ending, column in columns.items():
         for key in METRICS:
-            if f"eval_{key}{ending}" in results:
+            if column and f"eval_{key}{ending}" in results:
                 score = {"metric": METRICS[key], "value": results[f"eval_{key}{ending}"]}
                 table.writerow(run | {"task": column, "rows": results.get(f"eval_samples{ending}")} | score)
+                found.add(column)
+    if lacking := [column for column in wanted if column not in found]:
+        told = ", ".join(f"{key} {value}" for key, value in results.items())
+        print(f"{file}: no score of {' or '.join(lacking)} in {told}", file=sys.stderr)
+    read += len(found)
+if not read:
+    sys.exit(f"{sys.argv[1]}: no score was read; change NAME and METRICS for the names of its files")

@@ -232,7 +232,7 @@ class ReportFacts(Settings):
     experiment: str
     title: str
     scale: str  # of scores that others measured: imported
-    steps: int  # of the encoder's pre-training
+    steps: int | None  # of the encoder's pre-training; None: of imported scores that name none
     settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
     contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
     stand_in_text: bool = False  # whether encoder-decoders translate the stand-in

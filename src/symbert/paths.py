@@ -33,6 +33,7 @@ ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"
 SCORES = f"{RESULTS}/scores/{{suite}}/{{host}}/{{model}}/seed-{{seed}}/step-{{step}}/{{request}}.json"
 ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
+REPORTED = "report/experiment-{key}.json"  # in an experiment's folder: the record that its page was made of
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 VARIANT = tuple[tuple[str, Any], ...]  # values of swept keys

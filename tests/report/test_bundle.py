@@ -166,6 +166,17 @@ def test_the_mirror_of_the_configuration_is_inside_without_its_place(folder, tmp
     assert read == {"source": "mirror", "mirror": "mirror", "glue": {"files": "mirror"}}
 
 
+def test_a_page_of_other_settings_is_not_bundled(folder, tmp_path):
+    """The old page lay beside the experiment.json of a start that did not reach its report."""
+    started = json.loads((folder / "experiment.json").read_text()) | {"key": "0ddba115"}
+    write(folder / "experiment.json", started)
+    with pytest.raises(MissingInputError, match=r"report\.html: .*other settings.*; run the workflow to its end first"):
+        bundle(folder, tmp_path / "small.zip")
+    assert not (tmp_path / "small.zip").exists()
+    write(folder / "report/experiment-0ddba115.json", started)
+    bundle(folder, tmp_path / "small.zip")
+
+
 def test_what_is_not_finished_or_no_zip_is_refused(folder, tmp_path):
     with pytest.raises(UsageError, match=r"small\.tar; name a \.zip file"):
         bundle(folder, tmp_path / "small.tar")

@@ -206,7 +206,7 @@ def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkey
     assert [row["here"] for row in judged[4:8]] == differences
     missing = [row["verdict"].removeprefix("not tested here: ") for row in rows if row not in judged]
     assert missing == [
-        *("no base-shared in this experiment", "no step times of base-shared", "no base-shared in this experiment"),
+        *("no base-shared in this experiment", "no step times of base-shared", "no scores of base-shared"),
         "robustness was not measured",
     ]
 

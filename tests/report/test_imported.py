@@ -15,6 +15,8 @@ from documented import own_files
 from legibility import assert_legible
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config
 from symbert.files import read_json
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
@@ -98,6 +100,43 @@ def test_what_is_no_score_is_named_with_its_line(write, line, problem):
 
 
 @pytest.mark.parametrize(
+    ("task", "metric", "value", "is_one"),
+    [
+        *(("rte", "", "0", True), ("rte", "", "-0.01", False), ("rte", "", "1.0001", False), ("rte", "", "inf", False)),
+        *(("cola", "", "-1", True), ("cola", "", "-1.1", False), ("stsb", "", "-0.2", True)),
+        *(("mrpc", "", "-0.1", False), ("stsb", "pearson", "-0.5", True), ("mrpc", "f1", "-0.1", False)),
+    ],
+)
+def test_a_number_that_its_metric_cannot_be_is_no_score(write, task, metric, value, is_one):
+    """An accuracy of −0.4 was one."""
+    lines = [f"mine,{task},1,{metric},{value}"]
+    lines += [f"mine,{task},1,spearman,0.1"] if metric == "pearson" else []
+    lines += [f"mine,{task},1,accuracy,0.1"] if metric == "f1" else []
+    file = write(*lines, header="attention,task,finetune_seed,metric,value")
+    if is_one:
+        assert len(read_tidy(file)) == 1
+    else:
+        with pytest.raises(DataError, match=r"line 2: 'value': expected.*found"):
+            read_tidy(file)
+
+
+def test_percentages_are_refused_as_such(write):
+    for value, header in (("87.2", "value"), ("0.8,52.7", "value,majority")):
+        with pytest.raises(DataError, match="line 2: .*percentages by 100"):
+            read_tidy(write(f"mine,rte,1,{value}", header=f"attention,task,finetune_seed,{header}"))
+
+
+def test_the_rows_of_another_column_are_not_this_ones(write):
+    """Old runs have mismatched scores in the place of matched ones."""
+    header = f"{HEADER},rows"
+    for task, rows, other in (("mnli_matched", 9832, "mnli_mismatched"), ("mnli_mismatched", 9815, "mnli_matched")):
+        with pytest.raises(DataError, match=f"line 2: {rows} rows are those of {other}"):
+            read_tidy(write(f"base,mine,{task},1,0.7,{rows}", header=header))
+    rows = read_tidy(write("base,mine,mnli_matched,1,0.7,9815", "base,mine,mnli_mismatched,1,0.7,500", header=header))
+    assert [row["partial"] for row in rows] == [False, True]
+
+
+@pytest.mark.parametrize(
     ("header", "problem"),
     [
         ("attention,task,value", "missing required field 'finetune_seed'"),
@@ -160,7 +199,7 @@ CELLS = list(itertools.product(["mine", "other"], ["rte", "cola", "mnli_matched"
 
 
 @settings(max_examples=30)
-@given(scores=st.dictionaries(st.sampled_from(CELLS), st.floats(-1, 1), min_size=1), seed=st.integers(0, 99))
+@given(scores=st.dictionaries(st.sampled_from(CELLS), st.floats(0, 1), min_size=1), seed=st.integers(0, 99))
 def test_any_order_of_rows_gives_the_same_scores_to_the_last_bit(tmp_path_factory, scores, seed):
     file = tmp_path_factory.mktemp("permuted") / "scores.csv"
     lines = [f"base,{model},{task},{number},{score!r}" for (model, task, number), score in scores.items()]
@@ -243,7 +282,7 @@ UNLIKE = f"{HEADER},stand_in,majority,rows"
         (["small,original,rte,1,0.5,,,", "small,mine,rte,1,0.9,true,,"], "stand_in"),
         (["small,original,rte,1,0.5,,,277", "small,mine,rte,1,0.9,,,100"], "other partial: small-mine"),
         (["small,original,rte,1,0.5,,0.5,", "small,mine,rte,1,0.9,,0.9,"], "majority"),
-        (["small,original,rte,1,0.5,,55,"], "'majority': expected"),
+        (["small,original,rte,1,0.5,,-0.1,"], "'majority': expected"),
         (["small,original,rte,1,0.5,,,", "small,original,boolq,1,0.5,,,"], "'boolq'"),
     ],
 )
@@ -260,6 +299,74 @@ def test_the_comparison_has_final_scores_alone(write, imported):
     assert [row["finetune_seed"] for row in imported(write(*lines, header=SCORES))] == [1, 2, 3]
 
 
+@pytest.fixture
+def of_base(write):
+    """The nine columns of two operators of base, five seeds each, whose steps no file names."""
+    cells = itertools.product(("original", "pairwise"), published.COLUMNS, range(1, 6))
+    return write(*(f"base,{name},{column},{seed},{0.7 if name == 'pairwise' else 0.6}" for name, column, seed in cells))
+
+
+def test_a_length_of_pre_training_that_no_file_names_is_not_known(of_base, tmp_path, monkeypatch):
+    """It was the paper's, and the paper's claims were judged by it."""
+    monkeypatch.chdir(tmp_path)
+    for name, steps in (("unknown", None), ("known", 200_000)):
+        import_scores(of_base, name, steps=steps)
+        tables = Path(f"results/{name}/report/tables")
+        (row,) = (
+            row
+            for row in read_shown(tables / "claims.csv")
+            if row["models"] == "base: pairwise − original" and "score" in row["claim"]
+        )
+        length = dict(line.values() for line in read_shown(tables / "provenance.csv"))["imported: steps"]
+        assert row["here"] and (row["verdict"] == "holds", length) == (
+            (True, "200000") if steps else (False, "not known")
+        )
+    scores = [Path(f"results/{name}/report/data/scores.csv").read_text() for name in ("unknown", "known")]
+    assert scores[0] == scores[1] and read_scores(Path("results/known/report/data/scores.csv"))["step"].isna().all()
+
+
+def test_models_without_pre_training_stand_with_the_final_ones(write, imported):
+    """They were a checkpoint of Figure 3, and no row of Table 3."""
+    lines = [f"small,mine,{step},rte,{seed},0.5" for step in ("", 0) for seed in (1, 2)]
+    assert [(row["step"], row["finetune_seed"]) for row in imported(write(*lines, header=SCORES), steps=100)] == [
+        *((0, 1), (0, 2), (100, 1), (100, 2))
+    ]
+    with pytest.raises(UsageError, match="no run of small-mine"):
+        imported(write("small,mine,0,rte,1,0.5", header=SCORES))
+
+
+def test_models_without_a_size_are_named_without_one(root, tmp_path, monkeypatch):
+    """The example of the documentation, and claims of ': 80.0'."""
+    monkeypatch.chdir(tmp_path)
+    example, *_ = re.findall(r"```csv\n(.*?)```", (root / "docs/report.md").read_text(encoding="utf-8"), re.S)
+    cells = itertools.product(("original", "pairwise"), published.COLUMNS, range(1, 6))
+    lines = [f",{name},{column},{seed},,{0.7 if name == 'pairwise' else 0.6}" for name, column, seed in cells]
+    Path("scores.csv").write_text(example + "\n".join(lines), encoding="utf-8")
+    import_scores(Path("scores.csv"), "theirs")
+    report = Path("results/theirs/report")
+    assert "a higher GLUE score of pairwise than of original" in (report / "texts/summary.txt").read_text()
+    assert {row["here"] for row in read_shown(report / "tables/claims.csv") if "score" in row["claim"]} == {""}
+    rows = {row["model"]: row for row in read_shown(report / "tables/table3_glue.csv")}
+    assert [rows[name]["finetune_seeds"] for name in ("small-mine", "roberta", "pairwise")] == ["2", "1", "5"]
+    assert [rows[name]["glue_score"] for name in ("small-mine", "roberta", "pairwise")] == ["", "", "70.00"]
+
+
+@pytest.mark.parametrize("name", ["corpus", "published", "paper"])
+def test_a_name_that_results_has_for_all_is_refused(write, name):
+    with pytest.raises(UsageError, match=f"--name is {name}"):
+        import_scores(write("base,pairwise,rte,1,0.5"), name)
+
+
+def test_no_experiment_is_started_over_imported_scores(write, imported, root):
+    """Their page was replaced."""
+    imported(write("base,pairwise,rte,1,0.5"))
+    config = read_config(root, {"experiment": "theirs"})
+    with pytest.raises(ConfigError, match="results/theirs: has imported scores; choose another 'experiment'"):
+        Experiment(config)
+    shutil.rmtree("results/theirs")
+    Experiment(config)
+
+
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])
 def test_a_name_that_is_no_folders_is_refused(write, name):
     with pytest.raises(UsageError, match="--name is"):
@@ -272,8 +379,8 @@ def published_import(authors_csv, tmp_path_factory):
     place = tmp_path_factory.mktemp("imported")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
-        import_scores(authors_csv[0], "published", authors_csv[1])
-    return place / "results/published"
+        import_scores(authors_csv[0], "theirs", authors_csv[1])
+    return place / "results/theirs"
 
 
 def test_the_authors_files_print_table_3_to_the_last_digit(published_import):
@@ -288,7 +395,7 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import):
         assert ours["wnli"] and not printed["wnli"]
     assert not rows, "others' scores have no majority baseline"
     text = table.with_suffix(".md").read_text()
-    assert text.endswith("Imported scores: published: measured by others; one pre-training seed.\n")
+    assert text.endswith("Imported scores: theirs: measured by others; one pre-training seed.\n")
 
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):

@@ -1,6 +1,7 @@
 """Looks, axes and files of figures."""
 
 import resource
+from itertools import pairwise
 
 import pytest
 from matplotlib.figure import Figure
@@ -17,6 +18,24 @@ def test_looks_that_no_figure_can_have_are_refused_with_the_class(monkeypatch, k
     monkeypatch.setitem(OPERATORS, "own", own)
     with pytest.raises(ConfigError, match=f"my_operators:Own: .*{value.replace('?', '.')}"):
         looks_of(["original"])
+
+
+def test_forty_operators_of_ones_own_have_forty_looks(monkeypatch):
+    """From the fifth on looks were repeated."""
+    looks = looks_of(["original", *(f"mine{number}" for number in range(40))])
+    assert len(set(map(str, looks.values()))) == 41
+    neighbours = list(looks.values())[1:]
+    for one, other in pairwise(neighbours):
+        assert one.color != other.color and one.marker != other.marker and one.linestyle != other.linestyle
+    described = {"color": "#A00000", "marker": "D", "line": "dashed"}
+    for words in (described, {"color": "#B00000"}, {"color": "#C00000", "marker": "s"}):
+        for number in range(14):  # a class that its configuration names so often
+            own = Operator(f"{words['color']}-{number}", "my_operators:Own")
+            vars(own)["description"] = Description(**words)
+            monkeypatch.setitem(OPERATORS, own.name, own)
+    looks = looks_of([*OPERATORS])
+    assert len(set(map(str, looks.values()))) == len(OPERATORS) > 42
+    assert [look.color for name, look in looks.items() if name.startswith("#A")] == ["#A00000"] * 14
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf"])

@@ -46,8 +46,8 @@ def _loss(step, leaves):
     ("points", "exits", "reasons"),
     [
         ({"original": 0, "shared": -30}, {"original": [500], "shared": [900]}, [
-            "a test of scores takes 3 fine-tuning seeds", "from the plateau takes 5 pre-training seeds"]),
-        ({"shared": -30}, None, ["no other operator has scores beside original", "there are no losses"]),
+            "2 fine-tuning seeds", "scores takes 3", "1 pre-training seed", "exits takes 5"]),
+        ({"shared": -30}, None, ["tiny-original", "no scores", "there are no losses"]),
         (None, {"original": [400, 600, 900, 500, 800], "pairwise": [900, 400, 600, 800, 500]}, [
             "there are no scores", "no difference of exits from the plateau is significant"]),
     ],

@@ -44,7 +44,7 @@ rule report:
             category="All on one page",
             labels={"shows": "Every table and figure"},
         ),
-        f"{EXPERIMENT.folder}/report/experiment-{EXPERIMENT.key}.json",
+        EXPERIMENT.reported,
     log:
         f"{EXPERIMENT.folder}/report.log",
     conda:

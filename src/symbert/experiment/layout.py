@@ -45,7 +45,19 @@ from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
-from symbert.paths import CHECKPOINT_FILES, RESULTS, ROBUSTNESS, ROWS, RUN, SCORES, VARIANT, Run, by_content, key
+from symbert.paths import (
+    CHECKPOINT_FILES,
+    REPORTED,
+    RESULTS,
+    ROBUSTNESS,
+    ROWS,
+    RUN,
+    SCORES,
+    VARIANT,
+    Run,
+    by_content,
+    key,
+)
 from symbert.pretrain.run import weights_file
 from symbert.sizes import SIZES, Shape
 from symbert.sources import (
@@ -99,13 +111,17 @@ class Score:
 class Experiment:
     """A checked configuration, as axes and as paths from the folder where Snakemake is run.
 
-    ConfigError where a folder of the same key exists with other settings.
+    ConfigError where a folder of the same key exists with other settings, and where imported scores have its name.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.name = experiment_name(config)
         self.folder = f"{RESULTS}/{self.name}"
+        if "origin" in read_json_or_empty(Path(self.folder, "experiment.json")).get("inputs", {}):
+            raise ConfigError(
+                f"{self.folder}: has imported scores; choose another 'experiment', or move the folder away"
+            )
         self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
@@ -601,6 +617,11 @@ class Experiment:
     def key(self) -> str:
         """The key of the report: of its inputs and of all that it says of the configuration."""
         return key(self.inputs, self.report_settings)
+
+    @property
+    def reported(self) -> str:
+        """The file that is there where the page is of this configuration."""
+        return f"{self.folder}/{REPORTED.format(key=self.key)}"
 
     @property
     def report_settings(self) -> Config:

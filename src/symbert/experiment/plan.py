@@ -69,7 +69,7 @@ def plan(scale: str | None = None, configfile: list[Path] | None = None, config:
 def outputs_of(experiment: Experiment) -> list[Output]:
     """The files of an experiment that take time, room or a download."""
     measured = [file for files in experiment.measured.values() for file in files]
-    report = [*measured, f"{experiment.folder}/report/experiment-{experiment.key}.json"]
+    report = [*measured, experiment.reported]
     return [
         *_corpus(experiment),
         *_pretraining(experiment),

@@ -37,10 +37,9 @@ def status_of(experiment: Experiment) -> list[str]:
     states = {run: state_of(experiment, run) for run in experiment.runs}
     done = sum(state == "done" for state in states.values())
     page = f"{experiment.folder}/report/report.html"
-    is_made = Path(f"{experiment.folder}/report/experiment-{experiment.key}.json").is_file()
     lines = [
         f"Experiment {experiment.name}: {done} of {len(states)} pre-trainings done; "
-        f"{page if is_made else 'no report of this configuration yet'}",
+        f"{page if Path(experiment.reported).is_file() else 'no report of this configuration yet'}",
         "",
         *(f"{file}: {_exists(file)}" for file in dict.fromkeys(map(experiment.manifest, experiment.runs))),
         *(f"{run}: {experiment.runs[run]}: {state}" for run, state in states.items()),

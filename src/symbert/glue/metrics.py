@@ -6,7 +6,9 @@ results that a fine-tuning keeps beside them, are JSON with a hash of their cont
 can be read, and another score.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,11 @@ def unmeasurable(metric: str, labels: np.ndarray) -> str | None:
     if metric == f1.__name__ and not (labels == 1).any():
         return "no row is of the second class"
     return None
+
+
+def lowest(metrics: Iterable[str]) -> float:
+    """The least that the mean of metrics can be; the most is 1."""
+    return fmean(-1 if metric in CORRELATIONS else 0 for metric in metrics)
 
 
 def measure(task: Task, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:

@@ -15,6 +15,7 @@ from symbert import __version__
 from symbert.errors import MissingInputError, UsageError
 from symbert.files import MEGABYTE, publish, read_json
 from symbert.hosts import HOSTS
+from symbert.paths import REPORTED
 from symbert.provenance import PROJECT
 from symbert.report.collect import read_record
 
@@ -34,7 +35,7 @@ def bundle(results: Path, /, output: Path) -> None:
     code, and metadata as a Workflow RO-Crate. The same results and the same code give the same bytes.
 
     `results` is the experiment's name or folder, `output` a .zip file. Weights, texts and token ids stay out, and so do
-    names of machines and absolute paths. MissingInputError names a file that is not there.
+    names of machines and absolute paths. MissingInputError where the experiment as it was started last has no page.
     """
     if output.suffix != ".zip":
         raise UsageError(f"--output is {output}; name a .zip file")
@@ -50,12 +51,13 @@ def bundle(results: Path, /, output: Path) -> None:
 def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     """The files of the archive by their paths in it, the metadata first."""
     folder, record = read_record(results)
-    report, copy = folder / "report", f"experiment-{record['key']}.json"  # of experiment.json
-    if not (report / "report.html").is_file():
-        raise MissingInputError(f"{report / 'report.html'}: no such file; run the workflow to its end first")
+    report, reported = folder / "report", folder / REPORTED.format(key=record["key"])
+    if not ((page := report / "report.html").is_file() and reported.is_file()):
+        lacks = "is of other settings than experiment.json" if page.is_file() else "no such file"
+        raise MissingInputError(f"{page}: {lacks}; run the workflow to its end first")
     files = {str(file.relative_to(project)): file for name in CODE for file in _files_in(project / name)}
     files = {name: file for name, file in files.items() if not any(part.endswith(MADE) for part in Path(name).parts)}
-    files |= {str(file.relative_to(report)): file for file in _files_in(report) if file.name != copy}
+    files |= {str(file.relative_to(report)): file for file in _files_in(report) if file != reported}
     files |= {os.path.relpath(file, folder.parent): file for file in _read_by_report(folder, record)}
     files["experiment.json"] = folder / "experiment.json"
     contents = {name: _content(file) for name, file in files.items()}

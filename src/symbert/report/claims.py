@@ -88,7 +88,7 @@ def final_scores_of(data: Collection, size: str, *attentions: str, columns: tupl
     if trained is None:
         raise MissingEvidence("no scores")
     scores = trained[(trained["size"] == size) & trained["attention"].isin(attentions)]
-    _need(set(scores["attention"]), attentions, f"no {size}-{{}} in this experiment")
+    _need(set(scores["attention"]), attentions, f"no scores of {size}-{{}}")
     _need(set(scores["column"]), columns, "{} is not among the tasks")
     means = glue_scores(scores[scores["column"].isin(columns)]).dropna()
     _need(means.index.unique("attention"), attentions, f"no seed of {size}-{{}} has every column")
@@ -106,7 +106,7 @@ def lead_in(scores: pd.Series, size: str, attention: str) -> Comparison:
     """The same, with p corrected for the number of operators that are compared with `original`."""
     of_size = scores[scores.index.get_level_values("size") == size].to_frame("score").droplevel(["size", "step"])
     models = {name: seeds.droplevel("attention") for name, seeds in of_size.groupby(level="attention")}
-    _need(models, ("original", attention), f"no {size}-{{}} in this experiment")
+    _need(models, ("original", attention), f"no scores of {size}-{{}}")
     pairs = ((name, "original", seeds, models["original"]) for name, seeds in models.items() if name != "original")
     leads = {pair.model: pair for pair in corrected(each for pair in pairs for each in compared(size, *pair)) if pair.n}
     _need(leads, [attention], f"{size}-{{}} and {size}-original have no seed in common")
@@ -364,7 +364,7 @@ def _judged(size: str, check: Check, obstacle: Obstacle | None, data: Collection
         finding = check(data, size)
     except MissingEvidence as missing:
         scored = [] if data.trained is None else data.trained["size"]
-        for other in names.sizes([*scored, *data.runs["size"]])[::-1] if size == "base" else ():
+        for other in filter(None, names.sizes([*scored, *data.runs["size"]])[::-1] if size == "base" else ()):
             with suppress(MissingEvidence):
                 return f"{other}: {check(data, other).ours}", f"{NOT_TESTED}: {missing}"
         return None, f"{NOT_TESTED}: {missing}"

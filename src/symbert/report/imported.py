@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from symbert.configuration import FOLDER, ReportFacts
+from symbert.configuration import FOLDER, TAKEN, ReportFacts
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import copy_file, sha256_of, write_json
 from symbert.glue.tasks import GLUE, OWN
@@ -22,11 +22,13 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
 
     Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
     `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
-    files or, where they have none, the paper's. ConfigError when the folder is there already. DataError names file,
+    files; where they have none, it is not known. ConfigError when the folder is there already. DataError names file,
     line and column.
     """
     if not re.fullmatch(FOLDER, name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
+    if name in TAKEN:
+        raise UsageError(f"--name is {name}, which results/ has for all; choose another")
     files = {"scores": path} | ({"losses": losses} if losses else {})
     scores = read_scores(path)
     for column, task in zip(scores["column"], scores["task"], strict=True):

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from symbert import __version__
 from symbert.configuration import define_own
 from symbert.files import copy_file, write_text
+from symbert.paths import REPORTED
 from symbert.report import published, setting
 from symbert.report.collect import Collection, collect, counted, read_record
 from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Made
@@ -62,7 +63,7 @@ def report(folder: Path, /, paper: bool = False) -> None:
     for file in surplus.difference(tables, *(exhibit.files for exhibit in shown)):
         file.unlink()  # of an earlier configuration
     write_page(output, data, shown)
-    copy_file(folder / "experiment.json", output / f"experiment-{record['key']}.json")
+    copy_file(folder / "experiment.json", folder / REPORTED.format(key=record["key"]))
 
 
 def write_exhibits(data: Collection, folder: Path) -> list[Shown]:

@@ -3,7 +3,7 @@
 All that depends on scale, sources, tasks and seeds is said here, once; captions depend on none of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
@@ -12,7 +12,8 @@ from symbert.glue.tasks import SUITES
 from symbert.hosts import HOSTS
 from symbert.report import published
 from symbert.report.collect import DOMAIN, Collection
-from symbert.report.statistics import COUNTED, SEEDS
+from symbert.report.names import model_name
+from symbert.report.statistics import COUNTED, FINETUNE_SEED, SEEDS
 from symbert.sources import is_stand_in
 
 ALL = "tasks"
@@ -22,7 +23,7 @@ CHOSEN = (
     "was shown at this depth (docs/findings/start-and-symmetry.md)."
 )
 ONE_SEED = (
-    "Scores are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
+    "{} are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
     "pre-training of the same operators may give other differences."
 )
 
@@ -38,6 +39,8 @@ def other_training(data: Collection) -> str | None:
     """Why losses are not comparable with the paper's; None where they are."""
     facts = data.facts
     if facts.scale == IMPORTED:
+        if facts.steps is None:
+            return "the files do not say how long pre-training was"
         steps = f"pre-training took {facts.steps:,} steps, the paper’s {published.STEPS:,}"
         return None if facts.steps == published.STEPS else steps
     if len(other_settings(facts)) == len(other_settings(facts, "glue.")):
@@ -102,14 +105,19 @@ def _facts(data: Collection) -> Iterator[str]:
         yield f"partial: {'all tasks' if tasks == ALL else tasks}"
     for suite, tables in data.tables_of_scores.items():
         whole = [column for column in SUITES[suite].columns if column in COUNTED]
-        counted = {column for table in tables for column in table["column"]}.intersection(whole)
-        if counted and len(counted) < len(whole):
-            yield f"{SUITES[suite].title} score of {len(counted)} of {len(whole)} columns"
+        rows = pd.concat(tables)
+        counted = rows[rows["column"].isin(whole)].groupby("size", sort=False)["column"].nunique()
+        for number in counted[counted < len(whole)].unique():
+            sizes = [size or "models without a size" for size in counted.index[counted == number]]
+            of = "" if len(sizes) == rows["size"].nunique() else f" in {', '.join(sizes)}"
+            yield f"{SUITES[suite].title} score of {number} of {len(whole)} columns{of}"
     scored, trained = _seeds(data)
-    if trained > scored > 0:
-        yield f"{trained} pre-training seeds, scores of {'one' if scored == 1 else scored}"
-    elif number := max(trained, scored):
-        yield "one pre-training seed" if number == 1 else f"{number} pre-training seeds"
+    known = trained or scored
+    if known:
+        seeds = "one pre-training seed" if known == [1] else f"{in_words(known)} pre-training seeds"
+        fewer = scored and scored[-1] < known[-1]
+        of_scores = f", scores of {'one' if scored == [1] else in_words(scored)}" if fewer else ""
+        yield f"{seeds}{of_scores}"
 
 
 def _limits(data: Collection) -> Iterator[str]:
@@ -128,8 +136,11 @@ def _limits(data: Collection) -> Iterator[str]:
             yield f"† One class is predicted throughout in {runs.sum():,.0f} of {runs.count():,} fine-tunings{unknown}."
         remarks = pd.concat(tables)[["column", "remark"]].drop_duplicates().query("remark != ''")
         yield from (f"{row.column}: {row.remark}." for row in remarks.itertuples())
-    if _seeds(data)[0] == 1:
-        yield ONE_SEED
+    inferred = [pair for pairs in data.comparisons.values() for pair in pairs if pair.interval]
+    models = dict.fromkeys(model_name(pair.size, pair.model) for pair in inferred if pair.unit == FINETUNE_SEED)
+    if models:
+        are_all = all(pair.unit == FINETUNE_SEED for pair in inferred)
+        yield ONE_SEED.format("Scores" if are_all else f"Differences of {', '.join(models)}")
     if facts.scale != IMPORTED and other_settings(facts):
         yield "This is not the paper’s experiment: its numbers are not comparable with the paper’s."
 
@@ -140,11 +151,23 @@ def reads_corpus(data: Collection) -> bool:
     return reads and any(HOSTS[host].reads_corpus for host in data.hosts_trained)
 
 
-def _seeds(data: Collection) -> tuple[int, int]:
-    """The number of pre-training seeds that have scores, and that were trained."""
-    scored = max((scores["pretrain_seed"].nunique() for scores in data.scores.values()), default=0)
-    trained = [table["pretrain_seed"].nunique() for table in (data.runs, data.hosts) if table is not None]
-    return scored, max([*trained, *(len(grid.seeds) for grid, _ in data.grids)])
+def in_words(counts: Iterable[int]) -> str:
+    """'3', or where models have different numbers '1 to 3'."""
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _seeds(data: Collection) -> tuple[list[int], list[int]]:
+    """The numbers of pre-training seeds that models have scores of, and that were trained, smallest first."""
+    scored = [_numbers(scores) for scores in data.scores.values()]
+    trained = [_numbers(table) for table in (data.runs, data.hosts) if table is not None]
+    trained.append({len(grid.seeds) for grid, _ in data.grids})
+    return sorted(set().union(*scored)), sorted(set().union(*trained))
+
+
+def _numbers(table: pd.DataFrame) -> set[int]:
+    model = [key for key in ("host", "size", "attention") if key in table]
+    return {*table.groupby(model)["pretrain_seed"].nunique().tolist()}
 
 
 def _tasks_where(flag: str, data: Collection) -> str:

@@ -489,9 +489,15 @@ def _pairs(
     losses: Losses, named: Sequence[Sequence[str]] | None
 ) -> Iterator[tuple[Contrast, pd.DataFrame, pd.DataFrame]]:
     """The losses of operators and their references, size by size, where both have the same three seeds or more."""
+    for size, model, other in contrasts_of(losses, named):
+        ours, theirs = losses[size, model], losses[size, other]
+        if len(ours) >= FEWEST and ours.index.equals(theirs.index):
+            yield (size, model, other), ours, theirs
+
+
+def contrasts_of(losses: Losses, named: Sequence[Sequence[str]] | None) -> Iterator[Contrast]:
+    """The operators and references that were named, or each operator and the first, size by size."""
     for size in dict.fromkeys(size for size, _ in losses):
         names = attentions(name for of, name in losses if of == size)
         for model, other in [(name, names[0]) for name in names[1:]] if named is None else named:
-            ours, theirs = losses[size, model], losses[size, other]
-            if len(ours) >= FEWEST and ours.index.equals(theirs.index):
-                yield (size, model, other), ours, theirs
+            yield size, model, other

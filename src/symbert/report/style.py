@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,18 @@ class Look:
         return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, **face, **changes}
 
 
-SPARE = (  # looks for operators whose class describes none
-    Look("#7A5C00", "<", LINES["dotted"]),
-    Look("#5A3E85", ">", LINES["dashed"]),
-    Look("#00604A", "h", LINES["dash-dot"]),
-    Look("#8C2D04", "p", LINES["long-dashed"]),
+# Looks for operators whose class describes none, each unlike the one before in all three: of 4 colours, 7 markers and 6
+# lines 84 differ, and 42 of one colour.
+SPARE = list(
+    islice(
+        zip(
+            cycle(("#7A5C00", "#5A3E85", "#00604A", "#8C2D04")),
+            cycle(("<", ">", "h", "p", "8", "v", "H")),
+            cycle(("dotted", "dashed", "dash-dot", "long-dashed", "dash-dot-dot", "solid")),
+            strict=False,
+        ),
+        84,
+    )
 )
 
 
@@ -74,7 +81,7 @@ def house_style() -> AbstractContextManager[None]:
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """The look of each operator, in the order of tables: as its class describes it, or else one that no other has.
+    """The look of each operator, in the order of tables: as its class describes it, but for what another has already.
 
     A known operator has the same look in every figure. ConfigError for looks that matplotlib does not have.
     """
@@ -82,9 +89,13 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     for name in attentions([*OPERATORS, *ordered]):
         own = OPERATORS[name].description if name in OPERATORS else Description()
         look = Look(own.color, own.marker, LINES.get(own.line))
-        if not (own.color and own.marker and own.line):
-            other = next(spare)
-            look = Look(own.color or other.color, own.marker or other.marker, LINES.get(own.line, other.linestyle))
+        if look in looks.values() or not (own.color and own.marker and own.line):
+            some = (
+                Look(own.color or color, own.marker * keep or marker, LINES.get(own.line * keep or line))
+                for keep in (True, False)  # a class under several names has its marker once
+                for color, marker, line in islice(spare, len(SPARE))
+            )
+            look = next((each for each in some if each not in looks.values()), look)
         try:
             Line2D([], [], color=look.color, marker=look.marker)
         except ValueError as error:

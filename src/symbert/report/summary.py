@@ -1,20 +1,24 @@
 """The sentences that the page begins with: what the data support, what was compared, and on what."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pandas as pd
 
 from symbert.glue.tasks import OWN, SUITES
-from symbert.hosts import ENCODER
+from symbert.hosts import ENCODER, HOSTS
 from symbert.report import names, setting
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import heading
 from symbert.report.statistics import (
+    COUNTED,
     FEWEST,
     FEWEST_EXITS,
     FINETUNE_SEED,
+    PRETRAIN_SEED,
     WITHIN,
     Comparison,
+    contrasts_of,
     exit_contrasts,
     exits_of,
     headlines,
@@ -24,6 +28,7 @@ from symbert.report.statistics import (
 )
 from symbert.sources import SOURCES, is_stand_in
 
+MODEL = ["size", "attention", "pretrain_seed", "step"]  # whose scores are of several fine-tuning seeds
 EXITS = {  # from the plateau, by the verdict on the time to them
     "shorter": "an earlier exit from the plateau of {0}-{1} than of {0}-{2}",
     "longer": "a later exit from the plateau of {0}-{1} than of {0}-{2}",
@@ -40,9 +45,10 @@ def _supported(data: Collection) -> str:
     """What leaves the plateau first, the differences that tests support, and why there are no others."""
     models = losses_of(data.runs)
     answers = [_of_scores(data, suite) for suite in data.scores]
-    answers = [*(answers or [([], "there are no scores")]), _of_runs(data, models)]
+    no_scores = "there are no scores" if data.blimp is None else "minimal pairs are not tested"
+    answers = [*(answers or [([], [no_scores])]), _of_runs(data, models)]
     shown = [words for differences, _ in answers for words in differences]
-    reasons = "; ".join(dict.fromkeys(reason for _, reason in answers if reason))
+    reasons = "; ".join(dict.fromkeys(reason for _, reasons in answers for reason in reasons))
     first = "".join(_first_exits(models))
     if not shown:
         return f"{first}The data support no difference between operators: {reasons}."
@@ -64,7 +70,7 @@ def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
             yield f"In {names.family(size)} {' and '.join(first)} {leave} the plateau {at}. "
 
 
-def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], str]:
+def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], list[str]]:
     """Differences of exits and of last losses that their tests support; where there are none, why."""
     contrasts = exit_contrasts(models, data.facts.contrasts)
     judged = sorted(contrasts.items(), key=lambda contrast: contrast[1].verdict == WITHIN)  # differences first
@@ -80,35 +86,89 @@ def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> t
         for pair in loss_contrasts(models, data.facts.contrasts)
         if pair.is_significant
     ]
-    if shown:
-        return shown, ""
     if not models:
-        return [], "there are no losses of encoders"
-    if any(result.seeds >= FEWEST_EXITS for result in contrasts.values()):
-        return [], "no difference of exits from the plateau is significant"
-    return [], f"a test of exits from the plateau takes {FEWEST_EXITS} pre-training seeds"
+        return [], ["there are no losses of encoders"]
+    is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
+    none = ["no difference of exits from the plateau is significant"] if is_tested and not shown else []
+    return shown, [*none, *_runs_without_test(models, data.facts.contrasts)]
 
 
-def _of_scores(data: Collection, suite: str) -> tuple[list[str], str]:
+def _runs_without_test(models: dict[tuple[str, str], pd.DataFrame], named: list[list[str]] | None) -> Iterator[str]:
+    """Why exits of models are not tested, by the seeds that they have."""
+    untested = []
+    for size in dict.fromkeys(size for size, _ in models):
+        if len(operators := [name for of, name in models if of == size]) == 1:
+            yield f"no other operator has losses beside {names.model_name(size, *operators)}"
+    if named == []:
+        yield "no contrast of exits is named"
+    for size, *pair in contrasts_of(models, named):
+        ours, theirs = (models[size, name].index for name in pair)
+        model, reference = (names.model_name(size, name) for name in pair)
+        if not ours.equals(theirs):
+            untested.append((f"other pre-training seeds than {reference}", model))
+        elif len(ours) < FEWEST_EXITS:
+            untested.append((f"{_count(len(ours), PRETRAIN_SEED)}, and a test of exits takes {FEWEST_EXITS}", model))
+    yield from _joined(untested)
+
+
+def _of_scores(data: Collection, suite: str) -> tuple[list[str], list[str]]:
     """Differences of the headline score of a suite that the test supports; where there are none, why."""
     headline = headlines(data.comparisons[suite])
     pairs = [pair for pair in data.comparisons[suite] if pair.score == headline[pair.size]]
-    if not pairs:
-        return [], "no other operator has scores beside original"
-    if all(pair.p is None for pair in pairs):
-        return [], f"a test of scores takes {FEWEST} {pairs[0].unit}s"
     stand_ins = stand_in_names(data.scores[suite])
-    scores = {score: heading(stand_ins.get(score, score)) for score in dict.fromkeys(headline.values())}
-    only = ", of these trained models: one pre-training seed" if pairs[0].unit == FINETUNE_SEED else ""
-    shown = [_score_in_words(pair, scores[pair.score], only) for pair in pairs if pair.is_significant]
-    return shown, "" if shown else f"no difference in the {' or the '.join(scores.values())} is significant"
+    scores = {pair.score: heading(stand_ins.get(pair.score, pair.score)) for pair in pairs if pair.p is not None}
+    shown = [_score_in_words(pair, scores[pair.score]) for pair in pairs if pair.is_significant]
+    none = [f"no difference in the {' or the '.join(scores.values())} is significant"] if scores and not shown else []
+    return shown, [*none, *_scores_without_test(data.scores[suite], pairs)]
 
 
-def _score_in_words(pair: Comparison, score: str, only: str) -> str:
+def _scores_without_test(scores: pd.DataFrame, pairs: list[Comparison]) -> Iterator[str]:
+    """Why scores of models are not tested, by the seeds and the columns that they have."""
+    compared, untested = {(pair.size, pair.model): pair for pair in pairs if pair.reference == "original"}, []
+    for size, of_size in scores.groupby("size", sort=False):
+        original, columns = names.model_name(size, "original"), dict.fromkeys(of_size["column"])
+        counted = [column for column in columns if column in COUNTED] or [*columns][:1]
+        models = of_size[of_size["step"] > 0].groupby("attention", sort=False)["column"].unique()
+        if "original" not in models:
+            yield f"{original}, with which others are compared, has no scores"
+            continue
+        if len(models) == 1:
+            yield f"no other operator has scores beside {original}"
+        for name in models.index.drop("original"):
+            model, pair = names.model_name(size, name), compared.get((size, name))
+            if pair and pair.p is not None:
+                continue
+            lacks = {of: [each for each in counted if each not in models[of]] for of in ("original", name)}
+            untested += [
+                (f"no {' and no '.join(of)}", names.model_name(size, each)) for each, of in lacks.items() if of
+            ]
+            if not any(lacks.values()):
+                seeds = _count(pair.n, pair.unit) if pair else "no seeds"
+                whole = " with every column" if len(counted) > 1 else ""
+                untested.append(
+                    (f"{seeds}{whole} in common with {original}, and a test of scores takes {FEWEST}", model)
+                )
+    yield from _joined(untested)
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number or 'no'} {unit}{'' if number == 1 else 's'}"
+
+
+def _joined(reasons: list[tuple[str, str]]) -> Iterator[str]:
+    """A sentence for each reason, with all models that it is true of."""
+    for reason in dict.fromkeys(reason for reason, _ in reasons):
+        models = list(dict.fromkeys(model for of, model in reasons if of == reason))
+        yield f"{' and '.join(models)} {'has' if len(models) == 1 else 'have'} {reason}"
+
+
+def _score_in_words(pair: Comparison, score: str) -> str:
     direction = "higher" if pair.difference > 0 else "lower"
-    than = "without pre-training" if pair.reference == names.UNTRAINED else f"of {pair.size}-{pair.reference}"
+    of, other = (names.model_name(pair.size, name) for name in (pair.model, pair.reference))
+    than = "without pre-training" if pair.reference == names.UNTRAINED else f"of {other}"
+    only = ", of these trained models: one pre-training seed" if pair.unit == FINETUNE_SEED else ""
     size = f"{abs(pair.difference):.2f} points, corrected p {p_in_words(pair.holm_p)}"
-    return f"a {direction} {score} of {pair.size}-{pair.model} than {than} ({size}{only})"
+    return f"a {direction} {score} of {of} than {than} ({size}{only})"
 
 
 def _compared(data: Collection) -> str:
@@ -118,13 +178,20 @@ def _compared(data: Collection) -> str:
         return "There are neither scores nor losses of any model."
     columns = ["host", "size", "attention", "pretrain_seed"]
     rows = pd.concat([table.assign(host=table.get("host", ENCODER))[columns] for table in tables])
-    hosts = {host: names.sizes(sizes) for host, sizes in rows.groupby("host", sort=False)["size"]}
-    models = (
-        names.family(size) if host == ENCODER else f"{host} {size}" for host, sizes in hosts.items() for size in sizes
-    )
-    finetuned = max((scores["finetune_seed"].nunique() for scores in data.scores.values()), default=0)
-    seeds = f"{rows['pretrain_seed'].nunique()} of pre-training{f', {finetuned} of fine-tuning' if finetuned else ''}"
-    return f"Compared: {', '.join(names.attentions(rows['attention']))}; models: {', '.join(models)}; seeds: {seeds}."
+    families: dict[str, list[str]] = defaultdict(list)  # of models, by their operators
+    for host, of_host in rows.groupby("host", sort=False):
+        for size in names.sizes(of_host["size"]):
+            operators = ", ".join(names.attentions(of_host.loc[of_host["size"] == size, "attention"]))
+            family = (names.family(size) if size else "without a size") if host == ENCODER else f"{host} {size}"
+            families[operators].append(family)
+    models = [f"{operators}; models: {', '.join(of)}" for operators, of in families.items()]
+    if len(families) > 1:
+        models = [f"{operators} ({', '.join(of)})" for operators, of in families.items()]
+    seeds = f"{setting.in_words(rows.groupby(columns[:3])['pretrain_seed'].nunique())} of pre-training"
+    cells = [scores.groupby(MODEL)["finetune_seed"].nunique() for scores in data.scores.values()]
+    seeds += f", {setting.in_words(pd.concat(cells))} of fine-tuning" if cells else ""
+    is_one = len(rows[columns[:3]].drop_duplicates()) == 1
+    return f"{'Measured' if is_one else 'Compared'}: {'; '.join(models)}; seeds: {seeds}."
 
 
 def _trained_on(data: Collection) -> str:
@@ -132,9 +199,13 @@ def _trained_on(data: Collection) -> str:
     facts, settings = data.facts, data.facts.settings
     if facts.scale == setting.IMPORTED:
         return "How these models were pre-trained, the imported files do not say."
-    steps = ", ".join(f"{host} {settings.get(f'hosts.{host}.steps', facts.steps):,}" for host in data.hosts_trained)
-    shape = f"{settings['pretrain.batch_size']} × {settings['corpus.pack.sequence_length']}"
-    parts = [f"Steps of {shape} tokens: {steps}"]
+    shapes: dict[str, list[str]] = defaultdict(list)  # steps of hosts, by what a step reads
+    for host in data.hosts_trained:
+        batch = settings.get(f"hosts.{host}.batch_size", settings["pretrain.batch_size"])
+        tokens = f"{batch} × {settings['corpus.pack.sequence_length']} tokens"
+        steps = f"{host} {settings.get(f'hosts.{host}.steps', facts.steps):,}"
+        shapes[tokens if HOSTS[host].reads_corpus else f"{batch} pairs of sentences"].append(steps)
+    parts = [f"Steps of {'; of '.join(': '.join([shape, ', '.join(of)]) for shape, of in shapes.items())}"]
     if setting.reads_corpus(data):
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")
     tasks = {task: SUITES[suite].title for suite, scores in data.scores.items() for task in scores["task"]}

@@ -5,7 +5,7 @@ The files of scores and losses are also what `import-scores` reads; docs/report.
 
 import csv
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -17,14 +17,14 @@ from symbert.declared import mistake_in
 from symbert.errors import DataError, UsageError
 from symbert.files import reading, write_text
 from symbert.glue import tasks
-from symbert.report import names, published
+from symbert.glue.metrics import lowest
+from symbert.report import names
 
 Record = dict[str, Any]
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=2**53)]
-Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score: percentages are divided by 100
 
 
 class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -37,9 +37,9 @@ class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     task: str  # a score column: of MNLI there are two
     finetune_seed: Number
     metric: str = ""  # one of those whose mean is the score of the task; none: the value is the score
-    value: Share
+    value: float  # from 0 to 1, of a correlation from −1: percentages are divided by 100
     rows: Count | None = None  # that were scored; none: not known
-    majority: Share | None = None  # the baseline that predicts the most frequent class, where it is known
+    majority: float | None = None  # the baseline that predicts the most frequent class, where it is known
     partial: bool = False  # whether other rows were scored than the suite has
     stand_in: bool = False  # whether the task stands in for that of its name
     constant_prediction: bool | None = None  # whether one class is predicted throughout; none: not known
@@ -72,7 +72,7 @@ def tables_of(data: Any) -> dict[str, Iterable[Record]]:
             rows_of_scores(tables[suite]) if suite in tables else () for tables in (data.scores, data.curves)
         )
         # Scores of the comparison have no step, and those over checkpoints have one, be it the last.
-        scores += [row | {"step": None} if row["step"] == data.facts.steps else row for row in final]
+        scores += [row | {"step": None} if row["step"] else row for row in final]
         scores += curve
     losses = data.runs[list(Loss.__struct_fields__)].to_dict("records")
     sets = [] if data.robustness is None else data.robustness.drop(columns="metrics").to_dict("records")
@@ -113,7 +113,8 @@ def read_scores(file: Path) -> pd.DataFrame:
     """The scores in a csv file as a collection has them, by model, step, task and seed; the step of final ones is NaN.
 
     DataError names the file and the line of a cell that is no score, of an unknown task, of a metric that does not
-    count for it, and of a second score of one cell; and a score of which a metric is missing.
+    count for it, of a number that its metric cannot be, of the rows of another column, and of a second score of one
+    cell; and a score of which a metric is missing.
     """
     known = [*tasks.PUBLISHED.values(), *tasks.OWN.values()]
     columns = {column: task for task in known for column in task.scores.values()}
@@ -122,6 +123,9 @@ def read_scores(file: Path) -> pd.DataFrame:
         if row.task not in columns:
             raise DataError(f"{place}: unknown task '{row.task}'; choose from {', '.join(columns)}")
         cell = (row.size, row.attention, row.pretrain_seed, row.step, row.finetune_seed, row.task)
+        _check_range(place, "value", row.value, (row.metric,) if row.metric else columns[row.task].metrics)
+        if row.majority is not None:
+            _check_range(place, "majority", row.majority, columns[row.task].metrics)
         metrics = cells.setdefault(cell, {})
         if row.metric in metrics:
             first, _ = metrics[row.metric]
@@ -140,6 +144,14 @@ def read_scores(file: Path) -> pd.DataFrame:
         )
     )
     return pd.DataFrame(rows)
+
+
+def _check_range(place: str, key: str, value: float, metrics: Sequence[str]) -> None:
+    """DataError for a number that these metrics, or their mean, cannot be."""
+    low = lowest(metrics)
+    if not low <= value <= 1:
+        percent = "; divide percentages by 100" if 1 < abs(value) <= 100 else ""
+        raise DataError(f"{place}: '{key}': expected {low:g} to 1 ({' and '.join(metrics)}), found {value:g}{percent}")
 
 
 def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record:
@@ -162,6 +174,11 @@ def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record
     if constant is None and task.metrics == ("matthews",) and "matthews" in details:
         constant = details["matthews"] == 0  # of all metrics only Matthews' tells it
     split = next(split for split, column in task.scores.items() if column == row.task)
+    of_rows = {count: task.scores[other] for other, count in task.official_rows.items() if other in task.scores}
+    if of_rows.get(row.rows, row.task) != row.task:
+        raise DataError(
+            f"{place}: {row.rows} rows are those of {of_rows[row.rows]}, not of {row.task}; name that column"
+        )
     return {
         **{key: getattr(row, key) for key in ("size", "attention", "pretrain_seed")},
         "step": math.nan if row.step is None else row.step,
@@ -219,26 +236,34 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
 
 
-def length_of(steps: Iterable[float], given: int | None = None) -> int:
-    """The steps of pre-training: those given, or the last one of some, or the paper's."""
+def length_of(steps: Iterable[float], given: int | None = None) -> int | None:
+    """The steps of pre-training: those given, or the last one of some; None where there are none."""
     last = int(max((step for step in steps if step == step), default=0))
     if given is not None and given < (last or 1):
         raise UsageError(f"--steps is {given}, expected at least {last or 1}, the last step")
-    return given or last or published.STEPS
+    return given or last or None
 
 
-def parted(scores: pd.DataFrame, steps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The scores of the comparison, at the last step, and those over checkpoints.
+END = 1  # stands for a last step that no file names: above 0, at which models are without pre-training
+
+
+def parted(scores: pd.DataFrame, steps: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The scores of the comparison, at the last step and without pre-training, and those over checkpoints.
 
     A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
     """
+    last = END if steps is None else steps
     model = pd.Series(list(zip(scores["size"], scores["attention"], strict=True)), index=scores.index, dtype=object)
-    is_final, at_end = scores["step"].isna(), scores["step"] == steps
+    is_final, at_end = scores["step"].isna(), scores["step"] == last
     of_final = is_final | (at_end & ~model.isin(model[is_final]))
     if lacking := [name for name in dict.fromkeys(model) if name not in set(model[of_final])]:
         names = ", ".join(sorted("-".join(filter(None, name)) for name in lacking))
         raise UsageError(
-            f"scores: no run of {names} is at the last step, {steps}; add it, or leave out the step of its final runs"
+            f"scores: no run of {names} is at the last step{f', {steps}' if steps else ''}; add it, or leave out the "
+            "step of its final runs"
         )
-    final = scores[of_final].assign(step=steps)
-    return final, scores[~is_final].astype({"step": int})
+    final = scores[of_final | (scores["step"] == 0)]
+    checkpoints = scores[~is_final & model.isin(model[scores["step"] > 0])]
+    return final.assign(step=final["step"].where(final["step"] == 0, last).astype(int)), checkpoints.astype(
+        {"step": int}
+    )

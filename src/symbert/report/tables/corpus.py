@@ -99,7 +99,7 @@ def provenance_table(data: Collection) -> Table:
     }
     if data.origin is not None:
         facts |= {f"imported: {file}": f"SHA-256 {digest}" for file, digest in data.origin["files"].items()}
-        facts["imported: steps"] = data.facts.steps
+        facts["imported: steps"] = data.facts.steps or "not known"
     if data.machines:
         sessions = sum(run["sessions"] or 0 for run in data.machines)
         facts["pre-training: runs"] = f"{len(data.machines)}, in {sessions} sessions"

@@ -76,7 +76,7 @@ def _collapsed(scores: pd.DataFrame) -> set[str]:
 
 def _row(name: str, seeds: pd.DataFrame) -> Row:
     """The cells of one pre-trained model, from the mean of its columns and its columns by seed; only seeds with all
-    columns that count do so for the mean."""
+    columns that count do so for the mean, and are counted where there are some."""
     headline, *columns = seeds
     complete = seeds.dropna(subset=[column for column in columns if column in COUNTED])
     score, spreads = _spread(complete[headline]), {column: _spread(seeds[column]) for column in columns}
@@ -85,7 +85,7 @@ def _row(name: str, seeds: pd.DataFrame) -> Row:
         headline: score and score.mean,
         "std": score and score.deviation,
         **{column: values and values.mean for column, values in spreads.items()},
-        "finetune_seeds": len(complete),
+        "finetune_seeds": len(complete) or len(seeds),
     }
 
 
