@@ -232,7 +232,8 @@ class ReportFacts(Settings):
     scale: str  # of scores that others measured: imported
     steps: int  # of the encoder's pre-training
     settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
-    contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
+    contrasts: list[list[str]] | None = None  # operators whose escapes are compared; None: each with the first
+    escape_loss: float | None = None  # nats, of the key; None: by the unigram entropy of the validation rows
     stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
 
 
@@ -369,7 +370,7 @@ class NamedContrast(Settings):
     question: str
     first: dict[str, Any]  # values by axis: {attention: pairwise}
     second: dict[str, Any]
-    expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the exit
+    expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the escape
 
 
 class OwnGrid(Swept, kw_only=True):
@@ -388,6 +389,7 @@ class Sweep(Swept, kw_only=True):
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
+    escape_loss: Positive | None
     pretrain_seeds: Seeds
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
@@ -580,6 +582,7 @@ def report_of(config: Config) -> Config:
         "steps": pretrain["steps"],
         "settings": settings,
         "contrasts": sweep["contrasts"],
+        "escape_loss": sweep["escape_loss"],
         "stand_in_text": translates and config["parallel"] is None,
     }
 

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from studies import collected, direction, dose, mechanism, outcomes, start_and_symmetry, theory
 from studies import contrasts as declaration
+from studies.exits import plateau_exit
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
-from symbert.report.statistics import plateau_exit
 
 PAGE, THEORY = start_and_symmetry.PAGES
 README = " ".join((PAGE.parents[2] / "README.md").read_text(encoding="utf-8").split())

@@ -17,7 +17,7 @@ from symbert.configuration import PackSettings, settings_from
 from symbert.console import Progress
 from symbert.corpus.filters import are_few, kept_in_words
 from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
+from symbert.corpus.wordpiece import LARGEST_VOCABULARY, SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError
 from symbert.files import hash_of, publish, read_json, sha256_of, verify_sha256, write_json
 from symbert.sources import verified
@@ -67,11 +67,12 @@ def pack(output: Path, /) -> None:
     chosen, passed_over = _choose(held_out, repeated, pack, output)
     rows["validation"] = len(chosen)
     shards += _write_shards("validation", rows["validation"], iter([chosen]), pack, output.parent)
+    special_tokens = {name: pieces[token] for name, token in SPECIAL_TOKENS.items()}
     manifest = {
         "sequence_length": length,
         "vocabulary_size": len(pieces),
         "vocabulary_sha256": vocabulary_sha256,
-        "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
+        "special_tokens": special_tokens,
         "rows": rows,
         "passed_over_rows": len(passed_over),
         "documents": {
@@ -81,6 +82,7 @@ def pack(output: Path, /) -> None:
         "tokens": sum(filled.values()),
         "remainder_tokens": filled["train"] % length,
         "surplus_tokens": {"validation": filled["validation"] - rows["validation"] * length},
+        "unigram_entropy": unigram_entropy(chosen, special_tokens),
         "parts": settings["parts"],
         "shards": shards,
     }
@@ -90,6 +92,15 @@ def pack(output: Path, /) -> None:
 def hash_of_corpus(manifest: dict[str, Any]) -> str:
     """The hash of everything that training reads of a manifest; KeyError where the manifest lacks a key."""
     return hash_of({key: manifest[key] for key in LEARNED_FROM})
+
+
+def unigram_entropy(rows: np.ndarray, special_tokens: dict[str, int]) -> float:
+    """The entropy (nats) of how often each token is in rows, special ones but [UNK] left out: the loss of the best
+    prediction without context."""
+    counts = np.bincount(rows.ravel(), minlength=LARGEST_VOCABULARY)
+    counts[[token for name, token in special_tokens.items() if name != "unk"]] = 0
+    shares = counts[counts > 0] / counts.sum()
+    return float((shares * -np.log(shares)).sum())
 
 
 @dataclass(frozen=True)
