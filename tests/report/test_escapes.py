@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -273,3 +274,25 @@ def test_three_seeds_that_agree_show_no_equality():
     assert compare(same, same).verdict == "undecided"
     more = seen_to_the_end([500] * 5, last=1600)
     assert compare(more, more).verdict == "within 25 %"
+
+
+def test_a_demo_that_is_shorter_by_a_tenth_has_the_same_escapes(root):
+    """Cut at 300 of its 340 steps, the demo had no exit of `original`. Its page says what its own seeds give."""
+    lines = (root / "docs/findings/demo-search.md").read_text(encoding="utf-8").splitlines()
+    cells = {line.split(" | ")[0]: line.strip("| ").split(" | ") for line in lines if line.count(" | ") == 6}
+    of_seeds = {name.strip("| `"): [*map(int, row[1:6])] for name, row in cells.items() if "`" in name}
+    assert [*of_seeds] == ["original", "symmetric", "pairwise", "original-wide"]
+    demo = yaml.safe_load((root / "workflow/scales/demo.yaml").read_text(encoding="utf-8"))
+    assert (
+        demo["sweep"]["escape_loss"] == 3.0
+        and max(max(steps) for steps in of_seeds.values()) <= 0.9 * demo["pretrain"]["steps"]
+    )
+    escapes = {
+        name: seen_to_the_end(steps, every=demo["pretrain"]["evaluate_every"]) for name, steps in of_seeds.items()
+    }
+    for name in of_seeds.keys() - {"original"}:
+        found = compare(escapes[name], escapes["original"])
+        assert (
+            cells[f"| `{name}`"][6] == f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]"
+            and found.verdict == "shorter"
+        )

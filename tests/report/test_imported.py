@@ -207,7 +207,8 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
         *("table1_operators", "table2_parameters", "figure2_small", "figure3_checkpoints", "summary", "milestones")
     }, "neither corpus nor speed nor settings"
     assert (folder / "report/report.html").is_file()
-    capsys.readouterr()
+    assert "--escape-loss is missing" in capsys.readouterr().err
+    assert "--escape-loss is missing" in (folder / "report/texts/summary.txt").read_text()
     assert main(["prune"]) == 0 and capsys.readouterr().out == "nothing to remove\n"
     assert [file.name for file in folder.glob("report/*.json")] == [f"experiment-{experiment['key']}.json"]
 
@@ -262,6 +263,12 @@ def test_the_comparison_has_final_scores_alone(write, imported):
     lines = [f"small,mine,,rte,{seed},0.5" for seed in (1, 2, 3)]
     lines += [f"small,mine,100,rte,{seed},0.9" for seed in (7, 8)]
     assert [row["finetune_seed"] for row in imported(write(*lines, header=SCORES))] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_level_that_no_loss_can_cross_is_refused(files, level):
+    with pytest.raises(UsageError, match="--escape-loss is"):
+        import_scores(files[0], "theirs", files[1], escape_loss=level)
 
 
 @pytest.mark.parametrize("name", ["../mine", "", ".hidden", "a/b"])
