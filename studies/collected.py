@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from symbert.report.statistics import plateau_exit
+from studies.exits import plateau_exit
 
 STUDIES = Path(__file__).parent
 RUNS = STUDIES.parent / "docs/findings/start-and-symmetry/runs.csv"

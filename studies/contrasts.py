@@ -12,8 +12,9 @@ import pandas as pd
 from scipy.stats import ttest_1samp
 
 from studies.collected import Point, grids_of
+from studies.exits import compare_exits
 from studies.outcomes import NEARBY, cell, interval
-from symbert.report.statistics import Exits, compare_exits, holm, sign_flip_test
+from symbert.report.statistics import holm, sign_flip_test
 
 # Contrasts that are tested one after the other, uncorrected: the amendment in start-and-symmetry.md.
 SEQUENCES = {("start-and-symmetry", "documentation"): ("start-of-original", "start-of-pairwise")}
@@ -78,7 +79,7 @@ def declared(runs: pd.DataFrame, study: str) -> Iterator[dict[str, Any]]:
                 row = {"study": study, "grid": grid, "contrast": name, **point, axis: ""}
                 row |= {"expected": contrast["expected"], "first": sides[0], "second": sides[1], "planned": len(seeds)}
                 rows.append(row | effect(*cells))
-                exits.append(tuple(Exits(runs["rule"].to_numpy(), runs["rule left"].to_numpy()) for runs in cells))
+                exits.append(tuple((runs["rule"].to_numpy(), runs["rule left"].to_numpy()) for runs in cells))
         values = [row["p"] for row in rows]
         corrected = values if sequence else holm(values)
         for row, p, unpaired in zip(rows, corrected, compare_exits(exits), strict=True):

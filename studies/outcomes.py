@@ -13,8 +13,8 @@ import pandas as pd
 from scipy.stats import ttest_1samp
 
 from studies.collected import RUNS, Point
+from studies.exits import plateau_exit
 from symbert.pretrain.compute import linear_rate
-from symbert.report.statistics import plateau_exit
 
 LEVEL = 2.8  # nats, halfway between a plateau and the end
 LEVELS = {
@@ -54,7 +54,7 @@ def travelled(step: float, peak: float) -> float:
 
 
 def outcomes(run: Any) -> dict[str, Any]:
-    """The step and the distance of a run's crossing, whether it stays above, and its exit by the report's rule."""
+    """The step and the distance of a run's crossing, whether it stays above, and its exit by `plateau_exit`."""
     losses = np.array(run.losses.split(), float)
     steps = range(run.evaluate_every, run.steps + 1, run.evaluate_every)
     level = LEVELS.get(run.text, LEVEL)

@@ -52,7 +52,7 @@ KINDS = {  # names below for several kinds of key
 }
 # Every key of workflow/defaults.yaml but the axes of the sweep: the kinds of key that it changes, and another value.
 EFFECTS = yaml.safe_load("""
-report: {scale: laptop, experiment: other, title: A page}
+report: {scale: laptop, experiment: other, title: A page, sweep.escape_loss: 2.5}
 parts, blimp, all rows: {source: mirror, corpus.source: mirror}  # the vocabulary comes from there
 trainings, all scores: {recipe: fast, precision: fp32}
 parts: {corpus.annotations: published, corpus.revision: v2,

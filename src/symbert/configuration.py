@@ -234,7 +234,8 @@ class ReportFacts(Settings):
     scale: str  # of scores that others measured: imported
     steps: int | None  # of the encoder's pre-training; None: of imported scores that name none
     settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
-    contrasts: list[list[str]] | None = None  # operators whose exits are compared; None: each with the first
+    contrasts: list[list[str]] | None = None  # operators whose escapes are compared; None: each with the first
+    escape_loss: float | None = None  # nats, of the key; None: by the unigram entropy of the validation rows
     stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
 
 
@@ -371,7 +372,7 @@ class NamedContrast(Settings):
     question: str
     first: dict[str, Any]  # values by axis: {attention: pairwise}
     second: dict[str, Any]
-    expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the exit
+    expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the escape
 
 
 class OwnGrid(Swept, kw_only=True):
@@ -390,6 +391,7 @@ class Sweep(Swept, kw_only=True):
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
+    escape_loss: Positive | None
     pretrain_seeds: Seeds
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
@@ -589,6 +591,7 @@ def report_of(config: Config) -> Config:
         "steps": pretrain["steps"],
         "settings": settings,
         "contrasts": sweep["contrasts"],
+        "escape_loss": sweep["escape_loss"],
         "stand_in_text": translates and config["parallel"] is None,
     }
 

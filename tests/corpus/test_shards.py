@@ -1,4 +1,5 @@
 import tracemalloc
+from collections import Counter
 from functools import partial
 from itertools import chain, pairwise
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from corpus.oscar import prepare_texts, write_settings
 from symbert.corpus import shards
@@ -144,6 +146,19 @@ def test_rows_and_the_documents_that_are_in_them_are_those_of_a_naive_packer(
     seen = places[-1] if len(kept) == held_out else len(candidates)
     assert manifest["passed_over_rows"] == is_new[:seen].count(False)
     assert manifest["surplus_tokens"] == {"validation": tokens["validation"] - length * len(kept)}
+
+
+def test_the_unigram_entropy_is_that_of_the_validation_rows_but_for_special_tokens(tmp_path):
+    """By which the report says when a run escapes the plateau; runs of corpora that differ in it alone are the same."""
+    manifest = pack(tmp_path, [(7, 3), (9, 100), (8, 30), (7, 3), (7, 2), (8, 30)], held_out=10)
+    held_out = rows_of(tmp_path, manifest, "validation").ravel().tolist()
+    assert {0, 1, 2} < {*held_out}, "[PAD], [UNK] and [CLS] are among them"
+    counts = Counter(token for token in held_out if token not in (0, 2, 3, 4))
+    assert manifest["unigram_entropy"] == pytest.approx(stats.entropy([*counts.values()]))
+    assert shards.hash_of_corpus({**manifest, "unigram_entropy": 1.0}) == manifest["hash"]
+    twice = np.array([[1, 1, 5, 5], [2, 0, 3, 4]], np.uint16)
+    assert shards.unigram_entropy(twice, manifest["special_tokens"]) == pytest.approx(np.log(2))
+    assert shards.unigram_entropy(twice[1:], manifest["special_tokens"]) == 0
 
 
 def test_the_manifest_describes_the_files_beside_it(tmp_path):

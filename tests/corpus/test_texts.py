@@ -34,6 +34,8 @@ def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
     verify_shards(tmp_path / "manifest.json")
     count = len(TEXT) // 8
     assert manifest["rows"] == {"train": count - 10, "validation": 10}
+    shares = np.unique(rows["validation"], return_counts=True)[1] / rows["validation"].size
+    assert manifest["unigram_entropy"] == pytest.approx(-(shares * np.log(shares)).sum())
     names = sorted(set(TEXT))
     decoded = Counter("".join(names[token - 5] for token in row) for split in rows.values() for row in split.tolist())
     assert decoded == Counter(TEXT[start : start + 8] for start in range(0, 8 * count, 8))

@@ -85,6 +85,8 @@ def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
     names = ("original", "pairwise")
     assert runs_of(experiment) == {("original", 1, high), *((name, seed, low) for name in names for seed in (1, 9))}
     assert {name: len(folders) for name, folders in experiment.inputs["grids"].items()} == {"rates": 2, "more": 4}
+    manifests = {name: [experiment.shards] * len(folders) for name, folders in experiment.inputs["grids"].items()}
+    assert experiment.inputs["manifests"] == manifests and experiment.shards in experiment.input_files
     assert experiment.inputs["grids"]["rates"][0] == experiment.inputs["grids"]["more"][0]
 
 

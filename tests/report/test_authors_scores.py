@@ -92,6 +92,18 @@ def test_half_the_steps(page, scores):
     assert f": {low / highest:.2f} to {high / lowest:.2f}." in words
 
 
+def test_the_escapes(page, authors_losses):
+    words = " ".join(page.split())
+    assert "--escape-loss 5.8" in words
+    first = {model: next(250 * at for at, loss in enumerate(losses, start=1) if loss <= 5.8)
+             for model, losses in authors_losses.items()}  # fmt: skip
+    names = ("original", "symmetric", "pairwise")
+    base, small = ([first[size, name] for name in names] for size in ("base", "small"))
+    assert "{:,} (`original`), {:,} (`symmetric`) and {:,} (`pairwise`), within a tenth".format(*base) in words
+    assert all(abs(step / end - 1) <= 0.1 for step, end in zip(base, (25_000, 13_500, 12_000), strict=True))
+    assert "At small they are {:,}, {:,} and {:,};".format(*small) in words and small[0] > 1.1 * 12_000
+
+
 def test_the_integrated_rates(page):
     rate = np.minimum(np.arange(STEPS) / WARM_UP, (STEPS - np.arange(STEPS)) / (STEPS - WARM_UP))
     travelled = {step: rate[:step].sum() for step in (25_000, 13_500, 12_000)}

@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 
 from legibility import assert_legible
+from report.written import collected
 from symbert.experiment.sweep import Grid
 from symbert.operators import OPERATORS
 from symbert.report import published
 from symbert.report.collect import Collection
-from symbert.report.figures import grids_figure, loss_figures
+from symbert.report.figures import checkpoints_figure, grids_figure, loss_figures
 from symbert.report.style import house_style, looks_of
 
 LOOKS = looks_of(OPERATORS)
@@ -47,10 +48,29 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
     with house_style():
         settings = published.SETTINGS | changes.pop("settings", {})
         facts = report_facts(settings, steps=200_000, **changes)
-        figure = loss_figures(Collection(facts, runs=runs_of(*runs)))["base"]
+        figure = loss_figures(Collection(facts, runs=runs_of(*runs), escape_loss=published.ESCAPE_LOSS))["base"]
         found = assert_legible(figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
     expected = [published.LOSSES["base", name] for name in ("original", "symmetric")] if overlaid else []
     assert [tuple(line.get_ydata()) for line in hollow] == expected
     assert [line.get_color() for line in hollow] == [LOOKS[name].color for name in ("original", "symmetric")] * overlaid
+
+
+@pytest.mark.parametrize(
+    ("of_curve", "words"), [([1], "(fine-tuning seed 1)"), ([2, 1], "(fine-tuning seeds 1, 2)"), ([1, 2, 3], "")]
+)
+def test_the_final_scores_of_figure_3_name_their_seeds_where_the_table_has_others(
+    report_facts, record, write_scores, of_curve, words
+):
+    """Table 3 had the mean of three seeds, and Figure 3 the score of one under the same name."""
+    cells = itertools.product(("original", "pairwise"), (900, 1800), (1, 2, 3))
+    records = [record("tiny", name, step, "rte", seed, 0.5 + seed / 10) for name, step, seed in cells]
+    final = write_scores([entry for entry in records if entry["step"] == 1800], "final")
+    curve = write_scores([entry for entry in records if entry["finetune_seed"] in of_curve], "curve")
+    sweep = {"tasks": ["rte"], "finetune_seeds": [1, 2, 3], "curve": {"sizes": [], "finetune_seeds": of_curve}}
+    with house_style():
+        figure = checkpoints_figure(collected(report_facts(), scores=final, curve=curve, sweep=sweep))
+        assert_legible(figure)
+    title = figure.axes[0].get_legend().get_title().get_text()
+    assert title == f"BERT-tiny: 95 % reached at; final score\n{words}".strip()

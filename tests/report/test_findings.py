@@ -13,12 +13,12 @@ from torch.nn import functional as F
 
 from studies import collected, direction, dose, mechanism, outcomes, start_and_symmetry, theory
 from studies import contrasts as declaration
+from studies.exits import plateau_exit
 from symbert.corpus import texts
 from symbert.model.anatomy import _visit, logits_of
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.start import width_of
-from symbert.report.statistics import plateau_exit
 
 PAGE, THEORY = start_and_symmetry.PAGES
 README = " ".join((PAGE.parents[2] / "README.md").read_text(encoding="utf-8").split())

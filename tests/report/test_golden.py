@@ -22,7 +22,17 @@ from scipy.stats import ttest_1samp
 from csv_rows import read, read_shown
 from damage import assert_named
 from legibility import assert_legible
-from report.conftest import COLUMNS, TASKS, domain_set, noise_set, record, robustness_record, write, write_lines
+from report.conftest import (
+    COLUMNS,
+    ESCAPE_LOSS,
+    TASKS,
+    domain_set,
+    noise_set,
+    record,
+    robustness_record,
+    write,
+    write_lines,
+)
 from report.judgements import judgement
 from symbert.cli import main
 from symbert.configuration import merge
@@ -142,6 +152,7 @@ def folder(
     write_timing(runs[0], device="A card", sessions=2, commits=["0123abcd", "4567cdef"])
     manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
     manifest |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
+    manifest |= {"unigram_entropy": ESCAPE_LOSS / 0.8}
     write(tmp_path / "manifest.json", manifest | {"surplus_tokens": {"train": 30, "validation": 20}})
     suites = itertools.product([*SUPERGLUE, "squad2"], SEEDS, ATTENTION[::2])
     beside = {"squad2": [], "superglue": []}
@@ -248,11 +259,11 @@ def panels_of(figure):
 def test_figures_draw_what_the_collection_says(folder):
     data = collect(read_record(folder)[1])
     with house_style():
-        losses, exits = panels_of(loss_figures(data)["tiny"])
+        losses, escapes = panels_of(loss_figures(data)["tiny"])
         for name, curve in lines_of(losses).items():
             seeds = losses_of(data.runs)["tiny", name]
             assert curve.tolist() == [[step, seeds[step].mean()] for step in seeds]
-            assert lines_of(exits)[name][:, 0].tolist() == [50 + step for step in LEAVES[name] if step]
+            assert lines_of(escapes)[name][:, 0].tolist() == [50 + step for step in LEAVES[name] if step]
         bands = [artist for artist in losses.collections if isinstance(artist, PolyCollection)]
         for band, seeds in zip(bands, losses_of(data.runs).values(), strict=True):
             low, high = ttest_1samp(seeds[900], 0).confidence_interval(0.95)

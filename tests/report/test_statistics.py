@@ -1,4 +1,4 @@
-"""Means over seeds, tests, crossings and exits, against formulas, scipy, every case counted, and the authors' data."""
+"""Means over seeds, tests and crossings, against formulas, scipy, every case counted, and the authors' data."""
 
 import itertools
 import math
@@ -21,23 +21,16 @@ from symbert.report import published
 from symbert.report.collect import read_scores
 from symbert.report.statistics import (
     ARRANGEMENTS,
-    ExitComparison,
-    Exits,
     Interval,
-    compare_exits,
     comparisons,
-    exit_contrasts,
-    exits_of,
     final_scores,
     first_crossing,
     glue_scores,
     holm,
     loss_contrasts,
-    median_exit,
     p_in_words,
     paired_interval,
     permutation_test,
-    plateau_exit,
     sign_flip_test,
     welch_interval,
 )
@@ -66,70 +59,6 @@ def test_a_crossing_lies_between_its_checkpoints_and_everything_before_is_below(
     assert (found.after if found else None) == (reached[0] if reached else None)
     if found and found.before is not None:
         assert found.before <= found.step <= found.after == found.before + 10
-
-
-def demo_curve(leaves, end, noise=0.01, seed=0):
-    """A curve like the demo's: 6.9, a plateau near 5.6, a fall from step `leaves` to `end` at step 1,800."""
-    source = random.Random(seed)
-    steps = list(range(50, 1801, 50))
-    losses = []
-    for step in steps:
-        fallen = 1 - math.exp(-max(0, step - leaves) / 900)
-        share = fallen / (1 - math.exp(-(1800 - leaves) / 900))
-        losses.append(5.6 + 1.3 * math.exp(-step / 60) - (5.6 - end) * share + source.gauss(0, noise))
-    return steps, losses
-
-
-@pytest.mark.parametrize("leaves", [500, 600, 800, 1000, 1400])
-@pytest.mark.parametrize("end", [4.7, 4.8, 4.9])
-def test_a_demo_curve_leaves_the_plateau_within_two_evaluations_of_where_it_was_made_to(leaves, end):
-    for seed in range(5):
-        assert abs(plateau_exit(*demo_curve(leaves, end, seed=seed)) - leaves) <= 100
-
-
-@pytest.mark.parametrize("plateau", [[5.0] * 6, [5.6, 5.3, 5.1, 5.05, 5.02, 5.0]])
-def test_a_lone_spike_is_no_exit(plateau):
-    """One evaluation of 9.0 stood above every line, so that the run "left its plateau" after it."""
-    steps = list(range(50, 1850, 50))
-    flat = [*plateau, *[5.0] * 14, *[4.9] * 16]
-    assert plateau_exit(steps, flat) is None
-    for at in range(1, len(flat) - 1):
-        assert plateau_exit(steps, [*flat[:at], 9.0, *flat[at + 1 :]]) is None, at
-    assert plateau_exit(steps[:3], [5.0, 9.0, 4.9]) is None
-
-
-def naive_exit(steps: list[int], losses: list[float]) -> int | None:
-    """The evaluation after the highest bulge above a line over log steps, from any evaluation to the last one; None
-    where the bulge has at most 2 % of the loss."""
-    heights = []
-    for at in range(len(steps) - 1):
-        lines = [
-            np.interp(np.log(steps[at]), np.log([steps[first], steps[-1]]), [losses[first], losses[-1]])
-            for first in range(at + 1)
-        ]
-        heights.append(losses[at] - min(lines))
-    last = int(np.argmax(heights))
-    return steps[last + 1] if heights[last] > 0.02 * losses[last] else None
-
-
-def test_the_exit_of_falling_and_of_noisy_curves_is_that_of_a_search_over_all_lines():
-    for seed in range(5):
-        curve = demo_curve(700, 4.8, noise=0.05, seed=seed)
-        assert plateau_exit(*curve) == naive_exit(*curve)
-    draw, exits = np.random.default_rng(0), []
-    for _ in range(300):
-        steps = sorted(draw.choice(np.arange(1, 200), draw.integers(3, 12), replace=False).tolist())
-        losses = sorted(draw.uniform(2, 2.0 + draw.choice([0.1, 1, 5]), len(steps)).tolist(), reverse=True)
-        exits.append(naive_exit(steps, losses))
-        assert plateau_exit(steps, losses) == exits[-1], (steps, losses)
-    assert None in exits and len(set(exits)) > 50
-
-
-def test_a_run_that_never_leaves_was_last_seen_on_the_plateau_at_its_last_step():
-    leaving, staying = [5.0, 5.0, 5.0, 3.0, 2.0], [5.0] * 5
-    exits = exits_of(pd.DataFrame([leaving, staying], index=[1, 2], columns=[10, 20, 30, 40, 50]))
-    assert exits.steps.tolist() == [plateau_exit([10, 20, 30, 40, 50], leaving), 50] and exits.steps[0] < 50
-    assert exits.left.tolist() == [True, False]
 
 
 def test_without_any_score_the_last_step_is_said_to_be_missing():
@@ -351,116 +280,3 @@ def test_the_authors_scores_show_that_pairwise_is_better_in_small_but_not_in_bas
     others = {model: one for model, one in of_authors.items() if model != ("base", "pairwise")}
     assert len(others) == 3 and all(one.is_significant and one.p == pytest.approx(2 / 252) for one in others.values())
     assert others["base", "symmetric"].interval.high < -3 and others["small", "pairwise"].interval.low > 0.2
-
-
-EXITS = st.lists(st.one_of(st.integers(1, 40), st.none()), min_size=2, max_size=12)
-LAST = 50
-
-
-def seen_to_the_end(exits: list[int | None], last: int = LAST) -> Exits:
-    """Exits of runs that were all seen until the last step."""
-    return Exits(np.array([step or last for step in exits], float), np.array([step is not None for step in exits]))
-
-
-def compare(first: Exits, second: Exits) -> ExitComparison:
-    """One comparison."""
-    (result,) = compare_exits([(first, second)])
-    return result
-
-
-def shares_by_hand(exits: list[int | None]) -> dict[int, float]:
-    """Kaplan and Meier's product over the steps at which runs leave."""
-    share, shares = 1.0, {}
-    for step in sorted({step for step in exits if step is not None}):
-        at_risk = sum(other is None or other >= step for other in exits)
-        share *= 1 - sum(other == step for other in exits) / at_risk
-        shares[step] = share
-    return shares
-
-
-def log_rank_by_hand(first: list[int | None], second: list[int | None]) -> float:
-    """Mantel's chi-square: exits of the first group less those expected, squared, by the hypergeometric variance."""
-    observed = expected = variance = 0.0
-    for step in sorted({step for step in first + second if step is not None}):
-        risk = [sum(other is None or other >= step for other in group) for group in (first, second)]
-        leave = sum(other == step for other in first + second)
-        n = sum(risk)
-        observed += sum(other == step for other in first)
-        expected += leave * risk[0] / n
-        if n > 1:
-            variance += leave * risk[0] / n * risk[1] / n * (n - leave) / (n - 1)
-    return float(stats.chi2.sf((observed - expected) ** 2 / variance, 1)) if variance else 1.0
-
-
-@given(EXITS)
-def test_the_median_is_where_the_curve_first_reaches_one_half(exits):
-    below = [step for step, share in shares_by_hand(exits).items() if share <= 0.5 + 1e-12]
-    many = seen_to_the_end(exits)
-    assert median_exit(many.steps, many.left) == (below[0] if below else math.inf)
-
-
-@given(EXITS, EXITS)
-def test_the_test_is_mantels(first, second):
-    count = min(len(first), len(second))  # runs of the same seeds
-    first, second = first[:count], second[:count]
-    p_value = compare(seen_to_the_end(first), seen_to_the_end(second)).p_value
-    assert p_value == pytest.approx(log_rank_by_hand(first, second), abs=1e-9)
-
-
-def test_the_bounds_are_those_of_all_resamples():
-    """Six seeds have 46,656, and no share of a bound is near that of a step of their distribution."""
-    first, second = np.array([50, 80, 110, 30, 20, 40]), np.array([60, 20, 30, 110, 70, 50])
-    draws = np.array([*itertools.product(range(6), repeat=6)])
-    for ours, theirs, ratio in ((first, second, 40 / 50), (second, first, 50 / 40)):
-        ratios = np.sort(ours[draws])[:, 2] / np.sort(theirs[draws])[:, 2]
-        result = compare(seen_to_the_end(ours.tolist(), 120), seen_to_the_end(theirs.tolist(), 120))
-        bounds = [result.low, result.high, result.narrow_low, result.narrow_high]
-        assert bounds == np.quantile(ratios, [0.025, 0.975, 0.05, 0.95], method="inverted_cdf").tolist()
-        assert result.ratio == ratio
-
-
-def test_of_models_that_never_leave_nothing_is_known():
-    never = seen_to_the_end([None] * 5)
-    result = compare(never, never)
-    assert (result.low, result.high, result.narrow_low, result.narrow_high) == (0, math.inf, 0, math.inf)
-    assert (result.p_value, result.verdict) == (1, "undecided")
-
-
-def test_exits_are_corrected_within_a_size():
-    early, late = (
-        pd.DataFrame([demo_curve(leaves, 4.8, seed=seed)[1] for seed in range(5)], columns=range(50, 1801, 50))
-        for leaves in (500, 1000)
-    )
-    models = {"original": late, "pairwise": early, "shared": early}
-    found = exit_contrasts({(size, name): models[name] for size in ("tiny", "small") for name in models}, None)
-    assert [one.holm_p_value / one.p_value for one in found.values()] == [2] * 4
-
-
-def test_runs_of_a_seed_are_drawn_together():
-    """Exits that are twice those of the other cell, seed by seed, have that ratio in every resample."""
-    first, second = [20, 24, 40, 30, 28], [10, 12, 20, 15, 14]
-    result = compare(seen_to_the_end(first), seen_to_the_end(second))
-    assert (result.ratio, result.low, result.high) == (2, 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "p_value", "verdict"),
-    [
-        ((0.5, 0.4, 0.7, 0.42, 0.68), 0.01, "shorter"),
-        ((0.5, 0.4, 0.7, 0.42, 0.68), 0.06, "undecided"),  # the bounds alone do not decide
-        ((1.5, 1.1, 1.9, 1.2, 1.8), 0.05, "longer"),
-        ((1.5, 0.9, 1.9, 0.95, 1.8), 0.01, "undecided"),
-        ((1.0, 0.7, 1.3, 0.81, 1.24), 0.9, "within 25 %"),
-        ((1.0, 0.7, 1.3, 0.79, 1.24), 0.9, "undecided"),
-    ],
-)
-def test_verdicts_need_both_the_test_and_the_interval(bounds, p_value, verdict):
-    assert ExitComparison(5, *bounds, p_value, p_value).verdict == verdict
-
-
-def test_three_seeds_that_agree_show_no_equality():
-    """Believed of the demo: that equal exits of three seeds make two operators equal."""
-    same = seen_to_the_end([500] * 3, last=1600)
-    assert compare(same, same).verdict == "undecided"
-    more = seen_to_the_end([500] * 5, last=1600)
-    assert compare(more, more).verdict == "within 25 %"

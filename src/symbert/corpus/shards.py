@@ -18,7 +18,7 @@ from symbert.console import Progress
 from symbert.corpus.document import EMPTY_LINES
 from symbert.corpus.filters import are_few, kept_in_words
 from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, TOKEN, read_vocabulary
+from symbert.corpus.wordpiece import LARGEST_VOCABULARY, SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError
 from symbert.files import hash_of, publish, read_json, sha256_of, together, verify_sha256, write_json
 from symbert.sources import verified
@@ -80,11 +80,12 @@ def pack(output: Path, /) -> None:
     if unknown > total * MUCH:
         fact = f"{unknown:,} of {total:,} tokens are [UNK]: {vocabulary} has no pieces for their characters"
         _warn(output, f"{fact}; take a vocabulary of the text's language")
+    special_tokens = {name: pieces[token] for name, token in SPECIAL_TOKENS.items()}
     manifest = {
         "sequence_length": length,
         "vocabulary_size": len(pieces),
         "vocabulary_sha256": vocabulary_sha256,
-        "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
+        "special_tokens": special_tokens,
         "rows": rows,
         "passed_over_rows": len(passed_over),
         "documents": {
@@ -95,6 +96,7 @@ def pack(output: Path, /) -> None:
         "unknown_tokens": unknown,
         "remainder_tokens": filled["train"] % length,
         "surplus_tokens": {"validation": surplus},
+        "unigram_entropy": unigram_entropy(chosen, special_tokens),
         "parts": settings["parts"],
         "shards": shards,
     }
@@ -104,6 +106,15 @@ def pack(output: Path, /) -> None:
 def hash_of_corpus(manifest: dict[str, Any]) -> str:
     """The hash of everything that training reads of a manifest; KeyError where the manifest lacks a key."""
     return hash_of({key: manifest[key] for key in LEARNED_FROM})
+
+
+def unigram_entropy(rows: np.ndarray, special_tokens: dict[str, int]) -> float:
+    """The entropy (nats) of how often each token is in rows, special ones but [UNK] left out: the loss of the best
+    prediction without context."""
+    counts = np.bincount(rows.ravel(), minlength=LARGEST_VOCABULARY)
+    counts[[token for name, token in special_tokens.items() if name != "unk"]] = 0
+    shares = counts[counts > 0] / counts.sum()
+    return float((shares * -np.log(shares)).sum())
 
 
 @dataclass(frozen=True)

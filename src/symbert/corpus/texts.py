@@ -12,7 +12,7 @@ import numpy as np
 
 from symbert.configuration import CODE, OwnText, read_by, settings_from
 from symbert.corpus.lines import read_lines
-from symbert.corpus.shards import hash_of_corpus
+from symbert.corpus.shards import hash_of_corpus, unigram_entropy
 from symbert.corpus.wordpiece import RAREST_CHARACTER, SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
 from symbert.errors import ConfigError, MissingInputError
@@ -110,12 +110,14 @@ def write_text(output: Path, /) -> None:
         with publish(path) as temporary, open(temporary, "wb") as file:
             np.save(file, part)
         shards.append({"file": path.name, "split": split, "rows": len(part), "sha256": sha256_of(path)})
+    special_tokens = {name: pieces[token] for name, token in SPECIAL_TOKENS.items()}
     manifest = {
         "sequence_length": text.sequence_length,
         "vocabulary_size": len(pieces),
         "vocabulary_sha256": hashlib.sha256("\n".join(sorted(pieces, key=pieces.__getitem__)).encode()).hexdigest(),
-        "special_tokens": {name: pieces[token] for name, token in SPECIAL_TOKENS.items()},
+        "special_tokens": special_tokens,
         "rows": {split: len(part) for split, part in splits.items()},
+        "unigram_entropy": unigram_entropy(splits["validation"], special_tokens),
         "shards": shards,
     }
     write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})

@@ -546,7 +546,9 @@ class Experiment:
         if self.grids:  # whose runs differ in more than size, operator and seed
             inputs |= {"runs": [], "runs_of_others": [], "parts": []}
             del inputs["manifest"]
-            inputs["grids"] = {grid.name: [self.runs[run] for run in self.runs_of_grid(grid)] for grid in self.grids}
+            runs = {grid.name: self.runs_of_grid(grid) for grid in self.grids}
+            inputs["grids"] = {name: [self.runs[run] for run in of_grid] for name, of_grid in runs.items()}
+            inputs["manifests"] = {name: [*map(self.manifest, of_grid)] for name, of_grid in runs.items()}
         return inputs
 
     def _scores(self, kind: str, suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
@@ -567,7 +569,8 @@ class Experiment:
         weights = [
             f"{self.checkpoint(run, step)}/model.safetensors" for run in others for step in self.extracted_steps(run)
         ]
-        corpus = [] if self.grids else [*self.inputs["parts"], self.inputs["manifest"]]
+        manifests = map(self.manifest, self.runs) if self.grids else [self.shards]
+        corpus = [*self.inputs["parts"], *dict.fromkeys(manifests)]
         return [*runs, *self.scores, *weights, *corpus, *(file for files in self.measured.values() for file in files)]
 
     @property

@@ -32,7 +32,7 @@ class Contrast:
     name: str
     first: Config  # values by axis: {attention: pairwise}
     second: Config
-    expected: str = "unknown"  # shorter | longer | equal | unknown: the first one's time to the exit
+    expected: str = "unknown"  # shorter | longer | equal | unknown: the first one's time to the escape
 
 
 @dataclass(frozen=True)

@@ -38,14 +38,14 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import Comparison, comparisons, final_scores
+from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
 from symbert.sizes import SIZES
 
 Record = dict[str, Any]
 
 RESULTS = Path("results")
 PAPERS_SIZES = ("small", "base")
-FEWEST_SEEDS = 3  # of pre-training, over which exits from the plateau are compared
+FEWEST_SEEDS = 3  # of pre-training, over which escapes from the plateau are compared
 REMEDY = "delete it and run again"  # of a file
 LISTED = 20  # problems that an error names
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of robustness sets
@@ -85,6 +85,7 @@ COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT)
 TOKENS = kind(part=str, documents=int, tokens=int, words=int)
 MANIFEST = kind(documents=Counted, rows=kind(train=int, validation=int), sequence_length=int, tokens=int)
 MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
+ENTROPY = msgspec.defstruct("File", [("unigram_entropy", float | None, None)])  # earlier manifests had none
 ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
 SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
 SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
@@ -108,9 +109,11 @@ class Collection:
     curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
     robustness: pd.DataFrame | None = None  # the compared models on noise and out-of-domain sets
     runs: pd.DataFrame = field(default_factory=lambda: runs_of([]))  # validation losses of the encoder's runs
+    escape_loss: float | None = None  # nats: at or below it these runs have escaped; None where it is not known
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
     machines: list[Record] = field(default_factory=list)  # what all runs were computed on; unknown of imported ones
     grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
+    escape_losses: dict[str, list[float | None]] = field(default_factory=dict)  # of grids: the same at each point
     parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
     manifest: Record | None = None  # of the packed rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
@@ -175,6 +178,7 @@ def collect(record: Record) -> Collection:
     tables: Record = {"scores": {"glue": final} if len(final) else {}}
     tables["curves"] = {"glue": curve} if len(curve) else {}
     tables |= {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
+    tables["escape_loss"] = facts.escape_loss
     return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
 
 
@@ -199,6 +203,12 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
         data["parts"] = read_parts(given["parts"])
     if "manifest" in given:
         data["manifest"] = read_manifest(given["manifest"], data.get("parts", []))
+
+    def escape_loss_of(manifest: Path | None) -> float | None:
+        return facts.escape_loss or (manifest and read_escape_loss(manifest))
+
+    of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
+    data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
     for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
         data |= {name: read_table(given[name][0], columns)} if name in given else {}
     return Collection(
@@ -206,6 +216,7 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
         hosts_trained=tuple(sweep["hosts"]),
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
+        escape_loss=escape_loss_of(given.get("manifest")),
         grids=grids_of_runs(grids, runs),
         speeds=read_speeds(given.get("speeds", [])),
         **data,
@@ -654,6 +665,13 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
             f"the {kept[0]} documents and {kept[1]} tokens kept; {REMEDY}"
         )
     return manifest
+
+
+def read_escape_loss(manifest: Path) -> float | None:
+    """The loss at or below which a run has escaped the plateau, where none is set: a share of the unigram entropy of
+    the validation rows; None where the manifest does not have it."""
+    entropy = read_json(manifest, ENTROPY).get("unigram_entropy")
+    return None if entropy is None else ESCAPED * entropy
 
 
 def read_table(file: Path, columns: list[str]) -> pd.DataFrame:

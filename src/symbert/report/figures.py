@@ -1,4 +1,4 @@
-"""The figures: Figure 2 with the exits from the plateau, Figure 3, and those of sweeps, hosts, robustness, minimal
+"""The figures: Figure 2 with the escapes from the plateau, Figure 3, and those of sweeps, hosts, robustness, minimal
 pairs and heads. A function returns None where an experiment has no data for its figure."""
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from symbert.hosts import HOSTS
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
-from symbert.report.statistics import exits_of
+from symbert.report.statistics import escapes_of
 from symbert.report.style import PANEL, ROW, Look
 from symbert.report.tables.pretraining import place_of
 from symbert.report.tables.robustness import baseline_scores, noise_levels, noise_scores
@@ -42,9 +42,9 @@ def curves_figure(panels: Panels, height: float = PANEL, line: tuple[float, str]
 
 
 def loss_figures(data: Collection) -> dict[str, Figure]:
-    """Validation loss over pre-training steps, and beneath it where each operator leaves the initial plateau, by the
-    rule of the table of exits. Large markers are medians over seeds, ticks single seeds; a + is a run that is on the
-    plateau at its end. Hollow markers are the authors’ runs.
+    """Validation loss over pre-training steps, and beneath it where each operator escapes the initial plateau: at the
+    first evaluation at or below the dashed line. Large markers are medians over seeds, ticks single seeds; a + is a run
+    that has not escaped by its end. Hollow markers are the authors’ runs.
     """
     return {size: loss_figure(data, size, runs) for size, runs in data.runs.groupby("size", sort=False)}
 
@@ -53,41 +53,55 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
     """The figure of the runs of one size; the authors' losses are hollow markers where they may stand beside these."""
     losses = {attention: seeds for (_, attention), seeds in losses_of(runs).items()}
     looks, is_comparable = style.looks_of(losses), setting.other_training(data) is None
-    figure, (curves, exits) = style.figure_of([LOSSES, ROW * (len(losses) + 3)])
+    level = data.escape_loss
+    figure, (curves, *beneath) = style.figure_of([LOSSES, *[ROW * (len(losses) + 3)] * (level is not None)])
     for name, seeds in losses.items():
         printed = published.LOSSES.get((size, name)) if is_comparable else None
-        label = f"{name}: {exits_of(seeds).in_words}; {seeds.iloc[:, -1].mean():.3f}"
+        label = f"{name}: {_escapes_in_words(seeds, level)}{seeds.iloc[:, -1].mean():.3f}"
         style.draw_seeds(curves, seeds, looks[name], label, markevery=[] if printed else (0.0, 0.1))
         if printed:
             line = looks[name].line(markeredgecolor=looks[name].color) | HOLLOW
             curves.plot(published.LOSS_STEPS, printed, zorder=3, **line, label="hollow: the authors' runs")
-    style.prepare(curves, "validation loss (nats per token)", "", logarithmic=True)
-    _draw_exits(exits, curves, losses, looks)
-    exits.set_xlim(curves.get_xlim())
-    style.prepare(exits, "exit", logarithmic=True)
-    exits.set_yticks([])
-    curves.tick_params(labelbottom=False)
+    style.prepare(curves, "validation loss (nats per token)", "" if beneath else "pre-training step", logarithmic=True)
+    for panel in beneath:
+        curves.axhline(level, zorder=1.5, label=f"escape at or below {level:.2f}", **style.LIMIT_LINE)
+        _draw_escapes(panel, curves, losses, level, looks)
+        panel.set_xlim(curves.get_xlim())
+        style.prepare(panel, "escape", logarithmic=True)
+        panel.set_yticks([])
+        curves.tick_params(labelbottom=False)
     several = max(map(len, losses.values())) > 1
-    style.add_legend(figure, f"{'median ' * several}exit; final loss", across=1)
+    style.add_legend(figure, f"{'median ' * several}escape; final loss" if beneath else "final loss", across=1)
     return figure
 
 
-def _draw_exits(panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], looks: dict[str, Look]) -> None:
-    """Draw a row per operator: a large marker at the median exit of its seeds, ticks at each; lines up to the curves.
+def _escapes_in_words(losses: pd.DataFrame, level: float | None) -> str:
+    """'825 (700 to > 1,800); 2 of 5 diverged; '; nothing where the level is not known."""
+    if level is None:
+        return ""
+    escapes = escapes_of(losses, level)
+    diverged = f"{escapes.diverged.sum()} of {len(losses)} diverged; " if escapes.diverged.any() else ""
+    return f"{escapes.in_words}; {diverged}"
 
-    Where most seeds stay on the plateau, there are but ticks of those that leave.
+
+def _draw_escapes(
+    panel: Axes, curves: Axes, losses: dict[str, pd.DataFrame], level: float, looks: dict[str, Look]
+) -> None:
+    """Draw a row per operator: a large marker at the median escape of its seeds, ticks at each; lines up to the curves.
+
+    Where most seeds have not escaped, there are but ticks of those that have.
     """
     bottom = curves.get_ylim()[0]
     for row, (name, seeds) in enumerate(losses.items()):
-        exits, look = exits_of(seeds), looks[name]
-        for marker, steps in (("|", exits.steps[exits.left]), ("+", exits.steps[~exits.left])):
+        escapes, look = escapes_of(seeds, level), looks[name]
+        for marker, steps in (("|", escapes.at[escapes.escaped]), ("+", escapes.before[~escapes.escaped])):
             panel.plot(steps, [row] * len(steps), marker, color=look.color, markersize=5, zorder=2.5)
-        if exits.median is not None:
-            loss = float(np.interp(exits.median, seeds.columns, seeds.to_numpy().mean(axis=0)))
+        if (step := escapes.median.step) is not None:
+            loss = float(np.interp(step, seeds.columns, seeds.to_numpy().mean(axis=0)))
             line = {"color": look.color, "linewidth": 0.8, "linestyle": ":", "zorder": 1.5}
-            curves.vlines(exits.median, bottom, loss, **line)
-            panel.vlines(exits.median, -1, row, **line)
-            panel.plot([exits.median], [row], zorder=4, **look.line(**style.MARK))
+            curves.vlines(step, bottom, loss, **line)
+            panel.vlines(step, -1, row, **line)
+            panel.plot([step], [row], zorder=4, **look.line(**style.MARK))
     curves.set_ylim(bottom=bottom)
     panel.set_ylim(len(losses) - 0.3, -0.7)
 
@@ -104,7 +118,7 @@ def grids_figure(data: Collection) -> Figure | None:
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
     """Score over pre-training checkpoints, one curve per operator, with the line of 95 % of the highest final score.
     The legend says where each curve first reaches it, straight between the checkpoints in brackets, and its final
-    score.
+    score, with the fine-tuning seeds where they are not those of the table.
     """
     scores = data.curves.get(suite)
     if scores is None:
@@ -113,7 +127,8 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()[:1].tolist()
     mean_name = statistics.mean_of(scores)
     kind = "stand-in task score" if mean_name in statistics.stand_in_names(scores) else heading(mean_name)
-    height = PANEL + ROW * (len(looks) + len(baseline) + 3)
+    of_seeds = {size: _other_seeds(scores[scores["size"] == size], data.scores.get(suite)) for size in sizes}
+    height = PANEL + ROW * (len(looks) + len(baseline) + 3 + any(of_seeds.values()))
     figure, panels = style.figure_of([height] * len(sizes), columns=min(2, len(sizes)))
     for size, panel in zip(sizes, panels, strict=True):
         of_size = scores[scores["size"] == size]
@@ -130,8 +145,16 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
         for score in baseline:
             panel.axhline(score, zorder=1.5, label=f"majority baseline: {score:.2f}", **style.MAJORITY_LINE)
         style.prepare(panel, f"{kind} (%)")
-        style.add_legend_above(panel, f"{names.family(size)}: 95 % reached at; final score")
+        style.add_legend_above(panel, f"{names.family(size)}: 95 % reached at; final score{of_seeds[size]}")
     return figure
+
+
+def _other_seeds(curve: pd.DataFrame, final: pd.DataFrame | None) -> str:
+    """A line '(fine-tuning seed 1)', the seeds of a curve where the final scores have others."""
+    seeds = sorted(set(curve["finetune_seed"]))
+    if final is None or seeds == sorted(set(final.loc[final["size"].isin(curve["size"]), "finetune_seed"])):
+        return ""
+    return f"\n(fine-tuning seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})"
 
 
 def hosts_figure(data: Collection) -> Figure | None:

@@ -1,6 +1,8 @@
 """Scores that others measured, one tidy csv, as an experiment of its own: the report reads them as it reads ours."""
 
+import math
 import re
+import sys
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -10,25 +12,30 @@ from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import copy_file, sha256_of, write_json
 from symbert.glue.tasks import GLUE, OWN
 from symbert.paths import key
-from symbert.report import names
+from symbert.report import names, published
 from symbert.report.collect import RESULTS, check
 from symbert.report.report import report
 from symbert.report.setting import IMPORTED
 from symbert.report.tidy import length_of, parted, read_losses, read_scores
 
 
-def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: int | None = None) -> None:
+def import_scores(
+    path: Path, /, name: str, losses: Path | None = None, steps: int | None = None, escape_loss: float | None = None
+) -> None:
     """Write the scores in a csv file as the experiment results/<name>, and its report; docs/report.md has the columns.
 
     Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
     `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
-    files; where they have none, it is not known. ConfigError when the folder is there already. DataError names file,
+    files; where they have none, it is not known. `escape_loss` is the loss at or below which a run has escaped the
+    plateau; without it no escapes are stated. ConfigError when the folder is there already. DataError names file,
     line and column.
     """
     if not re.fullmatch(FOLDER, name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")
     if name in TAKEN:
         raise UsageError(f"--name is {name}, which results/ has for all; choose another")
+    if escape_loss is not None and not 0 < escape_loss < math.inf:
+        raise UsageError(f"--escape-loss is {escape_loss:g}, expected nats above 0")
     files = {"scores": path} | ({"losses": losses} if losses else {})
     scores = read_scores(path)
     for column, task in zip(scores["column"], scores["task"], strict=True):
@@ -55,9 +62,13 @@ def import_scores(path: Path, /, name: str, losses: Path | None = None, steps: i
     inputs["origin"] = origin | {"steps": length}
     sizes, attention = names.sizes([*scores["size"], *runs["size"]]), [*scores["attention"], *runs["attention"]]
     sweep = {"sizes": sizes, "attention": names.attentions(attention)}
-    facts = to_builtins(ReportFacts(name, f"Imported scores: {name}", IMPORTED, length, {}))
+    facts = ReportFacts(name, f"Imported scores: {name}", IMPORTED, length, {}, escape_loss=escape_loss)
+    facts = to_builtins(facts)
     record = {"experiment": name, "key": key(inputs, facts), "configuration": {"sweep": sweep, "tasks": {}}}
     record |= {"report": facts, "inputs": inputs, "checkpoints": [], "settings": {}}
     write_json(folder / "experiment.json", record)
     report(folder)
+    if losses and escape_loss is None:
+        told = "--escape-loss is missing, so no escapes from the plateau are stated; give the loss of an escape in nats"
+        print(f"warning: {told} ({published.ESCAPE_LOSS} for the paper's)", file=sys.stderr)
     print(f"{folder}/report/report.html: written")

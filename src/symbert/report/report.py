@@ -69,7 +69,7 @@ def report(folder: Path, /, paper: bool = False) -> None:
 def write_exhibits(data: Collection, folder: Path) -> list[Shown]:
     """Write every exhibit that there are data for, in all formats, in the order of the page.
 
-    Without facts these are the tables of the paper, and of a sweep of other keys its exits.
+    Without facts these are the tables of the paper, and of a sweep of other keys its escapes.
     """
     chosen = OF_PAPER if data.facts is None else OF_SWEEP if data.grids else None
     shown, note = [], setting.note_of(data)

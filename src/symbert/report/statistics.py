@@ -1,12 +1,13 @@
-"""What is computed from scores and losses: means over seeds, tests, crossings, and exits from the plateau.
+"""What is computed from scores and losses: means over seeds, tests, crossings, and escapes from the plateau.
 
 Scores are compared by differences in points over units: fine-tuning seeds or, where there are several, pre-training
 seeds with the means of their fine-tuning seeds, which are no independent draws of an operator (Hurlbert,
 "Pseudoreplication and the design of ecological field experiments", 1984; for BERT: Sellam et al., "The MultiBERTs",
 2022). The GLUE score is tested by `permutation_test`; the others are described by intervals. docs/report.md says why.
 
-How long runs stay on the plateau is a right-censored time: a run that leaves has the step of its exit, by
-`plateau_exit`; of one that stays it is known that its exit would come after its last step.
+A run escapes the plateau at its first evaluation whose validation loss is at or below a level that all runs of the
+comparison share. So an escape is a time between two evaluations, and nothing here is finer than these: before the first
+one it is left-censored, after the last one right-censored.
 """
 
 import math
@@ -35,7 +36,9 @@ OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suit
 COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
-PLATEAU_HEIGHT = 0.02  # share of the loss by which a plateau must stand out
+ESCAPED = (
+    0.8  # share of the unigram entropy that a run must reach to have escaped the plateau, unless another loss is set
+)
 
 LEVEL = 0.05  # at or below which a p value, corrected where there are several, is called significant
 CONFIDENCE = 1 - LEVEL
@@ -46,7 +49,7 @@ DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree 
 NOISE = 10**-DECIMALS
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
-FEWEST_EXITS = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
+FEWEST_ESCAPES = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
 RESAMPLES = 10_000  # of the bootstrap
 EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
 WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
@@ -330,77 +333,85 @@ def first_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -
     return Crossing(before, after, before + share * (after - before))
 
 
-def plateau_exit(steps: Sequence[int], losses: Sequence[float]) -> int | None:
-    """The first evaluation after the initial plateau, or None for a curve that has none or never leaves it.
+class Escape(NamedTuple):
+    """When a run escapes the plateau: later than one evaluation, and not later than the next."""
 
-    Draw the loss over the logarithm of the step, and a straight line from some evaluation to the last one:
-    learning that slows down like a power of the step stays below such lines, a plateau that ends in a fall
-    bulges above them. The plateau's last evaluation is where the bulge above the highest-standing line is largest; it
-    must be more than 2 % of the loss there, or it is noise. An evaluation that alone is so much above the ones before
-    and after it is a spike, and left out.
-    """
-    loss = np.asarray(losses, dtype=float)
-    if len(loss) < 3:
-        return None
-    above_neighbours = loss[1:-1] - np.maximum(loss[:-2], loss[2:])
-    is_kept = np.r_[True, above_neighbours <= PLATEAU_HEIGHT * loss[1:-1], True]
-    steps, loss = np.asarray(steps)[is_kept].tolist(), loss[is_kept]
-    position = np.log(np.asarray(steps, dtype=float))
-    distance, above = (position[-1] - position)[:-1], (loss - loss[-1])[:-1]
-    lowest = np.minimum.accumulate(above / distance)  # slope of the line that an evaluation stands highest above
-    height = above - lowest * distance
-    last = int(height.argmax())
-    return steps[last + 1] if height[last] > PLATEAU_HEIGHT * loss[last] else None
-
-
-@dataclass(frozen=True)
-class Exits:
-    """The exits of the runs of a model from the plateau, one per pre-training seed."""
-
-    steps: Values  # of the exit, or the last step that a run on the plateau was seen at
-    left: NDArray[np.bool_]  # whether a run leaves the plateau
+    before: float  # step; 0 where there is no evaluation before, the last step where there is none after
+    at: float  # step; infinite where it has not escaped
 
     @property
-    def median(self) -> int | None:
-        """The first step at which at most half of the runs are on the plateau; None where more than half stay."""
-        median = float(median_exit(self.steps, self.left))
-        return int(median) if math.isfinite(median) else None
-
-    @property
-    def range(self) -> tuple[int | None, int | None]:
-        """The first exit, None where no run leaves, and the last one, None where a run stays."""
-        first = int(self.steps[self.left].min()) if self.left.any() else None
-        return first, int(self.steps.max()) if self.left.all() else None
+    def step(self) -> int | None:
+        """The step of the evaluation; None where it has not escaped."""
+        return int(self.at) if math.isfinite(self.at) else None
 
     @property
     def in_words(self) -> str:
-        """The median exit and its range over seeds: '825 (700–never)'."""
-        exits = (self.median, *self.range)
-        median, earliest, latest = ("never" if step is None else f"{step:,}" for step in exits)
-        return median if earliest == latest else f"{median} ({earliest}–{latest})"
+        """'825', '≤ 500' of an escape before the first evaluation, '> 1,800' of none within so many steps."""
+        if self.step is None:
+            return f"> {self.before:,.0f}"
+        return f"{'' if self.before else '≤ '}{self.step:,}"
+
+    @property
+    def in_a_sentence(self) -> str:
+        """'at step 825', 'at or before step 500' or 'not within 1,800 steps'."""
+        if self.step is None:
+            return f"not within {self.before:,.0f} steps"
+        return f"at {'' if self.before else 'or before '}step {self.step:,}"
 
 
-def exits_of(losses: pd.DataFrame) -> Exits:
-    """The exits of the seeds of a model, from losses by seed and step."""
-    exits = [plateau_exit(losses.columns.tolist(), seed) for seed in losses.to_numpy().tolist()]
-    steps = [losses.columns[-1] if step is None else step for step in exits]
-    return Exits(np.array(steps, float), np.array([step is not None for step in exits]))
+@dataclass(frozen=True)
+class Escapes:
+    """The escapes of the runs of a model from the plateau, one per pre-training seed, each between two evaluations."""
+
+    before: Values
+    at: Values
+    diverged: NDArray[np.bool_]  # whether a run has escaped and its last loss is above the level again
+
+    @property
+    def escaped(self) -> NDArray[np.bool_]:
+        """Which runs have escaped."""
+        return np.isfinite(self.at)
+
+    @property
+    def median(self) -> Escape:
+        """Between which evaluations at least half of the runs have escaped for the first time."""
+        return Escape(float(median_escape(self.before)), float(median_escape(self.at)))
+
+    @property
+    def range(self) -> tuple[Escape, Escape]:
+        """The first escape and the last one."""
+        return Escape(self.before.min(), self.at.min()), Escape(self.before.max(), self.at.max())
+
+    @property
+    def in_words(self) -> str:
+        """The median escape and its range over seeds: '825 (700 to > 1,800)'."""
+        median, earliest, latest = (escape.in_words for escape in (self.median, *self.range))
+        return median if earliest == latest else f"{median} ({earliest} to {latest})"
 
 
-def median_exit(steps: Values, left: NDArray[np.bool_]) -> Values:
-    """The first step at which at most half of the runs are on the plateau, over the last axis; infinite for never.
-    Equal to the median of the Kaplan–Meier curve where all runs have the same length."""
-    ordered = np.sort(np.where(left, steps, np.inf), axis=-1)
+def escapes_of(losses: pd.DataFrame, level: float) -> Escapes:
+    """The escapes of the seeds of a model, from losses by seed and step: each at its first evaluation at or below the
+    level (nats)."""
+    is_below = losses.to_numpy() <= level
+    first = np.c_[is_below, np.ones(len(losses), bool)].argmax(axis=1)
+    steps = np.array([0, *losses.columns, math.inf])
+    return Escapes(steps[first], steps[first + 1], is_below.any(axis=1) & ~is_below[:, -1:].any(axis=1))
+
+
+def median_escape(steps: Values) -> Values:
+    """The first step at which at least half of the runs have escaped, over the last axis. Equal to the median of the
+    Kaplan–Meier curve where all runs have the same length."""
+    ordered = np.sort(steps, axis=-1)
     return ordered[..., (ordered.shape[-1] + 1) // 2 - 1]
 
 
 @dataclass(frozen=True)
-class ExitComparison:
-    """The exits of two models compared."""
+class EscapeComparison:
+    """The escapes of two models compared."""
 
     seeds: int  # of each
-    ratio: float  # of the medians, the first by the second; infinite or 0 where one of them is never; NaN where both
-    low: float  # 95 % bounds of the ratio
+    ratio: float  # of the medians, the first by the second; infinite or 0 where one has not escaped; NaN where neither
+    low: float  # 95 % bounds of the ratio, which it lies between wherever the escapes lie between their evaluations
     high: float
     narrow_low: float  # 90 % bounds, which decide equivalence
     narrow_high: float
@@ -413,7 +424,7 @@ class ExitComparison:
 
         Only p is corrected for the number of comparisons: "within 25 %" is not. Of few seeds always undecided.
         """
-        if self.seeds < FEWEST_EXITS:
+        if self.seeds < FEWEST_ESCAPES:
             return "undecided"
         if self.holm_p_value <= LEVEL and (self.high < 1 or self.low > 1):
             return "shorter" if self.high < 1 else "longer"
@@ -421,60 +432,66 @@ class ExitComparison:
         return WITHIN if is_within else "undecided"
 
 
-def compare_exits(pairs: Iterable[tuple[Exits, Exits]]) -> list[ExitComparison]:
+def compare_escapes(pairs: Iterable[tuple[Escapes, Escapes]]) -> list[EscapeComparison]:
     """Compare pairs of models, whose runs have the same seeds in the same order; p is corrected for their number.
 
-    The interval is that of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
-    same batches and masks. Two one-sided tests of equivalence at 5 % are a 90 % interval within the bounds (Schuirmann
-    1987).
+    The bounds are those of a percentile bootstrap over seeds, which draws the runs of a seed together: they saw the
+    same batches and masks. The lower one is of ratios of the evaluation before the first median escape to that at the
+    second, the higher one of the evaluation at the first to that before the second. Two one-sided tests of equivalence
+    at 5 % are a 90 % interval within the bounds (Schuirmann 1987).
     """
     results = [_compare(*pair) for pair in pairs]
     corrected = holm([result.p_value for result in results])
     return [replace(result, holm_p_value=p_value) for result, p_value in zip(results, corrected, strict=True)]
 
 
-def _compare(first: Exits, second: Exits) -> ExitComparison:
+def _compare(first: Escapes, second: Escapes) -> EscapeComparison:
     from scipy.stats import CensoredData, logrank  # slow to load, and most reports compare nothing
 
-    def ratio_of(drawn: Any) -> Any:
-        return median_exit(first.steps[drawn], first.left[drawn]) / median_exit(second.steps[drawn], second.left[drawn])
+    def bounds_of(ours: Values, theirs: Values, *shares: float) -> list[float]:
+        ratios = median_escape(ours[drawn]) / median_escape(theirs[drawn])
+        return np.quantile(ratios, shares, method="inverted_cdf").tolist()
 
-    count = len(first.steps)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = ratio_of(np.random.default_rng(0).integers(0, count, (RESAMPLES, count)))
-        ratio = float(ratio_of(slice(None)))
-    if np.isnan(ratios).mean() > LEVEL / 2:  # both medians are never: nothing is known of their ratio
-        bounds = [0.0, np.inf, 0.0, np.inf]
-    else:
-        shares = [LEVEL / 2, 1 - LEVEL / 2, LEVEL, 1 - LEVEL]
-        bounds = np.quantile(ratios[~np.isnan(ratios)], shares, method="inverted_cdf").tolist()
-    with np.errstate(invalid="ignore"):  # no run, or every run at once, leaves: there is nothing to compare
+    count = len(first.at)
+    drawn = np.random.default_rng(0).integers(0, count, (RESAMPLES, count))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(np.divide(first.median.at, second.median.at))
+        low, narrow_low = bounds_of(first.before, second.at, LEVEL / 2, LEVEL)
+        high, narrow_high = bounds_of(first.at, second.before, 1 - LEVEL / 2, 1 - LEVEL)
         censored = (
-            CensoredData(uncensored=each.steps[each.left], right=each.steps[~each.left]) for each in (first, second)
+            CensoredData(uncensored=each.at[each.escaped], right=each.before[~each.escaped]) for each in (first, second)
         )
-        p_value = float(logrank(*censored).pvalue)
+        p_value = float(logrank(*censored).pvalue)  # NaN where no run, or every run at once, escapes
     p_value = p_value if np.isfinite(p_value) else 1.0
-    return ExitComparison(count, ratio, *bounds, p_value, p_value)
+    return EscapeComparison(count, ratio, low, high, narrow_low, narrow_high, p_value, p_value)
+
+
+def shared_escapes(first: tuple[pd.DataFrame, float], second: tuple[pd.DataFrame, float]) -> tuple[Escapes, Escapes]:
+    """The escapes of two models, of the losses and the level of each, by the evaluations that both have."""
+    steps = first[0].columns.intersection(second[0].columns)
+    return escapes_of(first[0][steps], first[1]), escapes_of(second[0][steps], second[1])
 
 
 Losses = Mapping[tuple[str, str], pd.DataFrame]  # by size and operator: a row per pre-training seed, a column per step
 Contrast = tuple[str, str, str]  # size, operator and reference
 
 
-def exit_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> dict[Contrast, ExitComparison]:
-    """The exits of models compared, corrected within a size.
+def escape_contrasts(
+    losses: Losses, level: float, named: Sequence[Sequence[str]] | None
+) -> dict[Contrast, EscapeComparison]:
+    """The escapes of models compared, corrected within a size.
 
     `named` are the pairs that were named beforehand; None compares each operator with the first of its size.
     """
-    contrasts: dict[Contrast, ExitComparison] = {}
+    contrasts: dict[Contrast, EscapeComparison] = {}
     for _, group in groupby(_pairs(losses, named), key=lambda pair: pair[0][0]):
-        pairs = {pair: (exits_of(ours), exits_of(theirs)) for pair, ours, theirs in group}
-        contrasts |= zip(pairs, compare_exits(pairs.values()), strict=True)
+        pairs = {pair: shared_escapes((ours, level), (theirs, level)) for pair, ours, theirs in group}
+        contrasts |= zip(pairs, compare_escapes(pairs.values()), strict=True)
     return contrasts
 
 
 def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> list[Comparison]:
-    """The last validation losses (nats) of the pairs of `exit_contrasts`, paired by pre-training seed: runs of a seed
+    """The last validation losses (nats) of the pairs of `escape_contrasts`, paired by pre-training seed: runs of a seed
     start from equal shared parameters, and see the same batches and masks."""
     contrasts = []
     for pair, ours, theirs in _pairs(losses, named):

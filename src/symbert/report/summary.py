@@ -13,14 +13,14 @@ from symbert.report.formats import heading
 from symbert.report.statistics import (
     COUNTED,
     FEWEST,
-    FEWEST_EXITS,
+    FEWEST_ESCAPES,
     FINETUNE_SEED,
     PRETRAIN_SEED,
     WITHIN,
     Comparison,
     contrasts_of,
-    exit_contrasts,
-    exits_of,
+    escape_contrasts,
+    escapes_of,
     headlines,
     loss_contrasts,
     p_in_words,
@@ -29,10 +29,10 @@ from symbert.report.statistics import (
 from symbert.sources import SOURCES, is_stand_in
 
 MODEL = ["size", "attention", "pretrain_seed", "step"]  # whose scores are of several fine-tuning seeds
-EXITS = {  # from the plateau, by the verdict on the time to them
-    "shorter": "an earlier exit from the plateau of {0}-{1} than of {0}-{2}",
-    "longer": "a later exit from the plateau of {0}-{1} than of {0}-{2}",
-    WITHIN: "exits from the plateau of {0}-{1} and {0}-{2} within 25 % of each other",
+ESCAPES = {  # from the plateau, by the verdict on the time to them
+    "shorter": "an earlier escape from the plateau of {0}-{1} than of {0}-{2}",
+    "longer": "a later escape from the plateau of {0}-{1} than of {0}-{2}",
+    WITHIN: "escapes from the plateau of {0}-{1} and {0}-{2} within 25 % of each other",
 }
 
 
@@ -42,72 +42,89 @@ def summary(data: Collection) -> list[str]:
 
 
 def _supported(data: Collection) -> str:
-    """What leaves the plateau first, the differences that tests support, and why there are no others."""
+    """What escapes the plateau first, the differences that tests support, and why there are no others."""
     models = losses_of(data.runs)
     answers = [_of_scores(data, suite) for suite in data.scores]
     no_scores = "there are no scores" if data.blimp is None else "minimal pairs are not tested"
     answers = [*(answers or [([], [no_scores])]), _of_runs(data, models)]
     shown = [words for differences, _ in answers for words in differences]
     reasons = "; ".join(dict.fromkeys(reason for _, reasons in answers for reason in reasons))
-    first = "".join(_first_exits(models))
+    first = "".join(_escapes(data, models))
     if not shown:
         return f"{first}The data support no difference between operators: {reasons}."
     return f"{first}The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
 
 
-def _first_exits(models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
-    """A sentence per size: 'In BERT-tiny pairwise leaves the plateau first, at step 500 (original 900).'"""
+def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
+    """When the models of each size escape the plateau, which first, and which diverge.
+
+    The first one is named of three seeds or more, where another evaluation lies between its median and the next.
+    """
+    if models and data.escape_loss is None:
+        key = "--escape-loss" if data.facts.scale == setting.IMPORTED else "sweep.escape_loss"
+        yield f"No escapes from the plateau are stated, as {key} is missing. "
+        return
     for size in dict.fromkeys(size for size, _ in models):
-        medians = {name: exits_of(losses).median for (of, name), losses in models.items() if of == size}
-        known = [step for step in medians.values() if step is not None]
-        if len(medians) > 1 and known:
-            first = [name for name, step in medians.items() if step == min(known)]
-            rest = [f"{name} {f'{step:,}' if step else 'never'}" for name, step in medians.items() if name not in first]
-            leave = "leaves" if len(first) == 1 else "leave"
-            of_seeds = "; medians over seeds" if max(map(len, models.values())) > 1 else ""
-            at = f"first, at step {min(known):,} ({', '.join(rest)}{of_seeds})"
-            at = at if rest else f"at the same step, {min(known):,}"
-            yield f"In {names.family(size)} {' and '.join(first)} {leave} the plateau {at}. "
+        escapes = {name: escapes_of(losses, data.escape_loss) for (of, name), losses in models.items() if of == size}
+        earliest = min(each.median.at for each in escapes.values())
+        first = [name for name, each in escapes.items() if each.median.before <= earliest]
+        steps = ", ".join(f"{name} {escapes[name].median.in_a_sentence}" for name in dict.fromkeys([*first, *escapes]))
+        fewest, most = (count(len(each.at) for each in escapes.values()) for count in (min, max))
+        told = f"{steps}; {'medians over seeds' if most > 1 else 'one seed'}; level {data.escape_loss:.2f} nats"
+        if fewest >= FEWEST and len(first) < len(escapes):
+            escape = "escapes" if len(first) == 1 else "escape"
+            yield f"In {names.family(size)} {' and '.join(first)} {escape} the plateau first ({told}). "
+        else:
+            yield f"Escapes from the plateau in {names.family(size)}: {told}. "
+        for name, each in escapes.items():
+            if each.diverged.any():
+                diverged = f"{each.diverged.sum()} of {len(each.at)} runs"
+                yield f"Of {name} {diverged} diverged: after the escape they end above the level. "
 
 
 def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], list[str]]:
-    """Differences of exits and of last losses that their tests support; where there are none, why."""
-    contrasts = exit_contrasts(models, data.facts.contrasts)
+    """Differences of escapes and of last losses that their tests support; where there are none, why."""
+    level, named = data.escape_loss, data.facts.contrasts
+    contrasts = {} if level is None else escape_contrasts(models, level, named)
     judged = sorted(contrasts.items(), key=lambda contrast: contrast[1].verdict == WITHIN)  # differences first
     shown = [
-        f"{EXITS[result.verdict].format(*pair)} "
+        f"{ESCAPES[result.verdict].format(*pair)} "
         f"(ratio of medians {result.ratio:.2f}, 95 % interval {result.low:.2f} to {result.high:.2f})"
         for pair, result in judged
-        if result.verdict in EXITS
+        if result.verdict in ESCAPES
     ]
     shown += [
         f"a {'higher' if pair.difference > 0 else 'lower'} validation loss of {pair.size}-{pair.model} than of "
         f"{pair.size}-{pair.reference} ({abs(pair.difference):.3f} nats, corrected p {p_in_words(pair.holm_p)})"
-        for pair in loss_contrasts(models, data.facts.contrasts)
+        for pair in loss_contrasts(models, named)
         if pair.is_significant
     ]
     if not models:
         return [], ["there are no losses of encoders"]
-    is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
-    none = ["no difference of exits from the plateau is significant"] if is_tested and not shown else []
-    return shown, [*none, *_runs_without_test(models, data.facts.contrasts)]
+    if level is None:
+        return shown, ["escapes from the plateau are not known"]
+    is_tested = any(result.seeds >= FEWEST_ESCAPES for result in contrasts.values())
+    none = ["no difference of escapes from the plateau is significant"] if is_tested and not shown else []
+    return shown, [*none, *_runs_without_test(models, named)]
 
 
 def _runs_without_test(models: dict[tuple[str, str], pd.DataFrame], named: list[list[str]] | None) -> Iterator[str]:
-    """Why exits of models are not tested, by the seeds that they have."""
+    """Why escapes of models are not tested, by the seeds that they have."""
     untested = []
     for size in dict.fromkeys(size for size, _ in models):
         if len(operators := [name for of, name in models if of == size]) == 1:
             yield f"no other operator has losses beside {names.model_name(size, *operators)}"
     if named == []:
-        yield "no contrast of exits is named"
+        yield "no contrast of escapes is named"
     for size, *pair in contrasts_of(models, named):
         ours, theirs = (models[size, name].index for name in pair)
         model, reference = (names.model_name(size, name) for name in pair)
         if not ours.equals(theirs):
             untested.append((f"other pre-training seeds than {reference}", model))
-        elif len(ours) < FEWEST_EXITS:
-            untested.append((f"{_count(len(ours), PRETRAIN_SEED)}, and a test of exits takes {FEWEST_EXITS}", model))
+        elif len(ours) < FEWEST_ESCAPES:
+            untested.append(
+                (f"{_count(len(ours), PRETRAIN_SEED)}, and a test of escapes takes {FEWEST_ESCAPES}", model)
+            )
     yield from _joined(untested)
 
 

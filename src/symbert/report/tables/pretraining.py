@@ -1,7 +1,9 @@
-"""Tables of pre-training: exits from the plateau, last losses, the points of a sweep, and hosts but the encoder."""
+"""Tables of pre-training: milestones, escapes, last losses, the points of a sweep, and hosts but the encoder."""
 
 import math
 from typing import Any
+
+import pandas as pd
 
 from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
@@ -10,13 +12,14 @@ from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
 from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
     FEWEST,
-    FEWEST_EXITS,
-    Exits,
-    compare_exits,
-    exit_contrasts,
-    exits_of,
+    FEWEST_ESCAPES,
+    compare_escapes,
+    escape_contrasts,
+    escapes_of,
+    first_crossing,
     loss_contrasts,
-    median_exit,
+    mean_curves,
+    shared_escapes,
     spread,
 )
 
@@ -26,18 +29,42 @@ P_VALUES = {"p": 4, "p_value": 4, "holm_p": 4, "holm_p_value": 4}  # decimals
 JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
 
 
-def exits_table(data: Collection) -> Table | None:
-    """Left: how many runs, one per pre-training seed, leave the plateau. A dash or never: later than the last step.
-    Ratio: the median exit by that of the reference, with a bootstrap interval over seeds. p: log-rank test, with Holm’s
-    correction over the comparisons of a size.
+def milestones_table(data: Collection) -> Table | None:
+    """Where the curves of Figure 3 first reach 95 % of the highest final score of their size: after the checkpoint of
+    one step, at or before that of the next; the crossing is on the straight line between the two. A dash before: the
+    first checkpoint is there already; after: no checkpoint gets there. Scores are means over as many fine-tuning seeds.
     """
-    if data.runs["pretrain_seed"].nunique() < FEWEST_SEEDS:
+    rows: list[Row] = []
+    scores = data.curves.get("glue")
+    for size, of_size in () if scores is None else scores.groupby("size", sort=False):
+        means, line = mean_curves(of_size)
+        for name, mean in means.items():
+            crossing = first_crossing(list(mean.index), list(mean), line)
+            row = {
+                "size": size,
+                "attention": name,
+                "final_score": mean.get(of_size["step"].max()),
+                "target_score": line,
+            }
+            row |= {"before": crossing.before if crossing else int(mean.index[-1])}
+            row |= {"after": crossing and crossing.after, "crossing": crossing and crossing.step}
+            rows.append(row | {"finetune_seeds": of_size["finetune_seed"].nunique()})
+    return table_of(rows, decimals={"crossing": 0}) if rows else None
+
+
+def escapes_table(data: Collection) -> Table | None:
+    """Escaped: how many runs do, one per pre-training seed. Ratio: the median escape by that of the reference, on the
+    evaluations that both have; its interval is a bootstrap over seeds, between the evaluations before and at each
+    escape. p: log-rank test, with Holm’s correction over the comparisons of a size.
+    """
+    level = data.escape_loss
+    if level is None or data.runs["pretrain_seed"].nunique() < FEWEST_SEEDS:
         return None
     models = losses_of(data.runs)
-    contrasts = exit_contrasts(models, data.facts.contrasts)
+    contrasts = escape_contrasts(models, level, data.facts.contrasts)
     rows: list[Row] = []  # one per contrast of a model; one without numbers of a model that is compared with none
     for (size, name), losses in models.items():
-        described = {"size": size, "attention": name, **_numbers(exits_of(losses))}
+        described = {"size": size, "attention": name, **_numbers(losses, level)}
         judged = [
             {
                 "reference": reference,
@@ -52,14 +79,21 @@ def exits_table(data: Collection) -> Table | None:
             if model == [size, name]
         ]
         rows += [described | row for row in judged or [dict.fromkeys(JUDGED)]]
-    is_tested = any(result.seeds >= FEWEST_EXITS for result in contrasts.values())
+    is_tested = any(result.seeds >= FEWEST_ESCAPES for result in contrasts.values())
     shown = frame_of(rows).drop(columns=list(JUDGED)).drop_duplicates()
     return table_of(rows, readable=None if is_tested else shown, decimals=P_VALUES)
 
 
-def _numbers(exits: Exits) -> Row:
-    numbers = {"runs": len(exits.steps), "left": int(exits.left.sum()), "median_exit": exits.median}
-    return numbers | dict(zip(("earliest_exit", "latest_exit"), exits.range, strict=True))
+def _numbers(losses: pd.DataFrame, level: float | None) -> Row:
+    """The escapes of the seeds of a model in numbers; none where the level is not known."""
+    numbers: Row = {"escape_loss": level, "runs": len(losses)}
+    if level is None:
+        return numbers | dict.fromkeys(("escaped", "diverged", "median_escape", "earliest_escape", "latest_escape"))
+    escapes = escapes_of(losses, level)
+    numbers |= {"escaped": int(escapes.escaped.sum()), "diverged": int(escapes.diverged.sum())}
+    earliest, latest = escapes.range
+    steps = {"median_escape": escapes.median, "earliest_escape": earliest, "latest_escape": latest}
+    return numbers | {name: escape.step for name, escape in steps.items()}
 
 
 def _finite(value: float) -> float | None:
@@ -87,26 +121,29 @@ def losses_table(data: Collection) -> Table | None:
     return table_of(rows, decimals=P_VALUES | dict.fromkeys(("difference", "low", "high"), 3)) if rows else None
 
 
-def grid_exits_table(data: Collection) -> Table | None:
-    """Median exit from the plateau over pre-training seeds, the earliest and the latest; a dash: later than the last
-    step.
-    """
+def grid_escapes_table(data: Collection) -> Table | None:
+    """Median escape from the plateau over pre-training seeds, the earliest and the latest."""
     rows = [
-        {"grid": grid.name, **_axes(data, point), **_numbers(exits_of(losses))}
+        {"grid": grid.name, **_axes(data, point), **_numbers(losses, level)}
         for grid, of_points in data.grids
-        for point, losses in zip(grid.points, of_points, strict=True)
+        for point, losses, level in zip(grid.points, of_points, data.escape_losses[grid.name], strict=True)
     ]
     return table_of(rows) if rows else None
 
 
 def contrasts_table(data: Collection) -> Table | None:
-    """The exits of two values of an axis compared, at every point of the other axes; of three seeds or more. Ratio of
-    the medians, the first by the second, with bootstrap intervals over seeds (narrow: 90 %). p: log-rank test, with
-    Holm’s correction over the contrasts of a grid.
+    """The escapes of two values of an axis compared, at every point of the other axes, on the evaluations that both
+    have; of three seeds or more. Ratio of the medians, the first by the second, with bootstrap intervals over seeds
+    (narrow: 90 %), between the evaluations before and at each escape. p: log-rank test, with Holm’s correction over the
+    contrasts of a grid.
     """
     rows = []
     for grid, of_points in data.grids:
-        cells = [(point, exits_of(losses)) for point, losses in zip(grid.points, of_points, strict=True)]
+        cells = [
+            (point, (losses, level))
+            for point, losses, level in zip(grid.points, of_points, data.escape_losses[grid.name], strict=True)
+            if level is not None
+        ]
         compared = [
             (contrast, {axis: value for axis, value in point.items() if axis not in contrast.first}, first, second)
             for contrast in (grid.contrasts if len(grid.seeds) >= FEWEST else ())
@@ -115,10 +152,9 @@ def contrasts_table(data: Collection) -> Table | None:
             for other, second in cells
             if other == {**point, **contrast.second}
         ]
-        results = compare_exits((first, second) for *_, first, second in compared)
-        for (contrast, place, first, second), result in zip(compared, results, strict=True):
-            medians = (float(median_exit(exits.steps, exits.left)) for exits in (first, second))
-            row = dict(zip(("first_median_exit", "second_median_exit"), medians, strict=True))
+        pairs = [shared_escapes(first, second) for *_, first, second in compared]
+        for (contrast, place, *_), (first, second), result in zip(compared, pairs, compare_escapes(pairs), strict=True):
+            row = {"first_median_escape": first.median.step, "second_median_escape": second.median.step}
             row |= {**vars(result), "expected": contrast.expected, "verdict": result.verdict}
             rows.append({"contrast": contrast.name, **_axes(data, place), **row})
     return table_of(rows, decimals=P_VALUES) if rows else None
