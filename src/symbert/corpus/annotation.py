@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from symbert.corpus.document import Document, Metadata
-from symbert.errors import DataError, line_of
+from symbert.errors import DataError
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
@@ -74,7 +74,7 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     try:
         language_model = kenlm.Model(str(model), settings)
     except (OSError, RuntimeError) as error:
-        raise DataError(f"{model}: not a KenLM model ({line_of(error)})") from None
+        raise DataError(f"{model}: not a KenLM model ({' '.join(str(error).split())})") from None
 
     def perplexity(text: str) -> float:
         sentence = words(text)
