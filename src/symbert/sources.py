@@ -77,11 +77,12 @@ def located(name: str) -> str:
 
 
 def verified(name: str) -> Path:
-    """The path of a published file by its name in settings. IntegrityError when it is in a mirror, or in the package,
-    whose SHA256SUMS has another digest of it."""
+    """The path of a file or folder by its name in settings. IntegrityError when the list SHA256SUMS of a folder above,
+    as of a mirror or the package, has another digest of it, or of a file in it."""
     path = Path(located(name))
-    if listed := listed_sha256(path):
-        verify_sha256(path, listed, RESTORE)
+    for file in filter(Path.is_file, path.rglob("*")) if path.is_dir() else [path]:
+        if listed := listed_sha256(file):
+            verify_sha256(file, listed, RESTORE)
     return path
 
 

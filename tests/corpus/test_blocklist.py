@@ -173,7 +173,7 @@ UNKNOWN = ["||a.example^\nb.example\n||c.example^\n", "a.example\rb.example\r", 
 @pytest.mark.parametrize("text", UNKNOWN)
 def test_a_list_of_which_most_lines_are_not_understood_is_no_list_without_entries(tmp_path, text):
     members = {"blacklists/good/domains": "good.example\n", "blacklists/adult/domains": text}
-    with pytest.raises(DataError, match=r"ut1\.tar\.gz: \d of \d lines of adult/domains are no address, as "):
+    with pytest.raises(DataError, match=r"ut1\.tar\.gz: \d of \d lines of 'adult/domains' are no address, as "):
         counted(tmp_path, members)
     assert os.listdir(tmp_path) == ["ut1.tar.gz"]
 
@@ -181,7 +181,7 @@ def test_a_list_of_which_most_lines_are_not_understood_is_no_list_without_entrie
 def test_a_few_lines_that_are_no_address_are_counted_and_comments_are_not(tmp_path, capsys):
     text = "# of 2026\nbad.example\nworse.example\nno host\n\n"
     assert counted(tmp_path, {"blacklists/adult/domains": text})["adult"]["domains"] == 2
-    assert "ut1.tar.gz: 1 of 3 lines of adult/domains are no address, as 'no host'" in capsys.readouterr().err
+    assert "ut1.tar.gz: 1 of 3 lines of 'adult/domains' are no address, as 'no host'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("members", [{}, {"adult.txt": "bad.example"}, {"blacklists/adult/domains": "# none\n"}])
@@ -196,7 +196,7 @@ def test_a_list_under_another_name_is_said_and_a_category_in_two_folders_is_refu
     members = {"b/adult words/urls": "a.example/x", **dict.fromkeys(unread, "bad.example"), "b/adult/usage": "x"}
     assert counted(tmp_path, members | {"b/adult/domains.9309": ""}) == {"adult words": {"domains": 0, "urls": 1}}
     said = capsys.readouterr().err.splitlines()
-    assert [line.split(": ")[2].split(" is not read")[0] for line in said] == unread
+    assert [line.split(": ")[2].split(" is not read")[0] for line in said] == list(map(repr, unread))
     assert all(line.startswith("warning: ") for line in said)
     with pytest.raises(DataError, match="'other/adult words/urls' is of a category that another folder has"):
         counted(tmp_path, members | {"other/adult words/urls": "a.example/y"})

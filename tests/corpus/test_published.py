@@ -215,6 +215,7 @@ NO_WAY = {  # variables of the surroundings with which nothing can be reached
 def test_a_variable_with_which_nothing_can_be_reached_is_named_at_once(hub, oscar, monkeypatch, capsys, case):
     """They ended with a traceback and 70, or with the advice to look at the address after six attempts."""
     ((name, value),) = NO_WAY[case].items()
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)  # which goes before SSL_CERT_DIR
     monkeypatch.setenv(name, value)
     assert main(["download", str(oscar / LISTED)]) == 64
     said = capsys.readouterr().err
@@ -235,8 +236,9 @@ def test_variables_that_work_are_not_refused(hub, oscar, monkeypatch):
     assert (oscar / LISTED).read_bytes() == b"list"
     monkeypatch.setenv("HF_ENDPOINT", "")
     assert endpoint() == "https://huggingface.co", "as huggingface_hub reads an empty variable"
-    monkeypatch.setenv("ALL_PROXY", "ftp://proxy.example")
-    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    for name, value in (("ALL_PROXY", "ftp://a"), ("NO_PROXY", "*"), ("SSL_CERT_DIR", f"/nonexistent:{oscar}")):
+        monkeypatch.setenv(name, value)
     check_environment()
 
 

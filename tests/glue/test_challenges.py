@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.glue.challenges import CHALLENGES
 from symbert.glue.sources import read_challenge
 from symbert.glue.tasks import GLUE
@@ -37,6 +37,9 @@ def test_hans_is_read_as_its_publisher_labels_it(tmp_path):
         {"premise": "a b", "hypothesis": "b", "label": 1},
         {"premise": "c", "hypothesis": "d", "label": 0},
     ]
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  hans.parquet\n")
+    with pytest.raises(IntegrityError, match=r"hans\.parquet: sha256 expected 0000"):
+        read_challenge(CHALLENGES["hans"], tmp_path)
 
 
 def test_a_missing_unlabelled_or_otherwise_labelled_set_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 
 import datasets
 import pandas as pd
@@ -12,8 +13,8 @@ import yaml
 
 from glue.laboratory import records_in
 from symbert.configuration import check, merge
-from symbert.errors import ConfigError, DataError
-from symbert.files import known_sha256
+from symbert.errors import ConfigError, DataError, IntegrityError
+from symbert.files import known_sha256, sha256_of
 from symbert.glue import tasks
 from symbert.glue.export import export_classifier
 from symbert.glue.prepare import facts_of
@@ -52,6 +53,17 @@ def test_a_file_of_any_kind_gives_the_same_rows(tmp_path):
     for name, write in WRITERS.items():
         write(ROWS, tmp_path / name)
         assert rows_of(tmp_path / name) == [("NA is a word", 0, 0), ("two, words", 1, 1), ("007", 0, 2)], name
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "saved/train"])
+def test_a_file_of_ones_own_task_is_the_one_that_the_list_above_it_names(tmp_path, name):
+    """Only mirrors were compared with their list."""
+    WRITERS[name](ROWS, tmp_path / name)
+    (file,) = tmp_path.rglob("train/*.arrow") if name.startswith("saved") else [tmp_path / name]
+    for digest in (sha256_of(file), "0" * 64):
+        (tmp_path / "SHA256SUMS").write_text(f"{digest} *{file.relative_to(tmp_path)}\n")
+        with pytest.raises(IntegrityError, match=f"{file}: ") if digest == "0" * 64 else nullcontext():
+            assert len(rows_of(tmp_path / name)) == 3
 
 
 LABELS = [

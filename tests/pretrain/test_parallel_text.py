@@ -90,6 +90,12 @@ def test_the_same_text_has_the_same_hash_and_any_change_another(files, tmp_path)
     assert len(hashes) == 4
 
 
+def test_a_file_of_pairs_is_the_one_that_the_list_above_it_names(files, tmp_path, capsys):
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  target.txt\n")
+    assert main(["pack-pairs", str(settings_of(files, tmp_path))]) == 65
+    assert "target.txt: sha256 expected 0000" in capsys.readouterr().err
+
+
 def test_white_space_and_ends_of_lines_of_other_systems_are_no_text(files, tmp_path):
     before = lines_of(pack(files, tmp_path), "train")
     text = "".join(f"{line}\r\n" for line in LINES["source"])

@@ -78,7 +78,7 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     try:
         language_model = kenlm.Model(str(model), settings)
     except (OSError, RuntimeError) as error:
-        raise DataError(f"{model}: not a KenLM model ({line_of(error)})") from None
+        raise DataError(f"{model}: not a KenLM model ({' '.join(str(error).split())})") from None
 
     def perplexity(text: str) -> float:
         sentence = words(text)

@@ -132,10 +132,8 @@ def read_entries(archive: Path, links: dict[str, str]) -> Iterator[tuple[str, Li
                             if text := line.decode(errors="surrogateescape").strip():
                                 yield *listing.groups(), text
                     elif member.isfile() and member.size and _ALIKE.fullmatch(name):
-                        print(
-                            f"warning: {archive}: {name} is not read, only CATEGORY/domains and CATEGORY/urls",
-                            file=sys.stderr,
-                        )
+                        fact = f"{name!r} is not read, only CATEGORY/domains and CATEGORY/urls"
+                        print(f"warning: {archive}: {fact}", file=sys.stderr)
             while content.read(_ALLOWANCE):  # to its end, where gzip compares its checksum
                 pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -224,7 +222,7 @@ def write_blocklist(archive: Path, output: Path, summary: Path) -> None:
     trie = marisa_trie.BytesTrie(entries())
     for (directory, kind), (count, first) in strange.items():
         known = counts[directory][kind]
-        fact = f"{count:,} of {known + count:,} lines of {directory}/{kind} are no address, as {first[:60]!a}"
+        fact = f"{count:,} of {known + count:,} lines of {f'{directory}/{kind}'!r} are no address, as {first[:60]!a}"
         if count > known:
             raise DataError(f"{archive}: {fact}; get the archive from its publisher")
         print(f"{archive}: {fact}", file=sys.stderr)

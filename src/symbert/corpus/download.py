@@ -83,13 +83,14 @@ def check_environment() -> None:
         scheme = check_address(name, value if "://" in value else f"http://{value}", PROXIES).scheme
         if scheme.startswith("socks") and not find_spec("socksio"):
             raise ConfigError(f"{name}: a SOCKS proxy needs the package socksio; pip install socksio, or unset it")
-    for name, kind in (("SSL_CERT_FILE", "cafile"), ("SSL_CERT_DIR", "capath")):
-        if value := os.environ.get(name):
-            try:
-                Path(value).stat()
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(**{kind: value})
-            except OSError as error:
-                raise ConfigError(f"{name}: {value}: {error.strerror}; name certificates, or unset it") from None
+    if file := os.environ.get("SSL_CERT_FILE"):
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+        except OSError as error:
+            fact = f"SSL_CERT_FILE: {file}: {error.strerror}"
+            raise ConfigError(f"{fact}; name a file of certificates, or unset it") from None
+    elif (folders := os.environ.get("SSL_CERT_DIR")) and not any(map(os.path.isdir, folders.split(os.pathsep))):
+        raise ConfigError(f"SSL_CERT_DIR: {folders}: no such folder; name one of certificates, or unset it")
 
 
 def proxies() -> dict[str, str]:

@@ -146,7 +146,7 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
             f"{path}: file not found; get it from {challenge.publisher} under this name, or take "
             f"'{challenge.collection}' out of 'glue.robustness.sets'"
         )
-    return read_published(path, str(path), schema, challenge.labels)
+    return read_published(verified(str(path)), str(path), schema, challenge.labels)
 
 
 def read_own_split(task: Task, split: str) -> pa.Table:
@@ -158,7 +158,7 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     classes = {word: number for number, name in enumerate(task.labels) for word in (name, *ALIASES.get(name, ()))}
     if not any(name.lstrip("-").isdigit() for name in task.labels):
         classes |= {str(number): number for number in range(len(task.labels))}
-    path, rows = Path(task.files[split]), []
+    path, rows = verified(str(task.files[split])), []
     for place, (*texts, cell) in enumerate(_own_cells(path, task)):
         try:
             label = classes[_word(cell)] if classes else float(cell)

@@ -21,6 +21,7 @@ from symbert.corpus.tokens import ArrayWriter
 from symbert.corpus.wordpiece import LONGEST_WORD, TOKEN, learn_pieces
 from symbert.errors import ConfigError, DataError
 from symbert.files import publish, read_json, sha256_of, together, verify_sha256, write_json
+from symbert.sources import verified
 
 PADDING, UNKNOWN, START, END = range(4)
 SPECIAL_TOKENS = ["<pad>", "<unk>", "<s>", "</s>"]  # by id; in text they are cut at their signs, and so are no tokens
@@ -92,7 +93,7 @@ def pack_pairs(output: Path, /) -> None:
     settings, folder = output.parent / "settings.json", output.parent
     text = settings_from(read_json(settings, {"pairs": dict})["pairs"], ParallelSettings, str(settings))
     for name, expected in text.sha256.items():
-        verify_sha256(text.path(name), expected, "run snakemake again")
+        verify_sha256(verified(str(text.path(name))), expected, "run snakemake again")
     training = text.path("source"), text.path("target")
     held_out = text.path("validation_source"), text.path("validation_target")
     learned_from = [line for pair in islice(_pairs(*training), LEARNED_PAIRS) for line in pair]
