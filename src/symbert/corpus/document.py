@@ -413,7 +413,8 @@ def _class_named(number: int | None, names: list[str]) -> str | Exception | None
     if number in range(len(names)):
         return names[number]
     last = len(names) - 1
-    return None if number in (None, -1) else ValueError(f"is class {number} of 0 to {last} ({', '.join(names)})")
+    expected = f"0 ({names[0]}) to {last} ({names[last]})"
+    return None if number in (None, -1) else ValueError(f"is class number {number}, expected {expected}")
 
 
 def suffix_of(path: Path) -> str:
