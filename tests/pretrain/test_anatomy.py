@@ -58,6 +58,13 @@ def test_two_runs_of_equal_size_operator_seed_and_step_are_not_averaged(checkpoi
     assert alone != beside and both == [sorted(alone + beside)] * 2
 
 
+def test_rows_of_another_vocabulary_are_refused(checkpoints, manifest, tmp_path, capsys):
+    """Their ids are of other pieces, and were read without a word."""
+    other = as_run(tmp_path / "other", checkpoints[1], vocabulary_sha256="0" * 64)
+    assert cli.main(["anatomy", str(checkpoints[1]), str(other), "--manifest", str(manifest)]) == 64
+    assert f"{manifest}: its ids are of another vocabulary" in capsys.readouterr().err
+
+
 def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoints, tmp_path, capsys):
     """It has the facts of its run, but is a plain BERT: its start was made as one of `original`."""
     export(checkpoints[1], tmp_path / "export")

@@ -15,7 +15,7 @@ from symbert.model.anatomy import anatomy_of
 from symbert.model.bert import Bert, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_encoder, model_of
-from symbert.pretrain.tasks import PackedRows
+from symbert.pretrain.tasks import REMEDY, PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are read; tokens of a random one, and the seed of all of them
 MEASURES = ("symmetry", "directionality", "logit_std", "attention_entropy", "own_share")
@@ -85,7 +85,12 @@ def _rows_of(config: Configuration, manifest: Path | None) -> Tensor:
         generator = torch.Generator().manual_seed(SEED)
         tokens = min(TOKENS, config.max_position_embeddings)
         return torch.randint(config.vocab_size, (SEQUENCES, tokens), generator=generator)
-    rows = PackedRows(manifest, "validation")
+    rows, told = PackedRows(manifest, "validation"), read_json(manifest, dict, REMEDY).get("vocabulary_sha256")
+    learned = (config.pretraining or {}).get("vocabulary_sha256", told)
+    if learned != told:
+        raise ConfigError(
+            f"{manifest}: its ids are of another vocabulary than the model's; give the corpus of the model"
+        )
     ids = torch.from_numpy(rows[np.arange(min(SEQUENCES, len(rows)))])
     if ids.max() >= config.vocab_size or ids.shape[1] > config.max_position_embeddings:
         raise ConfigError(
