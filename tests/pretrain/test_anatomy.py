@@ -25,13 +25,15 @@ def checkpoints(tmp_path):
 
 
 def test_a_row_per_head_and_the_start_of_a_run_follows_from_its_seed(checkpoints, tmp_path):
-    for words, name in ((checkpoints, "kept"), ([checkpoints[1], "--with-start"], "made")):
+    given = {"kept": checkpoints, "made": [checkpoints[1], "--with-start"], "both": [*checkpoints, "--with-start"]}
+    for name, words in given.items():
         assert cli.main(["anatomy", *map(str, words), "--output", str(tmp_path / name)]) == 0
-    heads, made = (pd.read_csv(tmp_path / name).drop(columns="checkpoint") for name in ("kept", "made"))
+    heads, made, both = (pd.read_csv(tmp_path / name).drop(columns="checkpoint") for name in given)
     assert heads["step"].tolist() == [0] * 4 + [20] * 4
     assert heads[["size", "attention", "pretrain_seed"]].drop_duplicates().values.tolist() == [["tiny", "pairwise", 7]]
     assert heads[["symmetry", "logit_std", "attention_entropy", "own_share"]].notna().all(axis=None)
     pd.testing.assert_frame_equal(heads, made)
+    pd.testing.assert_frame_equal(heads, both)
 
 
 def as_run(folder, like, **facts):

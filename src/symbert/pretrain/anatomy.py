@@ -1,6 +1,5 @@
 """`symbert anatomy`: the attention of checkpoints on rows of text, as a table of heads."""
 
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +33,23 @@ def anatomy(
     each run of this project, as step 0, which follows from its seed.
     """
     rows: list[dict[str, Any]] = []
-    starts: dict[Any, list[dict[str, Any]]] = {}  # by run
+    runs: dict[Any, tuple[Path, Configuration]] = {}  # a checkpoint of each, but for starts
+    begun = set()  # those whose start is among the checkpoints
     for checkpoint in dict.fromkeys(checkpoints):
         model = load_encoder(checkpoint)
         facts = model.config.pretraining or {}
         rows += _heads_of(checkpoint, model, {name: facts.get(name) for name in FACTS}, manifest)
-        run = tuple(facts.get(name) for name in (*FACTS[:3], "settings_hash"))
-        if with_start and run not in starts:
-            start = _start_of(checkpoint, model.config)
-            starts[run] = _heads_of(checkpoint, start, {name: facts[name] for name in FACTS} | {"step": 0}, manifest)
-    heads = pd.DataFrame([*chain.from_iterable(starts.values()), *rows])
+        name = tuple(facts.get(key) for key in FACTS[:3])
+        if facts.get("step") == 0:
+            begun.add((checkpoint.parent, name))
+        else:
+            runs.setdefault((name, facts.get("settings_hash")), (checkpoint, model.config))
+    starts: list[dict[str, Any]] = []
+    for (name, _), (checkpoint, config) in runs.items() if with_start else ():
+        if (checkpoint.parent, name) not in begun:
+            facts = dict(zip(FACTS, (*name, 0), strict=True))
+            starts += _heads_of(checkpoint, _start_of(checkpoint, config), facts, manifest)
+    heads = pd.DataFrame([*starts, *rows])
     heads = heads.sort_values([*FACTS], kind="stable", ignore_index=True).astype(dict.fromkeys(MEASURES, float))
     if output is not None:
         write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
