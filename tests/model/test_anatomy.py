@@ -141,7 +141,7 @@ def test_any_bert_is_read_in_the_form_that_others_gave_it(plain, tmp_path, form,
         ({"hidden_act": "relu"}, None, "'hidden_act' is relu, expected gelu"),
         ({"vocab_size": 301}, None, "1 weights are missing.*embeddings.word_embeddings.weight"),
         ({}, b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git lfs pull"),
-        ({}, b"half of a file", "cannot be read as weights"),
+        ({}, b"half of a file", "damaged"),
     ],
 )
 def test_what_is_wrong_with_anothers_checkpoint_is_said_and_nothing_is_to_be_deleted(

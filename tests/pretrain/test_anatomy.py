@@ -25,13 +25,15 @@ def checkpoints(tmp_path):
 
 
 def test_a_row_per_head_and_the_start_of_a_run_follows_from_its_seed(checkpoints, tmp_path):
-    for words, name in ((checkpoints, "kept"), ([checkpoints[1], "--with-start"], "made")):
+    given = {"kept": checkpoints, "made": [checkpoints[1], "--with-start"], "both": [*checkpoints, "--with-start"]}
+    for name, words in given.items():
         assert cli.main(["anatomy", *map(str, words), "--output", str(tmp_path / name)]) == 0
-    heads, made = (pd.read_csv(tmp_path / name).drop(columns="checkpoint") for name in ("kept", "made"))
+    heads, made, both = (pd.read_csv(tmp_path / name).drop(columns="checkpoint") for name in given)
     assert heads["step"].tolist() == [0] * 4 + [20] * 4
     assert heads[["size", "attention", "pretrain_seed"]].drop_duplicates().values.tolist() == [["tiny", "pairwise", 7]]
     assert heads[["symmetry", "logit_std", "attention_entropy", "own_share"]].notna().all(axis=None)
     pd.testing.assert_frame_equal(heads, made)
+    pd.testing.assert_frame_equal(heads, both)
 
 
 def as_run(folder, like, **facts):
@@ -56,6 +58,13 @@ def test_two_runs_of_equal_size_operator_seed_and_step_are_not_averaged(checkpoi
         assert len(lines) == 4 * len(set(folders))
     alone, beside, *both = (sorted(rows) for rows in printed.values())
     assert alone != beside and both == [sorted(alone + beside)] * 2
+
+
+def test_rows_of_another_vocabulary_are_refused(checkpoints, manifest, tmp_path, capsys):
+    """Their ids are of other pieces, and were read without a word."""
+    other = as_run(tmp_path / "other", checkpoints[1], vocabulary_sha256="0" * 64)
+    assert cli.main(["anatomy", str(checkpoints[1]), str(other), "--manifest", str(manifest)]) == 64
+    assert f"{manifest}: its ids are of another vocabulary" in capsys.readouterr().err
 
 
 def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoints, tmp_path, capsys):

@@ -10,7 +10,7 @@ import numpy as np
 
 from symbert.corpus.document import Document, Metadata
 from symbert.corpus.kinds import begin_of, refuse_another_kind
-from symbert.errors import DataError, line_of
+from symbert.errors import DataError
 from symbert.files import reading
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100

@@ -145,7 +145,7 @@ def warnings_of(experiment: Experiment) -> list[str]:
     """What a plan and a start say beforehand: models that cannot be made, and settings under which a step without any
     hidden token is to be expected, whose loss and gradient are zero."""
     lines = lines_of_lost(experiment)
-    for run in (run for run in experiment.runs if run.host == ENCODER):
+    for run in {run.variant: run for run in experiment.runs if run.host == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)
         if expected > MANY_EMPTY:
@@ -154,7 +154,7 @@ def warnings_of(experiment: Experiment) -> list[str]:
                 f"batch_size {settings.batch_size}, rows of {tokens:.0f} tokens, mask_probability "
                 f"{settings.mask_probability:g}; raise one"
             )
-    return list(dict.fromkeys(lines))
+    return lines
 
 
 def lines_of_lost(experiment: Experiment) -> list[str]:

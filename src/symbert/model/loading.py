@@ -18,6 +18,7 @@ from symbert.paths import CHECKSUM, extracted_again
 
 Tensors = dict[str, Tensor]
 
+PICKLED = "pytorch_model.bin"  # the weights of a BERT from before 2023
 POINTER = b"version https://git-lfs"  # how one begins
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
@@ -30,14 +31,15 @@ def weights_of(model: nn.Module) -> Tensors:
     return {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
 
 
-def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
-    """The configuration and the weights of a directory with config.json and model.safetensors, or, of a plain BERT from
-    before 2023, pytorch_model.bin.
+def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tensors]:
+    """The configuration and the weights of a directory with config.json and model.safetensors; where that is missing,
+    a file of one of the `others` names.
 
     MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
     damaged file.
     """
-    config, file, remedy = read_configuration(directory), weights_file(directory), extracted_again(directory)
+    config, remedy = read_configuration(directory), extracted_again(directory)
+    file = weights_file(directory, *others)
     if not file.is_file():
         raise MissingInputError(f"{file}: file not found; {remedy}")
     if (directory / CHECKSUM).is_file():
@@ -51,12 +53,12 @@ def read_checkpoint(directory: Path) -> tuple[Configuration, Tensors]:
         raise
     except Exception as error:  # a damaged pickle raises any
         said = str(error).partition("\n")[0] or type(error).__name__
-        raise IntegrityError(f"{file}: cannot be read as weights ({said}); {remedy}") from None
+        raise IntegrityError(f"{file}: damaged ({said}); {remedy}") from None
 
 
-def weights_file(directory: Path) -> Path:
-    """The file of weights in a checkpoint."""
-    files = [directory / name for name in ("model.safetensors", "pytorch_model.bin")]
+def weights_file(directory: Path, *others: str) -> Path:
+    """The file of weights in a checkpoint: the first that is there of these names."""
+    files = [directory / name for name in ("model.safetensors", *others)]
     return next(filter(Path.is_file, files), files[0])
 
 
@@ -80,7 +82,7 @@ def extracted_sha256(checkpoint: Path) -> str:
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
     """Give a model the weights of these names; IntegrityError where the checkpoint lacks one or has another shape."""
-    file, expected = weights_file(directory), model.state_dict()
+    file, expected = weights_file(directory, PICKLED), model.state_dict()
     shapes, others = ({name: values.shape for name, values in tensors.items()} for tensors in (weights, expected))
     wrong = sorted(name for name in names if name not in shapes or shapes[name] != others.get(name))
     if wrong:
@@ -159,12 +161,13 @@ def _built(checkpoint: Path, make: Callable[[], nn.Module]) -> Any:
 
 
 def load_encoder(checkpoint: Path) -> Bert:
-    """The encoder of a directory as `read_checkpoint` takes it, of this project or any BERT, in float32: with the names
-    of the first BERTs, or of models that were saved in a wrapper, and with embeddings of ids beyond the vocabulary.
+    """The encoder of a directory with config.json and model.safetensors, of this project or any BERT, in float32; of
+    BERTs also pytorch_model.bin, the names of the first ones or of models that were saved in a wrapper, and embeddings
+    of ids beyond the vocabulary.
 
     MissingInputError, ConfigError or IntegrityError name the file.
     """
-    config, kept = read_checkpoint(checkpoint)
+    config, kept = read_checkpoint(checkpoint, PICKLED)
     if config.is_encoder_decoder:
         raise ConfigError(
             f"{checkpoint / 'config.json'}: a model of two sequences; give one of an encoder or a decoder"

@@ -1,6 +1,5 @@
 """`symbert anatomy`: the attention of checkpoints on rows of text, as a table of heads."""
 
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from symbert.model.anatomy import anatomy_of
 from symbert.model.bert import Bert, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_encoder, model_of
-from symbert.pretrain.tasks import PackedRows
+from symbert.pretrain.tasks import REMEDY, PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are read; tokens of a random one, and the seed of all of them
 MEASURES = ("symmetry", "directionality", "logit_std", "attention_entropy", "own_share")
@@ -34,16 +33,23 @@ def anatomy(
     each run of this project, as step 0, which follows from its seed.
     """
     rows: list[dict[str, Any]] = []
-    starts: dict[Any, list[dict[str, Any]]] = {}  # by run
+    runs: dict[Any, tuple[Path, Configuration]] = {}  # a checkpoint of each, but for starts
+    begun = set()  # those whose start is among the checkpoints
     for checkpoint in dict.fromkeys(checkpoints):
         model = load_encoder(checkpoint)
         facts = model.config.pretraining or {}
         rows += _heads_of(checkpoint, model, {name: facts.get(name) for name in FACTS}, manifest)
-        run = tuple(facts.get(name) for name in (*FACTS[:3], "settings_hash"))
-        if with_start and run not in starts:
-            start = _start_of(checkpoint, model.config)
-            starts[run] = _heads_of(checkpoint, start, {name: facts[name] for name in FACTS} | {"step": 0}, manifest)
-    heads = pd.DataFrame([*chain.from_iterable(starts.values()), *rows])
+        name = tuple(facts.get(key) for key in FACTS[:3])
+        if facts.get("step") == 0:
+            begun.add((checkpoint.parent, name))
+        else:
+            runs.setdefault((name, facts.get("settings_hash")), (checkpoint, model.config))
+    starts: list[dict[str, Any]] = []
+    for (name, _), (checkpoint, config) in runs.items() if with_start else ():
+        if (checkpoint.parent, name) not in begun:
+            facts = dict(zip(FACTS, (*name, 0), strict=True))
+            starts += _heads_of(checkpoint, _start_of(checkpoint, config), facts, manifest)
+    heads = pd.DataFrame([*starts, *rows])
     heads = heads.sort_values([*FACTS], kind="stable", ignore_index=True).astype(dict.fromkeys(MEASURES, float))
     if output is not None:
         write_text(output, heads.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
@@ -85,7 +91,12 @@ def _rows_of(config: Configuration, manifest: Path | None) -> Tensor:
         generator = torch.Generator().manual_seed(SEED)
         tokens = min(TOKENS, config.max_position_embeddings)
         return torch.randint(config.vocab_size, (SEQUENCES, tokens), generator=generator)
-    rows = PackedRows(manifest, "validation")
+    rows, told = PackedRows(manifest, "validation"), read_json(manifest, dict, REMEDY).get("vocabulary_sha256")
+    learned = (config.pretraining or {}).get("vocabulary_sha256", told)
+    if learned != told:
+        raise ConfigError(
+            f"{manifest}: its ids are of another vocabulary than the model's; give the corpus of the model"
+        )
     ids = torch.from_numpy(rows[np.arange(min(SEQUENCES, len(rows)))])
     if ids.max() >= config.vocab_size or ids.shape[1] > config.max_position_embeddings:
         raise ConfigError(
