@@ -268,7 +268,7 @@ class Corpus(Settings):
     source: Source | None
     files: str | None
     annotations: Annotator | None
-    parts: Count
+    parts: Annotated[int, Meta(ge=1, le=100_000)]  # each has a name, and jobs of its own
     revision: str
     keep_raw: bool
     blocklist_url: Annotated[str, Meta(pattern="^https?://")]
