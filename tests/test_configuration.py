@@ -131,7 +131,7 @@ def test_texts_of_the_command_line_become_the_values_that_their_types_want(confi
     values = {key: told["pretrain"][key] for key in pretrain}
     assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
     assert told["corpus"]["keep_raw"] is True
-    check(merge(config, {"sweep": {"finetune_seeds": [str(2**63 - 1)]}, "pretrain": {"gradient_clip": "1e38"}}))
+    check(merge(config, {"sweep": {"finetune_seeds": ["1", str(2**63 - 1)]}, "pretrain": {"gradient_clip": "1e38"}}))
     assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["learning_rate"] == [1e-3]
 
 
