@@ -18,7 +18,7 @@ os.environ.update(
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
 )
 if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another workflow may need their folder
-    os.environ["PYTHONSAFEPATH"] = "1"  # a numpy.py in the folder where jobs run is not numpy
+    os.environ.update(PYTHONSAFEPATH="1")  # a numpy.py in the folder where jobs run is not numpy
 
 from symbert.experiment.status import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES

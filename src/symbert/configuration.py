@@ -269,7 +269,7 @@ class Corpus(Settings):
     source: Source | None
     files: str | None
     annotations: Annotator | None
-    parts: Count
+    parts: Annotated[int, Meta(ge=1, le=100_000)]  # each has a name, and jobs of its own
     revision: str
     keep_raw: bool
     blocklist_url: str
@@ -453,7 +453,10 @@ def _remedy(mistake: str) -> str:
     """What helps where a value is of another type."""
     if re.match("Expected `str.*`, got `(int|float|bool|date|datetime)`", mistake):
         return "write it in quotes, in config.yaml: --config takes what looks like a number for one"
-    return "write it as '{key: value}'" if mistake.startswith("Expected `object`, got `str`") else "correct it"
+    if mistake == f"Invalid enum value '{OWN_TEXT}' - at `$.source`":
+        return "set 'corpus.source' to it: tasks come from 'source'"
+    is_section = re.match("Expected `object.*`, got `(str|null)`", mistake)
+    return "write it as {key: value}, or leave it out" if is_section else "correct it"
 
 
 def _keys(kind: type[Settings]) -> set[str]:

@@ -45,8 +45,8 @@ def _readers(config: Config) -> Iterator[tuple[str, bool, str]]:
     """
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
     parts, filters = len(parts_of(config)), config["corpus"]["filter"]
-    yield "mirror", corpus == OWN_TEXT or "mirror" in (corpus, glue), "set 'source' to mirror"
-    yield "corpus.files", corpus == OWN_TEXT, "set 'corpus.source' to files"
+    yield "mirror", corpus == OWN_TEXT or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
+    yield "corpus.files", corpus == OWN_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
     yield "corpus.parts", corpus != OWN_TEXT, "'corpus.files' is read whole; narrow its pattern"
     yield "corpus.parts", config["corpus"]["parts"] == parts, f"the {corpus} corpus has {parts} parts; lower it"
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
