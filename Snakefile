@@ -9,13 +9,16 @@ import sys
 from snakemake.utils import min_version
 
 min_version("9.0")
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # of a time limit that is near: only trainings heed it
+os.environ.setdefault("SBATCH_SIGNAL", "USR1@120")  # of Slurm, two minutes before the limit of a job
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only trainings heed it: they save, and ask for another session
 PROJECT = str(workflow.current_basedir)  # also where this is a module
 sys.path.insert(0, f"{PROJECT}/src")
 os.environ.update(
     PYTHONPATH=os.pathsep.join([f"{PROJECT}/src", os.environ.get("PYTHONPATH", "")]),
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
 )
+if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another workflow may need their folder
+    os.environ["PYTHONSAFEPATH"] = "1"  # a numpy.py in the folder where jobs run is not numpy
 
 from symbert.experiment.status import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
@@ -28,7 +31,7 @@ configfile: configured_scale(config)
 configfile: f"{PROJECT}/config.yaml"
 
 
-EXPERIMENT = open_experiment(config)
+EXPERIMENT = open_experiment(config, workflow.configfiles)
 
 
 wildcard_constraints:
@@ -62,6 +65,10 @@ onstart:
     begin(EXPERIMENT)
 
 
+PAGE, RECORD = rules.report.output
+BEFORE = os.path.exists(RECORD) and os.path.getmtime(RECORD)
+
+
 onsuccess:
-    page = f"; {rules.report.output[0]}" if os.path.exists(rules.report.output[1]) else ""
-    print(f"symbert: done{page}", file=sys.stderr)
+    is_made = os.path.exists(RECORD) and os.path.getmtime(RECORD) != BEFORE
+    print(f"symbert: done{f'; {PAGE}' if is_made else ''}", file=sys.stderr)

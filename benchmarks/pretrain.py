@@ -24,7 +24,7 @@ from benchmarks.harness import Figure, Round, ratio
 from symbert.configuration import GlueSettings, PretrainSettings, training_of
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
-from symbert.experiment.project import read_yaml
+from symbert.experiment.given import read_yaml
 from symbert.files import sha256_of
 from symbert.hosts import ENCODER
 from symbert.model.hf import fold

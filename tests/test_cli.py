@@ -33,3 +33,15 @@ def test_a_reader_who_has_seen_enough_is_no_bug(root):
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(timeout=60) == 65
+
+
+def test_a_file_of_ones_own_with_the_name_of_a_library_is_not_that_library(folder):
+    """`python -m symbert` looked in the folder first; an operator that lies there is found all the same."""
+    for library in ("datasets", "numpy", "random", "string", "tokenizers"):
+        (folder / f"{library}.py").write_text("# notes\n")
+    (folder / "mine.py").write_text(
+        "from symbert.model.attention import SharedAttention as Mine\n\n\nclass Own(Mine):\n    pass\n"
+    )
+    command = [sys.executable, "-m", "symbert", "plan", "--config", "sweep={attention: [original, 'mine:Own']}"]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert told.returncode == 0 and told.stdout, told.stderr

@@ -20,7 +20,8 @@ from symbert.configuration import (
     values_of,
 )
 from symbert.errors import ConfigError, MissingInputError
-from symbert.experiment.project import read_config, read_yaml
+from symbert.experiment.given import read_yaml
+from symbert.experiment.project import read_config
 from symbert.files import hash_of
 from symbert.glue import tasks
 from symbert.sources import own_texts, root_of
@@ -130,6 +131,7 @@ def test_texts_of_the_command_line_become_the_values_that_their_types_want(confi
     values = {key: told["pretrain"][key] for key in pretrain}
     assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
     assert told["corpus"]["keep_raw"] is True
+    check(merge(config, {"sweep": {"finetune_seeds": ["1", str(2**63 - 1)]}, "pretrain": {"gradient_clip": "1e38"}}))
     assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["learning_rate"] == [1e-3]
 
 
@@ -148,6 +150,13 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'corpus.filter.rules[1]' 'perplexty'": {"corpus": {"filter": {"rules": ["categories", "perplexty"]}}},
     "'experiment'": {"experiment": "../elsewhere"},
     "'suites.superglue.epochs'": {"suites": {"superglue": {"epochs": 0}}},
+    # Numbers that no job can hold: those of jobs have 64 bits, those of tensors 32.
+    "'sweep.pretrain_seeds[0]' 9223372036854775807": {"sweep": {"pretrain_seeds": [2**64]}},
+    "'sweep.finetune_seeds[1]' 9223372036854775807": {"sweep": {"finetune_seeds": [1, 2**63]}},
+    "'pretrain.steps' 9223372036854775807": {"pretrain": {"steps": 2**70}},
+    "'pretrain.gradient_clip' 1e+38": {"pretrain": {"gradient_clip": "inf"}},
+    "'glue.learning_rate' > 0": {"glue": {"learning_rate": float("nan")}},
+    "'corpus.parts' 100000": {"corpus": {"parts": 10**9}},
     # Values that do not fit together.
     "'experiment' scores": {"experiment": "scores"},
     "'sweep.curve.steps' 301 'pretrain.save_every'": {"sweep": {"curve": {"steps": {"tiny": [301]}}}},

@@ -21,7 +21,7 @@ NO_FILE = "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f
         (["plan", "--config", "parts"], 64, "--config parts"),
         (["status", "none"], 65, "results/none/config.yaml"),
         (["plan", "--config", "sorce=hub"], 64, "'sorce'"),
-        (["plan", "--config", "sweep={"], 64, "--config sweep={: the value is not YAML"),
+        (["plan", "--config", "sweep={"], 64, "'sweep'"),
         (["status", "--config", "pretrain={steps: 0}"], 64, "'pretrain.steps'"),
         (["status", "--config", "scale=demoo"], 64, "did you mean 'demo'"),
         (["status", "--config", "source=mirror", "mirror=/no/such/place"], 65, "/no/such/place"),

@@ -11,6 +11,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.tests import MockOutputSettings
 
 from snakemake_logger_plugin_symbert import LogHandler
+from symbert import cli
 from symbert.console import Progress
 from workflow.checkout import Checkout
 
@@ -78,6 +79,21 @@ def test_a_failed_job_is_the_line_that_matters(run):
     assert lines == ["failed: group parts", "  log: slurm.log"]
     assert run.fail(4, good, indent=True) == []
     assert run.fail(5, bad, indent=True)[0] == "failed: score en_2"
+
+
+def test_a_job_that_was_stopped_has_not_failed(run):
+    """By Ctrl-C or a time limit; what the commands say then is the end of a line of theirs."""
+    for number, text in enumerate(
+        (
+            "symbert score: interrupted; the same command resumes\n",
+            "symbert pretrain: tiny-pairwise seed 1: SIGINT: saved at step 40; run the same command to go on\n",
+        )
+    ):
+        assert run.fail(number, run.start(number, text=text))[0] == "stopped: score"
+    lost = "symbert pretrain: another process of this run ended; see why, and run the same command again\n"
+    assert run.fail(9, run.start(9, text=lost))[0] == "failed: score"
+    written = Path(cli.__file__).read_text() + Path(cli.__file__).with_name("pretrain").joinpath("train.py").read_text()
+    assert all(words in written for words in ("the same command resumes", "the same command to go on"))
 
 
 def test_warnings_of_jobs_and_of_snakemake_are_shown_once_and_long_ones_whole(run):

@@ -14,8 +14,9 @@ import yaml
 from symbert import paths, sources
 from symbert.configuration import merge
 from symbert.errors import ConfigError
+from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
-from symbert.experiment.project import checked, read_chosen, read_yaml
+from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
 from test_operators import forget
 

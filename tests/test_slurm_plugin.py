@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 import snakemake_executor_plugin_slurm as plugin
+import snakemake_executor_plugin_slurm_jobstep as jobstep
 
 import snakemake_executor_plugin_symbert_slurm as repaired
 
@@ -121,6 +122,38 @@ def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_i
     assert {one["2"] for one in told} == {"active"}
 
 
+@pytest.mark.parametrize("state", ["REQUEUE_HOLD", "SPECIAL_EXIT", "LAUNCH_FAILED", "RESV_DEL_HOLD", "REVOKED"])
+def test_a_job_that_slurm_holds_is_waited_for_with_one_line_each_time_it_is_held(squeue, state):
+    made, told = executor(), []
+    for states in ("RUNNING", state, state, state, "PENDING", state):
+        squeue({"7": states})
+        assert looked(made, "7") == {"7": "active"}
+        told.append(made.logger.warning.call_count)
+    assert told == [0, 1, 1, 1, 1, 2]
+    line = made.logger.warning.call_args.args[0]
+    assert state in line and "scontrol release 7" in line and "\n" not in line
+
+
+HOLDING = {  # of jobs that are PENDING: whether a reason lasts until somebody acts
+    **dict.fromkeys(("Resources", "Priority", "QOSMaxGRESPerUser", "BeginTime", "ReqNodeNotAvail", "None"), False),
+    **dict.fromkeys(
+        ("job requeued in held state", "launch failed requeued held", "JobHeldAdmin", "JobHoldMaxRequeue"), True
+    ),
+    **dict.fromkeys(("PartitionTimeLimit", "QOSMaxWallDurationPerJobLimit", "DependencyNeverSatisfied"), True),
+}
+
+
+def test_a_pending_job_is_held_by_its_reason(command):
+    """As Slurm 22.05 shows a job after `scontrol requeuehold`: its state is PENDING."""
+    reasons = "; ".join(f"echo '{job}|{reason}'" for job, reason in enumerate(HOLDING))
+    states = "; ".join(f"echo '{job}|PENDING'" for job in range(len(HOLDING)))
+    command("squeue", f'case "$*" in *%r*) {reasons};; *) {states};; esac')
+    made, jobs = executor(), [str(job) for job in range(len(HOLDING))]
+    assert {*looked(made, *jobs).values()} == {"active"}
+    lines = " ".join(call.args[0] for call in made.logger.warning.mock_calls)
+    assert {reason: f"({reason})" in lines for reason in HOLDING} == HOLDING
+
+
 def test_sacct_knows_jobs_of_an_array_and_names_who_cancelled_one(command):
     command("sacct", "echo '7|RUNNING'; echo '8|CANCELLED by 1000'")
     assert looked(executor(status_command="sacct"), "7_2", "8") == {"7_2": "active", "8": "failed"}
@@ -160,6 +193,16 @@ def test_ctrl_c_cancels_all_jobs_and_submits_no_other(command, tmp_path, name, e
     said = log.read_text() if log.exists() else ""
     made._job_submission_executor.shutdown()
     assert (len(submissions), said) == expected
+
+
+def test_a_site_that_has_slurms_configuration_in_a_variable_alone_runs_its_jobs(command, tmp_path, monkeypatch):
+    """Of the jobstep plugin as constraints.txt pins it: 0.6.1 starts srun without the variable."""
+    monkeypatch.setenv("SLURM_CONF", "/site/slurm.conf")
+    command("srun", f'echo "$SLURM_CONF" > {tmp_path}/told')
+    made, job = mock.MagicMock(job_array_task=False, gpu_job=None), mock.MagicMock(resources={}, threads=1)
+    made.workflow.executor_settings.pass_command_as_script, made.format_job_exec.return_value = False, "true"
+    jobstep.Executor.run_job(made, job)
+    assert made.report_job_success.called and (tmp_path / "told").read_text() == "/site/slurm.conf\n"
 
 
 def test_another_version_of_the_plugin_is_left_as_it_is_with_a_line_that_says_so(monkeypatch):

@@ -20,6 +20,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 SHOWN, PAUSE, WIDTH = 8, 60, 160  # running jobs; without a terminal seconds between lines, and their characters
 RATE = re.compile(r"\d/s\b")  # as symbert.console writes it
 ERROR = re.compile(r"symbert(?: [\w-]+)?: .+")  # as symbert.cli writes it
+STOPPED = re.compile("the same command (resumes|to go on)$")  # of a job that was asked to stop, and can go on
 NOISE = re.compile("Select jobs to execute|.*CalledProcessError", re.S)  # the latter: the command of a failed job
 
 
@@ -70,7 +71,8 @@ class LogHandler(LogHandlerBase):
             errors = [line for line in lines if ERROR.match(line)]
             if errors or not facts.get("indent"):  # Snakemake calls every job of a group failed, and indents it
                 message = errors[-1] if errors else facts["rule_msg"] or lines[-1]
-                self._say(f"failed: {name}\n  {message}\n  log: {', '.join(facts['log'])}", "red")
+                word, style = ("stopped", "yellow") if STOPPED.search(message) else ("failed", "red")
+                self._say(f"{word}: {name}\n  {message}\n  log: {', '.join(facts['log'])}", style)
         elif event == LogEvent.GROUP_ERROR:
             self._say(f"failed: group {facts['groupid']}\n  log: {', '.join(facts['aux_logs'])}", "red")
         elif event in (None, LogEvent.ERROR) and (record.levelno > INFO or not self.running):

@@ -6,8 +6,8 @@ it; tests/test_paths.py declares which results it changes. Imports no torch.
 """
 
 import ast
-import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
@@ -43,6 +43,7 @@ from symbert.sources import (
     check_directory,
     check_sources,
     is_stand_in,
+    parts_of,
     source_of,
 )
 from symbert.syntax import code_of, definition_of, keys_of, look_in_this_folder
@@ -50,11 +51,12 @@ from symbert.syntax import code_of, definition_of, keys_of, look_in_this_folder
 
 def number(**limits: float) -> Any:
     """The type of a number within limits; 1 becomes 1.0, which has the same key."""
-    return Annotated[float, Meta(**limits)]
+    return Annotated[float, Meta(**({} if "lt" in limits else {"le": MOST}) | limits)]
 
 
-Count = Annotated[int, Meta(ge=1)]
-Natural = Annotated[int, Meta(ge=0)]
+MOST, MOST_WHOLE = 1e38, 2**63 - 1  # that a float32 and an int64 hold: .inf and seeds of 2**64 would end jobs
+Count = Annotated[int, Meta(ge=1, le=MOST_WHOLE)]
+Natural = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
 Length = Annotated[int, Meta(ge=8, le=512)]  # tokens
 Positive = number(gt=0)
 NotNegative = number(ge=0)
@@ -266,7 +268,7 @@ class Corpus(Settings):
     source: Source | None
     files: str | None
     annotations: Annotator | None
-    parts: Count
+    parts: Annotated[int, Meta(ge=1, le=100_000)]  # each has a name, and jobs of its own
     revision: str
     keep_raw: bool
     blocklist_url: Annotated[str, Meta(pattern="^https?://")]
@@ -442,7 +444,14 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
     try:
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {mistake_in(error, _keys(Settings))}") from None
+        raise ConfigError(f"{origin}: {mistake_in(error, _keys(Settings), _remedy(str(error)))}") from None
+
+
+def _remedy(mistake: str) -> str:
+    """What helps where a value is of another type."""
+    if re.match("Expected `str.*`, got `(int|float|bool|date|datetime)`", mistake):
+        return "write it in quotes, in config.yaml: --config takes what looks like a number for one"
+    return "write it as '{key: value}'" if mistake.startswith("Expected `object`, got `str`") else "correct it"
 
 
 def _keys(kind: type[Settings]) -> set[str]:
@@ -558,7 +567,7 @@ def report_of(config: Config) -> Config:
         "recipe": config["recipe"],
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
-        **({"corpus.parts": corpus["parts"]} if source_of(config, "corpus") != OWN_TEXT else {}),
+        **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") != OWN_TEXT else {}),
         "corpus.filter.rules": ", ".join(filters["rules"]) or "none",
         **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
         **{f"corpus.pack.{key}": corpus["pack"][key] for key in ("max_documents", "sequence_length")},
@@ -655,7 +664,7 @@ def check(config: Config) -> None:
     In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
     ConfigError, or MissingInputError for a folder that is not there.
     """
-    config.update(_distinct(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False))))
+    config.update(typed(config))
     define_own(config)
     config["experiment"] = experiment_name(config)
     check_sources(config)
@@ -665,6 +674,11 @@ def check(config: Config) -> None:
         check_training(config, host, {})
     for mistake in _contradictions(config):
         raise ConfigError(f"config: {mistake}")
+
+
+def typed(config: Config) -> Config:
+    """`config` with the values that its texts spell. ConfigError for a key that is unknown or of another type."""
+    return _distinct(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False)))
 
 
 def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
@@ -678,8 +692,8 @@ def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
     if value == "null":
         return None
     if is_free and isinstance(value, str):
-        with suppress(ValueError):
-            return json.loads(value)
+        with suppress(ValueError):  # json would take NaN and 1e999
+            return msgspec.json.decode(value)
     return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
 
 

@@ -243,7 +243,7 @@ def is_local(file: Path) -> bool:
 
 
 def look_in_this_folder() -> None:
-    """Have modules of the user's own found in this folder, where `python -m symbert` looks first of all."""
+    """Have modules of the user's own found in this folder, after all that is installed."""
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.append(folder)
 

@@ -82,6 +82,19 @@ def test_the_papers_plan_is_one_screen_of_files_hours_days_disk_and_download(pap
     assert rows["corpus"][-2:] == ["187", "GB"] and rows["corpus"][3] == "-", "no GPU"
 
 
+def test_every_page_has_the_hours_of_the_plan(root, paper):
+    """README said 128 GPU-hours, two pages 130."""
+    _, _, _, _, gpu, _, disk, *_ = next(
+        line.split() for line in lines_of(paper, outputs_of(paper)) if line[:4] == "all "
+    )
+    rows = {}
+    for page in ("README.md", "docs/cluster.md", "docs/configuration.md"):
+        lines = (root / page).read_text(encoding="utf-8").splitlines()
+        (rows[page],) = (line for line in lines if line.startswith(("| paper |", "| `paper` ")))
+    assert all(f" {gpu} " in row for row in rows.values()), rows
+    assert all(f" {disk} GB" in row for row in rows.values() if "GB" in row), rows
+
+
 def test_a_plan_that_does_not_fit_the_disk_says_so_and_ends_with_0(project, capsys, monkeypatch):
     monkeypatch.setattr(plan, "free_space", lambda path: (10**6, project))
     assert cli.main(["plan"]) == 0

@@ -93,6 +93,25 @@ def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment,
     assert "changed" not in said(changed({"experiment": "other"}))
 
 
+def test_a_start_says_how_many_runs_it_trains_anew_though_they_are_done_with_other_settings(experiment, changed):
+    """340 steps became 600: twenty models were trained again, without a word."""
+    experiment.write()
+    for run in (ORIGINAL, SHARED):
+        write_json(Path(experiment.runs[run], "done.json"), {})
+    more = changed(
+        {"pretrain": {"steps": 4800}, "sweep": {"attention": ["original", "pairwise", "shared", "symmetric"]}}
+    )
+    assert [line.split()[:3] for line in said(more)["anew"]] == [["2", "of", "4"]]
+    for unchanged in (
+        changed({}),
+        changed({"glue": {"epochs": 1}}),
+        changed({"experiment": "x", "pretrain": {"steps": 9}}),
+    ):
+        assert "anew" not in said(unchanged)
+    write_json(Path(more.runs[SHARED], "done.json"), {})
+    assert said(more)["anew"][0].startswith("1 of 4")
+
+
 def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):
     Path("results").write_text("a file")
     with pytest.raises(SystemExit) as stop:

@@ -74,8 +74,11 @@ def test_an_operator_is_exported_with_equal_logits_and_the_same_bytes_again(tmp_
     assert files.keys() == {"config.json", "model.safetensors", "README.md", "vocab.txt", "tokenizer_config.json"}
 
 
-def test_the_directory_is_plain_bert_with_its_tokenizer_and_its_cards_example_runs(checkpoint, tmp_path, monkeypatch):
+def test_the_directory_is_plain_bert_with_its_tokenizer_and_its_cards_example_runs(
+    checkpoint, tmp_path, monkeypatch, capsys
+):
     export(checkpoint, tmp_path / "bert")
+    assert capsys.readouterr().out == f"{tmp_path / 'bert'}: BertForMaskedLM\n"
     config = read_json(tmp_path / "bert/config.json")
     assert config["model_type"] == "bert" and config["architectures"] == ["BertForMaskedLM"]
     assert not {"attention", "auto_map"} & config.keys() and config["pretraining"] == FACTS

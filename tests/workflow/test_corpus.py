@@ -36,7 +36,7 @@ def test_the_users_own_files_are_annotated_filtered_and_packed(root, tmp_path):
     ]
     pandas.DataFrame(fineweb).to_parquet(tmp_path / "own/fineweb.parquet")
     files = {"source": "files", "files": str(tmp_path / "own/**"), "filter": {"max_harmful_perplexity": 1e12}}
-    config = {"glue": {"source": "embedded"}, "mirror": str(DEMO), "corpus": {"parts": 5, "pack": PACK, **files}}
+    config = {"glue": {"source": "embedded"}, "mirror": str(DEMO), "corpus": {"pack": PACK, **files}}
     (copy.directory / "own.yaml").write_text(json.dumps(config))
     outcome = copy.snakemake("--until", "pack", "--configfile", "own.yaml")
     assert outcome.code == 0, outcome.output[-4000:]

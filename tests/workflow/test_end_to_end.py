@@ -19,6 +19,8 @@ def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
         "all": {"measure_speeds": 1, "prepare_task": 8, "score_robustness": 2, "report": 1, "all": 1},
         "nothing": {},
     }
+    page = "symbert: done; results/demo-embedded/report/report.html"
+    assert [stage for stage, outcome in chain[1].items() if page in outcome.output] == ["all"]
 
 
 def test_every_document_is_accounted_for_and_every_filter_acts(finished):

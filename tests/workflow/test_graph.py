@@ -27,6 +27,7 @@ SETTINGS = {
     "wrong key": ["sorce=hub"],
     "no mirror": ["source=mirror", "mirror=/no/such/place"],
     "stand-ins": ["scale=paper"],
+    "section twice": ["experiment=x", "--configfile", "twice.yaml"],
     "study": ["experiment=x", "--configfile", "studies/search.yaml"],
 }
 
@@ -36,6 +37,7 @@ def planned(root, tmp_path_factory):
     """How each dry run ended, in a checkout that nothing was run in."""
     copy = check_out(root, tmp_path_factory.mktemp("fresh") / "a copy of symbért")
     (copy.directory / "studies").symlink_to(root / "studies")
+    (copy.directory / "twice.yaml").write_text("title: one\ntitle: two\n")
     commands = (["--dry-run", *(words and ["--config", *words])] for words in SETTINGS.values())
     outcomes = copy.commands(["--lint"], *commands)
     assert not (copy.directory / "results").exists()
@@ -94,6 +96,7 @@ def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
 def test_a_mistake_stops_before_any_job_with_one_line(planned):
     mistakes = {"wrong key": (64, ["'sorce'", "'source'"]), "no mirror": (65, ["/no/such/place"])}
     mistakes["stand-ins"] = (64, ["'source'", "embedded"])
+    mistakes["section twice"] = (64, ["twice.yaml", "line 2", "'title'"])
     for name, (code, words) in mistakes.items():
         outcome = planned[name]
         lines = [line for line in outcome.output.splitlines() if line.startswith("symbert: ")]

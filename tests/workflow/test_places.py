@@ -30,6 +30,8 @@ def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, el
     (elsewhere.directory / "mine.yaml").write_text("experiment: mine\nsweep: {attention: [symmetric]}\n")
     words = ("--snakefile", str(checkout.directory / "Snakefile"))
     mine = ("--configfile", "mine.yaml")
+    for library in ("numpy", "operator", "random"):  # which jobs took for the library
+        (elsewhere.directory / f"{library}.py").write_text("# notes\n")
     tables, planned = elsewhere.commands(("paper_tables", *words, *mine), ("--dry-run", *words, *mine))
     assert tables.code == 0 and tables.jobs == {"paper_tables": 1}, tables.output
     assert (elsewhere.directory / "results/paper").is_dir() and not (checkout.directory / "results").exists()

@@ -252,6 +252,7 @@ def test_a_checkpoint_whose_scores_are_there_may_be_deleted_and_is_extracted_by_
     assert (lost.code, extracted.code, found.code) == (0, 0, 0), extracted.output
     assert (lost.jobs, extracted.jobs, found.jobs) == ({}, {"extract": 1}, {})
     assert weights.read_bytes() == before
+    assert "symbert: done\n" in extracted.output, "no page was made"
     assert asked.code == 64 and "'sweep.curve.steps'" in asked.output
     assert named.code == 1 and "5, 10, 15" in named.output, named.output[-2000:]
 

@@ -22,7 +22,6 @@ rule pretrain:
         **EXPERIMENT.nodes,
         mem_mb=EXPERIMENT.needs_of_training.memory,
         runtime=1440,  # minutes of a session; a run takes as many sessions as it needs
-        slurm_extra="--signal=USR1@120",  # two minutes before the limit: save, and ask for another session
     shell:
         f"SYMBERT_GPUS={{resources.gpu}} exec {launcher(config['pretrain'])} pretrain {OF_JOB}"
         f" {options_of_training(config['pretrain'])} 2> {{log:q}}"

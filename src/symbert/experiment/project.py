@@ -1,20 +1,19 @@
 """The project's folder, wherever a command or Snakemake is run: its configuration, scales and rules."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from symbert.configuration import Config, check, merge
+from symbert.configuration import Config, check, merge, typed
 from symbert.declared import suggestion
-from symbert.errors import ConfigError, DataError, MissingInputError, SymbertError, UsageError, explain
+from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
+from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.layout import CONFIGURATION, Experiment
+from symbert.experiment.profile import check_profile
 from symbert.experiment.sweep import check_sweep
-from symbert.files import reading
+from symbert.experiment.unread import refuse_unread
 from symbert.paths import RESULTS
 from symbert.provenance import PROJECT
 
@@ -25,13 +24,22 @@ def read_config(folder: Path, *changes: Config) -> Config:
     changes = (read_yaml(folder / "config.yaml"), *changes)
     defaults = read_yaml(folder / "workflow/defaults.yaml")
     scale = read_yaml(scale_file(reduce(merge, changes, defaults), folder))
-    return checked(reduce(merge, [scale, *changes], defaults))
+    return begun(reduce(merge, [scale, *changes], defaults), folder)
 
 
 def checked(config: Config) -> Config:
     """The configuration, if it makes sense."""
     check(config)
     check_sweep(config)
+    return config
+
+
+def begun(config: Config, folder: Path = PROJECT) -> Config:
+    """The configuration that is to run, if it makes sense and its sources and stages read all that its user changed."""
+    given = typed(config)
+    checked(config)
+    scale = read_yaml(scale_file(config, folder))
+    refuse_unread(given, typed(merge(read_yaml(folder / "workflow/defaults.yaml"), scale)))
     return config
 
 
@@ -46,7 +54,7 @@ def scale_file(config: Config, folder: Path = PROJECT) -> Path:
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
     chosen = {} if scale is None else {"scale": scale}
-    return read_config(folder, *map(read_yaml, configfile or []), dict(map(_assignment, config or [])), chosen)
+    return read_config(folder, *map(read_yaml, configfile or []), read_words(config or []), chosen)
 
 
 def read_experiment(
@@ -63,34 +71,6 @@ def read_experiment(
         names = sorted(path.parent.name for path in Path(RESULTS).glob(f"*/{CONFIGURATION}"))
         raise MissingInputError(f"{file}: no experiment of that name{suggestion(name, names)}")
     return Experiment(checked(read_yaml(file)))
-
-
-def read_yaml(path: Path) -> Config:
-    """A file of settings; DataError when it is none, MissingInputError when there is no file."""
-    with reading(path):
-        text = path.read_text(encoding="utf-8")
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise DataError(f"{path}: not YAML ({_first_line(error)}); correct it") from None
-    if not isinstance(values, dict):
-        raise DataError(f"{path}: holds no settings; write `key: value` lines")
-    return values
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    """`key=value` as Snakemake's `--config` takes it: nested texts, which `check` reads by their types."""
-    key, sign, value = text.partition("=")
-    if not sign:
-        raise UsageError(f"--config {text}: no value; write key=value")
-    try:
-        return key, yaml.load(value, Loader=yaml.BaseLoader)  # as Snakemake: texts, lists, mappings, no objects
-    except yaml.YAMLError as error:
-        raise UsageError(f"--config {text}: the value is not YAML ({_first_line(error)}); correct it") from None
-
-
-def _first_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split("\n")[:2])
 
 
 @contextmanager
@@ -111,6 +91,9 @@ def configured_scale(config: Config) -> str:
 
 
 @one_line()
-def open_experiment(config: Config) -> Experiment:
-    """The experiment of a configuration that Snakemake has merged."""
-    return Experiment(checked(config))
+def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
+    """The experiment of a configuration that Snakemake has merged, of these files among others."""
+    for file in dict.fromkeys(map(Path, files)):
+        read_yaml(file)
+    check_profile(PROJECT)
+    return Experiment(begun(config))

@@ -1,6 +1,7 @@
 """How far an experiment is: which name is which path, and what of it exists; and what a start of Snakemake will do."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,11 +87,29 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     """The lines that are said before anything runs: the experiment, how it differs from the last one of its name, and
     the disk."""
     yield f"symbert: {experiment.summary}"
-    before = read_json_or_empty(Path(experiment.folder, "experiment.json")).get("configuration", experiment.config)
+    record = read_json_or_empty(Path(experiment.folder, "experiment.json"))
+    before = record.get("configuration", experiment.config)
     yield from (f"  changed  {line}" for line in differences(before, experiment.config))
+    if anew := trained_anew(experiment, record.get("settings", {})):
+        yield (
+            f"  anew     {len(anew)} of {len(experiment.runs)} pre-trainings: they are done with other settings, whose "
+            "folders stay until symbert prune"
+        )
     yield f"  disk     {disk_line(outputs_of(experiment))}"
     own_texts = {text["source"] for text in experiment.config["texts"].values() if ":" in text["source"]}
     yield from (f"  warning  {line}" for line in unfollowed_code(sorted(own_texts)))
+
+
+def trained_anew(experiment: Experiment, before: dict[str, Any]) -> list[str]:
+    """The folders of runs to come whose host, model and seed are done with the settings that stand in `before`, which
+    has those of an earlier start by their files."""
+
+    def model(folder: str) -> str:
+        return re.sub("-[0-9a-f]{8}(?=/seed-)", "", folder)  # without its key
+
+    done = {model(str(Path(file).parent)) for file in before if Path(file).with_name("done.json").is_file()}
+    coming = (folder for folder in experiment.runs.values() if not Path(folder, "done.json").is_file())
+    return [folder for folder in coming if model(folder) in done]
 
 
 def differences(before: Any, after: Any, key: str = "") -> Iterator[str]:

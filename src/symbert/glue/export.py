@@ -58,3 +58,4 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
         exported = trained
     copy_tokenizer(checkpoint, output)
     write_model(exported, output)
+    print(f"{output}: {exported.config.architectures[0]}")

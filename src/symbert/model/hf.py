@@ -98,6 +98,7 @@ def export(checkpoint: Path, output: Path) -> None:
     folded = fold(load_model(checkpoint))
     copy_tokenizer(checkpoint, output)
     write_model(folded, output)
+    print(f"{output}: {folded.config.architectures[0]}")
 
 
 def refuse_used(output: Path) -> None:

@@ -1,0 +1,126 @@
+"""What a user gives: files of settings and the words of `--config`, read as Snakemake reads them."""
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from symbert.configuration import Config, merge
+from symbert.errors import ConfigError, DataError, UsageError
+from symbert.files import reading
+
+
+def read_yaml(path: Path) -> Config:
+    """A file of settings: JSON or YAML. DataError when it is neither, MissingInputError when there is no file.
+
+    ConfigError for what YAML would lose in silence: a key that stands twice in one place, of which the last counts, and
+    a number that is another one than it looks, as 0340 (224), 12:30:00 (45000) and .inf.
+    """
+    with reading(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        values = _json_or_yaml(text)
+    except _Lost as error:
+        raise ConfigError(f"{path}{error}") from None
+    except (yaml.YAMLError, ValueError) as error:  # the latter: a date of no calendar
+        raise DataError(f"{path}: not YAML ({' '.join(str(error).splitlines()[:2])}); correct it") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: holds no settings; write `key: value` lines")
+    return values
+
+
+def read_words(words: Iterable[str]) -> Config:
+    """`key=value` words as Snakemake's `--config` takes them; of a section that is given twice both count.
+
+    A value is a number or a truth value if it looks so, whatever its quotes; else YAML whose leaves are texts, which
+    `configuration.check` reads by their types. UsageError for a word without `=`.
+    """
+    return reduce(merge, map(_assignment, words), {})
+
+
+def _assignment(word: str) -> Config:
+    key, sign, text = word.partition("=")
+    if not sign:
+        raise UsageError(f"--config {word}: no value; write key=value")
+    text = text.strip("'\"")
+    for read in (int, float, {"": None, "True": True, "False": False}.__getitem__, _texts):
+        try:
+            return {key: read(text)}
+        except (ValueError, KeyError, yaml.YAMLError):
+            continue
+    return {key: text}
+
+
+def _texts(text: str) -> Any:
+    return yaml.load(text, Loader=yaml.BaseLoader)  # no numbers, and no objects
+
+
+class _Lost(Exception):
+    """What a file says in vain: where in it, the fact, the remedy."""
+
+
+def _json_or_yaml(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=partial(_strange, math.inf, ""))
+    except ValueError:
+        return yaml.load(text, Loader=_Loader)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Config:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise _twice(name, "")
+    return dict(pairs)
+
+
+def _twice(name: str, place: str) -> _Lost:
+    return _Lost(f"{place}: the key '{name}' stands there a second time, and the first would be lost; make one of them")
+
+
+def _strange(value: float, place: str, text: str) -> Any:
+    """Refuse a number of another value than it looks."""
+    if not math.isfinite(value):
+        raise _Lost(f"{place}: {text} is no number that settings have; write a finite one, as 1.0e+30")
+    raise _Lost(
+        f"{place}: {text} is the number {value} in YAML; write what is meant without colons or leading zeros, or "
+        f"'{text}' for a text"
+    )
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is thirty times as fast
+    """YAML in which nothing is lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Config:
+        seen = set()
+        for key, _ in node.value:
+            if (name := (key.tag, str(key.value))) in seen:
+                raise _twice(key.value, _line(key))
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _line(node: yaml.Node) -> str:
+    return f", line {node.start_mark.line + 1}"
+
+
+def _number(read: Callable[[str], float], tag: str) -> None:
+    """Have the loader refuse numbers of a tag that Python does not read as YAML does."""
+
+    def construct(loader: _Loader, node: yaml.ScalarNode) -> float:
+        value = yaml.SafeLoader.yaml_constructors[tag](loader, node)
+        try:
+            is_plain = read(node.value) == value
+        except ValueError:
+            is_plain = False
+        return value if is_plain else _strange(value, _line(node), node.value)
+
+    _Loader.add_constructor(tag, construct)
+
+
+_number(partial(int, base=0), "tag:yaml.org,2002:int")
+_number(float, "tag:yaml.org,2002:float")

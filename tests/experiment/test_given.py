@@ -1,0 +1,194 @@
+"""Files of settings and words of the command line: what Snakemake makes of them, and what would be lost in silence."""
+
+import json
+from pathlib import Path
+
+import pytest
+from snakemake.cli import parse_config
+from snakemake.common.configfile import load_configfile
+
+from symbert.errors import ConfigError, DataError, UsageError
+from symbert.experiment.given import read_words, read_yaml
+from symbert.experiment.profile import check_profile
+from symbert.experiment.project import open_experiment, read_chosen
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["experiment=2024_06_01", "title=007", "scale=1e5", "source=-3.5", "recipe=nan_x"],
+        ["experiment=True", "title=true", "mirror=", "source=null"],
+        ["pretrain={steps: 5, batch_size: 4}", "pretrain={steps: 0340}", "glue={robustness: {noise: [0.1]}}"],
+        ["glue={robustness: {noise_kinds: [swap]}}", "glue={robustness: {noise: []}}", "glue={epochs: 2}"],
+        ["pretrain={steps: 5}", "pretrain=null", "hosts=null", "hosts={decoder: {steps: 5}}"],
+        ["title='quoted'", 'experiment="007"', "mirror='a b'", "title=a: b: c", "source={a", "recipe=a=b"],
+        ["experiment= 12 ", "title=1_0.5", "mirror=!!python/object/apply:os.getcwd []", "sweep={a: 'x', b: no}"],
+    ],
+)
+def test_words_of_config_are_the_values_that_snakemake_reads(words):
+    """`experiment=007` was a text for `symbert plan`, and the second of two `pretrain=` took the place of the first."""
+    assert read_words(words) == parse_config(words)
+
+
+def test_a_file_of_settings_is_what_snakemake_reads(tmp_path):
+    texts = {
+        "yaml": "a: {b: [1, 1.0e-3, 1e-3, 1_000, 0x1F, 0], c: 2024-06-01}\nd: &x {e: no, f: ~}\ng: {<<: *x, f: 'a'}\n",
+        "json": '{\n\t"a": {"b": [1e-3, 5], "c": "\\ud83d\\ude00\\/"}\n}',
+        "mark": "\ufeffa: 1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert read_yaml(tmp_path / name) == load_configfile(tmp_path / name), name
+
+
+LOST = {  # by the words that the line must have
+    "line 3 'pretrain'": "pretrain: {steps: 100}\nsweep: {}\npretrain: {learning_rate: 0.01}\n",
+    "line 4 'steps'": "pretrain:\n  steps: 1\n  batch_size: 2\n  steps: 3\n",
+    "line 1 '<<'": "a: {<<: {b: 1}, <<: {b: 2}}",
+    "line 2 0340 224": "pretrain:\n  steps: 0340\n",
+    "line 1 007 '007'": "experiment: 007\n",
+    "line 1 12:30:00 45000": "title: 12:30:00\n",
+    "line 1 1:30.5": "title: 1:30.5\n",
+    "line 1 .inf": "pretrain: {gradient_clip: .inf}\n",
+    "line 1 -.INF": "pretrain: {gradient_clip: -.INF}\n",
+    "line 1 .nan": "pretrain: {gradient_clip: .nan}\n",
+    "'a'": '{"b": {"a": 1, "a": 2}}',
+    "NaN": '{"a": NaN}',
+    "Infinity": '{"a": -Infinity}',
+}
+
+
+@pytest.mark.parametrize("words", LOST)
+def test_what_yaml_would_lose_in_silence_is_an_error_with_its_line(words, tmp_path):
+    """Of two sections `pretrain` the first was dropped, and 0340 was 224."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(LOST[words])
+    with pytest.raises(ConfigError) as refused:
+        read_yaml(file)
+    line = str(refused.value)
+    assert line.startswith(str(file)) and "\n" not in line and all(word in line for word in words.split()), line
+
+
+def test_a_date_of_no_calendar_and_a_word_without_a_value_are_no_bugs(tmp_path):
+    (tmp_path / "date.yaml").write_text("title: 2024-13-45\n")
+    with pytest.raises(DataError, match=r"date\.yaml"):
+        read_yaml(tmp_path / "date.yaml")
+    with pytest.raises(UsageError, match="parts"):
+        read_words(["parts"])
+
+
+NAMES = ("2024_06_01", "007", "1e5", "12", "True")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_looks_like_a_number_is_written_in_quotes_in_a_file(name, root, tmp_path):
+    """No quotes help on the command line, for Snakemake removes them: the remedy names a file."""
+    with pytest.raises(ConfigError, match=r"'experiment': .*quotes, in config\.yaml"):
+        read_chosen(root, None, None, [f'experiment="{name}"'])
+    (tmp_path / "own.yaml").write_text(f"experiment: {json.dumps(name)}\n")
+    assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["experiment"] == name
+
+
+# Keys that have no effect.
+
+HUB, MIRROR = {"source": "hub"}, {"source": "mirror", "mirror": "."}
+OWN = {"corpus": {"source": "files", "files": "own.txt"}}
+TRANSLATIONS = dict.fromkeys(("source", "target", "validation_source", "validation_target"), "own.txt")
+UNREAD = {  # by the key and words of the remedy: a change without effect, and what else makes it one that has some
+    "corpus.files 'corpus.source'": ({"corpus": {"files": "own.txt"}}, OWN),
+    "mirror 'source'": ({"mirror": "."}, MIRROR),
+    "corpus.parts embedded 4": ({"corpus": {"parts": 10}}, HUB),
+    "corpus.parts 'corpus.files'": (
+        {"corpus": {**OWN["corpus"], "parts": 2}},
+        {"corpus": {"source": "hub", "files": None}},
+    ),
+    "corpus.revision hub": ({"corpus": {"revision": "v2"}}, HUB),
+    "glue.revision hub": ({"glue": {"revision": "v2"}}, HUB),
+    "corpus.keep_raw": ({"corpus": {"keep_raw": True}}, HUB),
+    "corpus.blocklist_url UT1": ({"corpus": {"blocklist_url": "https://ut1.example"}}, OWN),
+    "corpus.filter.match categories": (
+        {"corpus": {"filter": {"rules": [], "match": "suffix"}}},
+        {"corpus": {"filter": {"rules": ["categories"]}}},
+    ),
+    "corpus.filter.match categories_from": (
+        {"corpus": {"filter": {"categories_from": "metadata", "match": "suffix"}}},
+        {"corpus": {"filter": {"categories_from": "both"}}},
+    ),
+    "corpus.filter.min_harmful_perplexity perplexity": (
+        {"corpus": {"filter": {"rules": ["categories"], "min_harmful_perplexity": 9.0}}},
+        {"corpus": {"filter": {"rules": ["perplexity"]}}},
+    ),
+    "parallel encoder-decoder": ({"parallel": TRANSLATIONS}, {"sweep": {"hosts": ["encoder", "encoder-decoder"]}}),
+    "glue.robustness.files sets": (
+        {"glue": {"robustness": {"files": "."}}},
+        {"glue": {"robustness": {"sets": ["hans"]}}},
+    ),
+    "glue.robustness.noise_kinds noise": (
+        {"glue": {"robustness": {"noise": [], "noise_kinds": ["swap"]}}},
+        {"glue": {"robustness": {"noise": [0.2]}}},
+    ),
+    "pretrain.mask_probability encoder": (
+        {"sweep": {"hosts": ["decoder"]}, "pretrain": {"mask_probability": 0.2}},
+        {"sweep": {"hosts": ["encoder"]}},
+    ),
+    "pretrain.batch_size 'hosts.encoder-decoder.batch_size'": (  # that the demo has
+        {"sweep": {"hosts": ["encoder-decoder"]}, "pretrain": {"batch_size": 16}},
+        {"sweep": {"hosts": ["encoder-decoder", "decoder"]}},
+    ),
+    "glue.epochs 'suites.superglue.epochs'": (
+        {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},
+        {"sweep": {"suites": ["superglue", "glue"]}},
+    ),
+    "sweep.tasks cola 'sweep.suites'": (
+        {"sweep": {"suites": ["superglue"], "tasks": ["cb", "cola"]}},
+        {"sweep": {"suites": ["superglue", "glue"]}},
+    ),
+}
+
+
+@pytest.mark.parametrize("words", UNREAD)
+def test_a_changed_key_that_nothing_reads_is_an_error_with_the_remedy(words, root, folder):
+    """`corpus: {files: …}` without `source: files` trained on the demo's text."""
+    (folder / "own.txt").write_text("text\n")
+    (folder / "ood").mkdir()
+    change, remedy = UNREAD[words]
+    for name, settings in (("change.yaml", change), ("remedy.yaml", remedy)):
+        (folder / name).write_text(json.dumps(settings))
+    with pytest.raises(ConfigError) as refused:
+        read_chosen(root, None, [Path("change.yaml")], None)
+    line, (key, *told) = str(refused.value), words.split()
+    assert f"'{key}'" in line and all(word in line for word in told), line
+    read_chosen(root, None, [Path("change.yaml"), Path("remedy.yaml")], None)
+
+
+def test_snakemake_refuses_the_same_as_symbert(root, config, folder, capsys):
+    """It has merged the files by then: two sections of one name are seen in the files alone."""
+    (folder / "twice.yaml").write_text("title: a\ntitle: b\n")
+    (folder / "own.txt").write_text("text\n")
+    for change, files, told in (({}, ["twice.yaml"], "line 2"), ({"corpus": {"files": "own.txt"}}, [], "corpus.files")):
+        with pytest.raises(SystemExit) as stop:
+            open_experiment({**config, "corpus": {**config["corpus"], **change.get("corpus", {})}}, files)
+        assert stop.value.code == 64 and told in capsys.readouterr().err
+
+
+MISREAD = {  # in the Slurm profile: a resource, and words of the line; for Snakemake 43,200, 12, 1 and functions
+    "runtime: 12:00:00": "line 3 12:00:00",
+    "runtime: 720.0": "set-resources.pretrain.runtime 720.0 minutes",
+    "runtime: 1-0": "set-resources.pretrain.runtime 1-0 minutes",
+    "slurm_partition: all": "set-resources.pretrain.slurm_partition quote \"'all'\"",
+    "qos: max": "set-resources.pretrain.qos quote",
+}
+
+
+@pytest.mark.parametrize("resource", MISREAD)
+def test_a_resource_that_snakemake_takes_for_something_else_is_refused(resource, root, folder):
+    path, before = folder / "profiles/slurm/config.yaml", "default-resources: {runtime: attempt * 60}\nset-resources:\n"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{before}  pretrain: {{{resource}}}\n")
+    with pytest.raises(ConfigError) as refused:
+        check_profile(folder)
+    assert all(word in str(refused.value) for word in [str(path), *MISREAD[resource].split()]), refused.value
+    for right in ("720", "12h", "2d", "30m", "'attempt * 240'"):
+        path.write_text(f"{before}  pretrain: {{runtime: {right}, slurm_partition: \"'all'\"}}\n")
+        check_profile(folder)
+    check_profile(root)
