@@ -1,16 +1,19 @@
 """Files of settings and words of the command line: what Snakemake makes of them, and what would be lost in silence."""
 
 import json
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from snakemake.cli import parse_config
 from snakemake.common.configfile import load_configfile
 
+from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.profile import check_profile
-from symbert.experiment.project import open_experiment, read_chosen
+from symbert.experiment.project import checked, open_experiment, read_chosen
+from symbert.operators import OPERATORS
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,55 @@ def test_a_name_that_looks_like_a_number_is_written_in_quotes_in_a_file(name, ro
         read_chosen(root, None, None, [f'experiment="{name}"'])
     (tmp_path / "own.yaml").write_text(f"experiment: {json.dumps(name)}\n")
     assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["experiment"] == name
+
+
+ARGUMENTS = {  # of an operator: in a file, and read
+    "mode: '1'": "1",
+    "mode: 1": 1,
+    "mode: ['1', 2, x]": ["1", 2, "x"],
+    "mode: 'true'": "true",
+    "mode: 'null'": "null",
+    "mode: x": "x",
+    "mode: null": None,
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_command_line(
+    root, tmp_path, monkeypatch, argument
+):
+    """'1' of a file became a number, because `--config` gives all values as texts."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "moded.py").write_text(MODED)
+    file = tmp_path / "own.yaml"
+    file.write_text(f"operators: {{m: {{class: 'moded:Moded', {argument}}}}}\n")
+
+    def mode(config):
+        del OPERATORS["m"]
+        return config["operators"]["m"]["mode"]
+
+    assert mode(read_chosen(root, None, [file], None)) == ARGUMENTS[argument]
+    assert mode(open_experiment(load_all(root, file), [file]).config) == ARGUMENTS[argument]
+    word = f"operators={{m: {{class: 'moded:Moded', mode: {json.dumps(json.dumps(ARGUMENTS[argument]))}}}}}"
+    assert mode(read_chosen(root, None, None, [word])) == ARGUMENTS[argument]
+    assert mode(checked(merge(load_all(root), parse_config([word])))) == ARGUMENTS[argument]
+
+
+MODED = """
+from symbert.model.attention import OriginalAttention
+
+
+class Moded(OriginalAttention):
+    def __init__(self, config, mode):
+        super().__init__(config)
+"""
+
+
+def load_all(root: Path, *more: Path) -> dict:
+    """The files of the demo and more, as Snakemake merges them."""
+    return reduce(
+        merge, map(load_configfile, [root / "workflow/defaults.yaml", root / "workflow/scales/demo.yaml", *more])
+    )
 
 
 # Keys that have no effect.

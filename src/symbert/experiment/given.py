@@ -3,10 +3,12 @@
 import json
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from symbert.configuration import Config, merge
@@ -31,6 +33,32 @@ def read_yaml(path: Path) -> Config:
     if not isinstance(values, dict):
         raise DataError(f"{path}: holds no settings; write `key: value` lines")
     return values
+
+
+def read_settings(path: Path) -> Config:
+    """A file of settings, in which arguments of operators that are texts, but spell a value, are JSON: for
+    `configuration.check`, which reads what texts of `--config` spell."""
+    values = read_yaml(path)
+    return {**values, "operators": _as_json(values["operators"])} if "operators" in values else values
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, str):
+        with suppress(ValueError):
+            msgspec.json.decode(value)
+            return json.dumps(value)
+    return value
+
+
+def with_texts_of(settings: Any, config: Any) -> Any:
+    """A configuration that Snakemake merged, with the texts of a file's settings as `read_settings` gives them."""
+    if isinstance(config, dict) and isinstance(settings, dict):
+        return {name: with_texts_of(settings.get(name), item) for name, item in config.items()}
+    return settings if settings != config and settings == _as_json(config) else config
 
 
 def read_words(words: Iterable[str]) -> Config:

@@ -9,7 +9,7 @@ from pathlib import Path
 from symbert.configuration import Config, check, merge, typed
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
-from symbert.experiment.given import read_words, read_yaml
+from symbert.experiment.given import read_settings, read_words, with_texts_of
 from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.profile import check_profile
 from symbert.experiment.sweep import check_sweep
@@ -21,9 +21,9 @@ from symbert.provenance import PROJECT
 def read_config(folder: Path, *changes: Config) -> Config:
     """The checked configuration: defaults.yaml, the scale, config.yaml of `folder`, and `changes`, as the Snakefile
     reads them; the last one decides."""
-    changes = (read_yaml(folder / "config.yaml"), *changes)
-    defaults = read_yaml(folder / "workflow/defaults.yaml")
-    scale = read_yaml(scale_file(reduce(merge, changes, defaults), folder))
+    changes = (read_settings(folder / "config.yaml"), *changes)
+    defaults = read_settings(folder / "workflow/defaults.yaml")
+    scale = read_settings(scale_file(reduce(merge, changes, defaults), folder))
     return begun(reduce(merge, [scale, *changes], defaults), folder)
 
 
@@ -38,8 +38,8 @@ def begun(config: Config, folder: Path = PROJECT) -> Config:
     """The configuration that is to run, if it makes sense and its sources and stages read all that its user changed."""
     given = typed(config)
     checked(config)
-    scale = read_yaml(scale_file(config, folder))
-    refuse_unread(given, typed(merge(read_yaml(folder / "workflow/defaults.yaml"), scale)))
+    scale = read_settings(scale_file(config, folder))
+    refuse_unread(given, typed(merge(read_settings(folder / "workflow/defaults.yaml"), scale)))
     return config
 
 
@@ -54,7 +54,7 @@ def scale_file(config: Config, folder: Path = PROJECT) -> Path:
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
     chosen = {} if scale is None else {"scale": scale}
-    return read_config(folder, *map(read_yaml, configfile or []), read_words(config or []), chosen)
+    return read_config(folder, *map(read_settings, configfile or []), read_words(config or []), chosen)
 
 
 def read_experiment(
@@ -70,7 +70,7 @@ def read_experiment(
     if not file.is_file():
         names = sorted(path.parent.name for path in Path(RESULTS).glob(f"*/{CONFIGURATION}"))
         raise MissingInputError(f"{file}: no experiment of that name{suggestion(name, names)}")
-    return Experiment(checked(read_yaml(file)))
+    return Experiment(checked(read_settings(file)))
 
 
 @contextmanager
@@ -94,6 +94,6 @@ def configured_scale(config: Config) -> str:
 def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
     """The experiment of a configuration that Snakemake has merged, of these files among others."""
     for file in dict.fromkeys(map(Path, files)):
-        read_yaml(file)
+        config = with_texts_of(read_settings(file), config)
     check_profile(PROJECT)
     return Experiment(begun(config))
