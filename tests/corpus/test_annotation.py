@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from corpus.oscar import mirrored_documents
 from symbert.corpus.annotation import annotator, harmful_perplexity, is_noisy, quality_warnings, words
 from symbert.corpus.document import Document, Metadata, WarcHeaders
+from symbert.errors import DataError
 from symbert.sources import DEMO, HARMFUL_MODEL
 
 LONG = "word " * 20 + "ending"  # 106 letters and spaces
@@ -29,6 +30,13 @@ WARNED = [  # for headers and footers bytes count
 def test_quality_warnings_are_those_of_ungoliants_rules():
     for lines, expected in WARNED:
         assert quality_warnings("\n".join(lines)) == expected, lines
+
+
+def test_a_pointer_in_place_of_the_model_and_no_model_are_named(tmp_path):
+    for content, named in (("version https://git-lfs.github.com/spec/v1\nsize 9\n", "Git LFS"), ("a text\n", "KenLM")):
+        (tmp_path / "en.arpa").write_text(content)
+        with pytest.raises(DataError, match=rf"en\.arpa: .*{named}"):
+            harmful_perplexity(tmp_path / "en.arpa")
 
 
 @given(st.text())

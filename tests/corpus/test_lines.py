@@ -104,7 +104,12 @@ PARTS = "\n\n".join(f"Document {number}: текст и слово" for number in
 OTHERS = {  # contents of a text file, and what is named
     **{"Git LFS": POINTER, "git-annex": b"/annex/objects/SHA256E-s9--0.txt\n", "zip": b"PK\x03\x04\x14\0\0\0"},
     **{"Parquet": b"PAR1\x15\x04", "PDF": b"%PDF-1.7\n", "RTF": b"{\\rtf1\\ansi ", "xz": lzma.compress(b"a")},
-    **{"bzip2": bz2.compress(b"a text"), "gzip": gzip.compress(gzip.compress(b"a text")), "CR alone": b"a\r\rb\r"},
+    **{
+        "bzip2": bz2.compress(b"a text"),
+        "gzip": gzip.compress(gzip.compress(b"a text")),
+        "CR alone": b"a\r\rb\r",
+        "CR alone as most": b"a\r\rb\n",
+    },
     **{f"without a mark as {end}": PARTS.encode(f"utf-{end}") for end in ("16-le", "16-be", "32-le")},
     **{"UTF-16": PARTS.encode("utf-16"), "UTF-32": PARTS.encode("utf-32"), "CR alone as many": b"a\r\rb" * 9999},
 }

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from corpus.oscar import prepare_texts, record, write_part, write_settings
 from corpus.stock import TEXTS, Liar, stock_ids
-from symbert.corpus import guarded, tokens
+from symbert.corpus import guarded, parts, tokens
+from symbert.corpus.document import documents
 from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
 from symbert.corpus.tokens import OFFSET, count_words, id_hash
@@ -289,6 +290,30 @@ def test_the_memory_of_a_long_document_is_a_few_bytes_a_character(vocabulary):
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert all(2 * (more - less) < 3 * len(text) for less, more in zip(few, many, strict=True))
+
+
+def test_a_long_document_is_encoded_before_many_more_are_read(tmp_path, vocabulary, monkeypatch):
+    """Sixty-four were read first, each of which may have 64 MB."""
+    read, ahead = [0], []
+
+    class Counting(Reference):
+        def encode(self, text):
+            ahead.append(read[0] - len(ahead))
+            return super().encode("a")
+
+        def encoded(self, text):
+            return super().encoded("a")
+
+    def counted(*arguments):
+        for line in documents(*arguments):
+            read[0] += 1
+            yield line
+
+    monkeypatch.setattr(parts, "documents", counted)
+    monkeypatch.setattr(parts, "guarded", lambda reference: None)
+    monkeypatch.setattr(parts, "Reference", Counting)
+    prepare_texts(tmp_path / "parts", "own", ["a " * 300_000] * 8, vocabulary)
+    assert len(ahead) == 8 and max(ahead) <= 2
 
 
 def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp_path, vocabulary):

@@ -103,7 +103,8 @@ def test_of_the_addressed_text_a_value_is_found_by_its_key_at_no_fixed_distance(
 
 @pytest.mark.usefixtures("folder")
 def test_a_function_of_the_users_own_returns_a_text(tmp_path):
-    Path("cycles.py").write_text("def cycle():\n    return 'abcd' * 500\n\n\ndef nothing():\n    return None\n")
+    functions = {"cycle": "'abcd' * 500", "short": "'abcd' * 3", "nothing": "None"}
+    Path("cycles.py").write_text("".join(f"def {name}(): return {text}\n" for name, text in functions.items()))
     settings = {"source": "cycles:cycle", "vocabulary": None, "sequence_length": 8, "validation_sequences": 10}
     write_json(tmp_path / "text/settings.json", {**settings, "read": read_by("cycles:cycle")})
     write_text(tmp_path / "text/manifest.json")
@@ -113,7 +114,8 @@ def test_a_function_of_the_users_own_returns_a_text(tmp_path):
     with pytest.raises(ConfigError, match=r"the text 'cycles:cycle' is \w{16} today, and was 0123456789abcdef"):
         write_text(tmp_path / "text/manifest.json")
     for source, count, told in (
-        ("cycles:cycle", 250, "has 250 rows of 8 tokens, and validation takes 250; lower"),
+        ("cycles:cycle", 250, "has 250 rows of 8 tokens, and validation takes 250; lower 'validation_sequences' or"),
+        ("cycles:short", 1, "has 1 rows of 8 tokens, and validation takes 1; lower 'sequence_length'"),
         ("cycles:nothing", 10, "text 'cycles:nothing': returned NoneType, expected str"),
     ):
         own = {**settings, "source": source, "validation_sequences": count, "read": read_by(source)}

@@ -11,7 +11,6 @@ import numpy as np
 from symbert.corpus.document import Document, Metadata
 from symbert.corpus.kinds import begin_of, refuse_another_kind
 from symbert.errors import DataError
-from symbert.files import reading
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
@@ -73,11 +72,11 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     settings = kenlm.Config()
     settings.show_progress = False
     settings.arpa_complain = kenlm.ARPALoadComplain.NONE
-    with reading(model, absent="get it from its publisher"):
-        refuse_another_kind(model, begin_of(model), expected="KenLM")
     try:
         language_model = kenlm.Model(str(model), settings)
     except (OSError, RuntimeError) as error:
+        if model.is_file():
+            refuse_another_kind(model, begin_of(model), expected="KenLM")
         raise DataError(f"{model}: not a KenLM model ({' '.join(str(error).split())})") from None
 
     def perplexity(text: str) -> float:

@@ -236,8 +236,9 @@ def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
             count += 1
         elif count:
             too_long = f"{count:,} lines are one document, longer than {LONGEST_LINE:,} bytes; {EMPTY_LINES}"
-            yield too_long if len(content) > LONGEST_LINE else {"text": content.decode()}
+            row = too_long if len(content) > LONGEST_LINE else {"text": content.decode()}
             content, count = bytearray(), 0
+            yield row
 
 
 def text_lines(path: Path) -> Iterator[str]:

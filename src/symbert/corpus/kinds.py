@@ -39,7 +39,7 @@ def refuse_another_kind(path: Path, begin: bytes, expected: str = "") -> None:
             raise DataError(f"{path}: is {kind}, whatever its name says; {remedy}")
     if not expected and is_wide(begin[:FIRST]):
         raise DataError(f"{path}: is UTF-16 or UTF-32 without a mark; convert it to UTF-8")
-    if not expected and re.search(rb"\r[^\n]", begin) and b"\n" not in begin:
+    if not expected and re.search(rb"\r[^\n]", begin) and b"\n" not in begin.rstrip(b"\r\n"):
         raise DataError(rf"{path}: its lines end in CR alone; write LF, as with: tr '\r' '\n' < {path.name} > NEW")
 
 

@@ -9,9 +9,8 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +19,14 @@ from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally
-from symbert.corpus.document import Document, documents, suffix_of
+from symbert.corpus.document import Document, Line, documents, suffix_of
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
 from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder, warn_of_misfit
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
-from symbert.files import publish, read_json, sha256_of, together, write_json
+from symbert.files import MEGABYTE, publish, read_json, sha256_of, together, write_json
 from symbert.sources import RESTORE, Config, listed_sha256, located, name_of_text, verified
 
 SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
@@ -35,7 +34,6 @@ OWN_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
 AT_ONCE = 64  # documents that are filtered before they are encoded
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
-Item = TypeVar("Item")
 
 
 @together()
@@ -110,7 +108,7 @@ def _write(
         annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)
     progress = Progress(f"prepare {output.stem}", None, "documents")
 
-    def kept() -> Iterator[tuple[int, Document]]:
+    def kept() -> Iterator[Line]:
         for line, document in documents(text, chosen.annotations, tally.bad, chosen.has("categories")):
             if annotate:
                 document.metadata = annotate(document)
@@ -150,10 +148,20 @@ def _write(
     }
 
 
-def _some_at_once(items: Iterator[Item]) -> Iterator[Item]:
-    """The items, of which some are made before the first of them is used: encoding alone keeps the caches warm."""
-    while some := list(islice(items, AT_ONCE)):
-        yield from some
+def _some_at_once(documents: Iterator[Line]) -> Iterator[Line]:
+    """The documents, of which some are made before the first of them is used: encoding alone keeps the caches warm.
+
+    Not so many of long ones, which memory would have to hold.
+    """
+    some: list[Line] = []
+    characters = 0
+    for line, document in documents:
+        some.append((line, document))
+        characters += len(document.content)
+        if len(some) == AT_ONCE or characters > MEGABYTE:
+            yield from some
+            some, characters = [], 0
+    yield from some
 
 
 def id_of(document: Document) -> str:

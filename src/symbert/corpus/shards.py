@@ -177,10 +177,8 @@ def more_text(parts: list[Part], length: int) -> str:
     """The remedy where the documents do not suffice: fewer validation rows only where a single one would help."""
     threshold = largest_held_out(parts, length)
     helps = threshold is not None and Split(parts, threshold, False).tokens() >= length
-    return (
-        long_documents(parts, most=1)
-        or f"take more text{' or lower corpus.pack.validation_sequences' if helps else ''}"
-    )
+    lower = " or lower corpus.pack.validation_sequences" if helps else ""
+    return long_documents(parts, most=1) or f"take more text{lower}"
 
 
 def _warn(output: Path, fact: str) -> None:
@@ -193,7 +191,7 @@ def validation_threshold(parts: list[Part], pack: PackSettings) -> np.uint64:
     threshold = largest_held_out(parts, needed)
     if threshold is None:
         documents, tokens = sum(part.count for part in parts), sum(int(part.bounds()[-1]) for part in parts)
-        fact = f"the text has {tokens:,} tokens in {documents:,} documents, fewer than the {needed:,} held out"
+        fact = f"the text has {tokens:,} tokens (documents: {documents:,}), fewer than the {needed:,} held out"
         raise DataError(f"{fact}; {more_text(parts, pack.sequence_length)}")
     return threshold
 

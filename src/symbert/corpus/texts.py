@@ -98,9 +98,10 @@ def write_text(output: Path, /) -> None:
         pieces, ids = tokenizer.get_vocab(), np.concatenate([np.array(line.ids, TOKEN) for line in lines])
     rows = ids[: len(ids) // text.sequence_length * text.sequence_length].reshape(-1, text.sequence_length)
     if len(rows) <= text.validation_sequences:
+        keys = "'validation_sequences' or 'sequence_length'" if len(rows) > 1 else "'sequence_length'"
         raise ConfigError(
             f"{file}: the text '{text.source}' has {len(rows)} rows of {text.sequence_length} tokens, and validation "
-            f"takes {text.validation_sequences}; lower 'validation_sequences' or 'sequence_length' of 'texts'"
+            f"takes {text.validation_sequences}; lower {keys} of 'texts'"
         )
     rows = rows[permute(np.arange(len(rows)), len(rows), text.sequence_length)]
     splits = {"validation": rows[: text.validation_sequences], "train": rows[text.validation_sequences :]}
