@@ -26,7 +26,7 @@ def scored(model, seeds=5, columns=("rte", "sst2"), pretrained=(1,), step=1800):
     size, _, attention = model.partition("-")
     seeds = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     facts = dict.fromkeys(SCORE_COLUMNS) | {"size": size, "attention": attention, "step": step, "majority": 0.5}
-    facts |= {"partial": False, "stand_in": False, "constant_prediction": False}
+    facts |= {"partial": False, "stand_in": False, "constant_prediction": False, "remark": ""}
     return [
         facts
         | {"pretrain_seed": run, "task": TASKS.get(column, column), "finetune_seed": seed, "column": column}
