@@ -25,4 +25,4 @@ def suggestion(word: Any, known: Iterable[Any]) -> str:
     """The remedy for an unknown word: the nearest known word, or all known words."""
     names = list(map(str, known))
     near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}"
+    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}" if names else ""

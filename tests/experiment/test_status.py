@@ -97,6 +97,12 @@ def test_an_experiment_is_known_by_its_name_alone(capsys, changed):
     assert main(["status", "bounded", "--scale", "demo"]) == 64
 
 
+def test_where_nothing_was_started_no_name_is_offered(folder, capsys):
+    """It said "choose from " and nothing."""
+    assert main(["status", "bounded"]) == 65
+    assert "choose" not in capsys.readouterr().err
+
+
 # The start of Snakemake.
 
 

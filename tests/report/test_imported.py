@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,12 +20,16 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
 from symbert.files import read_json
 from symbert.report import published
+from symbert.report.claims import claims_table
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures import loss_figures
 from symbert.report.imported import import_scores
 from symbert.report.statistics import escapes_of
 from symbert.report.style import house_style
-from symbert.report.tidy import parted, read_scores
+from symbert.report.summary import summary
+from symbert.report.tables.corpus import provenance_table
+from symbert.report.tables.scores import glue_table
+from symbert.report.tidy import parted, read_scores, tables_of
 
 ESCAPES = {
     ("small", "original"): 13_250,
@@ -311,23 +316,24 @@ def of_base(write):
     return write(*(f"base,{name},{column},{seed},{0.7 if name == 'pairwise' else 0.6}" for name, column, seed in cells))
 
 
-def test_a_length_of_pre_training_that_no_file_names_is_not_known(of_base, tmp_path, monkeypatch):
+def judged(claim, models):
+    """The row of a claim on the data of results/theirs."""
+    table = claims_table(collect(read_record(Path("theirs"))[1])).frame
+    (row,) = table[(table["claim"] == claim) & (table["models"] == models)].to_dict("records")
+    return row
+
+
+def test_a_length_of_pre_training_that_no_file_names_is_not_known(of_base, imported):
     """It was the paper's, and the paper's claims were judged by it."""
-    monkeypatch.chdir(tmp_path)
-    for name, steps in (("unknown", None), ("known", 200_000)):
-        import_scores(of_base, name, steps=steps)
-        tables = Path(f"results/{name}/report/tables")
-        (row,) = (
-            row
-            for row in read_shown(tables / "claims.csv")
-            if row["models"] == "base: pairwise − original" and "score" in row["claim"]
-        )
-        length = dict(line.values() for line in read_shown(tables / "provenance.csv"))["imported: steps"]
-        assert row["here"] and (row["verdict"] == "holds", length) == (
-            (True, "200000") if steps else (False, "not known")
-        )
-    scores = [Path(f"results/{name}/report/data/scores.csv").read_text() for name in ("unknown", "known")]
-    assert scores[0] == scores[1] and read_scores(Path("results/known/report/data/scores.csv"))["step"].isna().all()
+    tidy = []
+    for steps, length, verdict in ((None, "not known", "not tested here"), (200_000, "200000", "holds")):
+        imported(of_base, steps=steps)
+        row, data = judged("A higher GLUE score", "base: pairwise − original"), collect(read_record(Path("theirs"))[1])
+        assert row["here"].startswith("10.0 ") and row["verdict"].startswith(verdict)
+        told = dict(provenance_table(data).frame.itertuples(index=False))
+        assert str(told["imported: steps"]) == length
+        tidy.append(pd.DataFrame(tables_of(data)["scores"]))
+    assert tidy[0].equals(tidy[1]) and tidy[0]["step"].isna().all()
 
 
 def test_models_without_pre_training_stand_with_the_final_ones(write, imported):
@@ -340,20 +346,18 @@ def test_models_without_pre_training_stand_with_the_final_ones(write, imported):
         imported(write("small,mine,0,rte,1,0.5", header=SCORES))
 
 
-def test_models_without_a_size_are_named_without_one(root, tmp_path, monkeypatch):
+def test_models_without_a_size_are_named_without_one(root, write, imported):
     """The example of the documentation, and claims of ': 80.0'."""
-    monkeypatch.chdir(tmp_path)
     example, *_ = re.findall(r"```csv\n(.*?)```", (root / "docs/report.md").read_text(encoding="utf-8"), re.S)
     cells = itertools.product(("original", "pairwise"), published.COLUMNS, range(1, 6))
     lines = [f",{name},{column},{seed},,{0.7 if name == 'pairwise' else 0.6}" for name, column, seed in cells]
-    Path("scores.csv").write_text(example + "\n".join(lines), encoding="utf-8")
-    import_scores(Path("scores.csv"), "theirs")
-    report = Path("results/theirs/report")
-    assert "a higher GLUE score of pairwise than of original" in (report / "texts/summary.txt").read_text()
-    assert {row["here"] for row in read_shown(report / "tables/claims.csv") if "score" in row["claim"]} == {""}
-    rows = {row["model"]: row for row in read_shown(report / "tables/table3_glue.csv")}
-    assert [rows[name]["finetune_seeds"] for name in ("small-mine", "roberta", "pairwise")] == ["2", "1", "5"]
-    assert [rows[name]["glue_score"] for name in ("small-mine", "roberta", "pairwise")] == ["", "", "70.00"]
+    header, *rows = example.split()
+    imported(write(*rows, *lines, header=header))
+    data = collect(read_record(Path("theirs"))[1])
+    assert "a higher GLUE score of pairwise than of original" in summary(data)[0]
+    assert judged("A higher GLUE score", "base: pairwise − original")["here"] is None
+    table = glue_table(data).frame.set_index("model").loc[["small-mine", "roberta", "pairwise"]]
+    assert table["finetune_seeds"].tolist() == [2, 1, 5] and table["glue_score"].isna().tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("name", ["corpus", "published", "paper"])

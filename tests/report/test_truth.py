@@ -26,7 +26,7 @@ def scored(model, seeds=5, columns=("rte", "sst2"), pretrained=(1,), step=1800):
     size, _, attention = model.partition("-")
     seeds = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     facts = dict.fromkeys(SCORE_COLUMNS) | {"size": size, "attention": attention, "step": step, "majority": 0.5}
-    facts |= {"partial": False, "stand_in": False, "constant_prediction": False}
+    facts |= {"partial": False, "stand_in": False, "constant_prediction": False, "remark": ""}
     return [
         facts
         | {"pretrain_seed": run, "task": TASKS.get(column, column), "finetune_seed": seed, "column": column}
@@ -168,7 +168,7 @@ def check_reason(reason, scores, runs, data):
         assert not scores and data.blimp is not None
     elif reason == "there are no losses of encoders":
         assert not runs
-    elif reason == "no contrast of exits is named":
+    elif re.fullmatch("no contrast of (exits|escapes) is named", reason):
         assert data.facts.contrasts == []
     elif found := re.fullmatch("no other operator has (scores|losses) beside (\\S+)", reason):
         rows = {"scores": scores, "losses": runs}[found[1]]
@@ -202,7 +202,7 @@ def check_reason(reason, scores, runs, data):
             number = len({seed[0] for seed in common}) if found[3] == "pre-training" else len(common)
             assert count_of(found[2]) == number < int(found[6]) == FEWEST_FOR_SCORES
     elif found := re.fullmatch(
-        f"{names} ha(?:s|ve) (\\d+) pre-training seeds?, and a test of exits takes (\\d)", reason
+        f"{names} ha(?:s|ve) (\\d+) pre-training seeds?, and a test of (?:exits|escapes) takes (\\d)", reason
     ):
         for model in found[1].split(" and "):
             seeds = {row["pretrain_seed"] for row in of_model(runs, model)}
@@ -213,7 +213,9 @@ def check_reason(reason, scores, runs, data):
             assert other and {row["pretrain_seed"] for row in of_model(runs, model)} != other
     elif reason == "no difference in the GLUE score is significant":
         assert any(pair.p is not None for pair in pairs) and not any(pair.is_significant for pair in pairs)
-    elif reason == "no difference of exits from the plateau is significant":
+    elif reason == "escapes from the plateau are not known":
+        assert runs and data.escape_loss is None
+    elif re.fullmatch("no difference of (exits|escapes) from the plateau is significant", reason):
         seeds = {name: {row["pretrain_seed"] for row in of_model(runs, name)} for name in models_of(runs)}
         pairs = itertools.combinations(seeds.values(), 2)
         assert any(len(first) >= FEWEST_FOR_EXITS and first == second for first, second in pairs)

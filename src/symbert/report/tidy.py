@@ -263,7 +263,6 @@ def parted(scores: pd.DataFrame, steps: int | None) -> tuple[pd.DataFrame, pd.Da
             "step of its final runs"
         )
     final = scores[of_final | (scores["step"] == 0)]
-    checkpoints = scores[~is_final & model.isin(model[scores["step"] > 0])]
-    return final.assign(step=final["step"].where(final["step"] == 0, last).astype(int)), checkpoints.astype(
-        {"step": int}
-    )
+    final = final.assign(step=final["step"].where(final["step"] == 0, last))
+    curve = scores[~is_final & model.isin(model[scores["step"] > 0])]  # of step 0 alone there is none
+    return final.astype({"step": int}), curve.astype({"step": int})
