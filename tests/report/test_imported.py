@@ -427,6 +427,15 @@ def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
     assert {*names, "hollow: the authors' runs"} <= set(found)
 
 
+def test_the_authors_checkpoints_give_the_milestones_of_all_operators(published_import):
+    """The table was removed, and where symmetric gets to 95 % stood nowhere."""
+    rows = {row["attention"]: row for row in read_shown(published_import / "report/tables/milestones.csv")}
+    found = {name: [row[key] for key in ("before", "crossing", "after")] for name, row in rows.items()}
+    assert found["pairwise"] == ["30000", "32798.89", "35000"] and found["original"] == ["50000", "65514.72", "75000"]
+    assert [*rows] == ["original", "symmetric", "pairwise"] and rows["symmetric"]["finetune_seeds"] == "0", "not scored"
+    assert {row["target_score"] for row in rows.values()} == {"75.10"}
+
+
 def test_several_results_stand_in_one_table_as_documented(published_import, root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ours = Path("results/laptop-mirror/report/data/scores.csv")

@@ -28,8 +28,8 @@ from symbert.report.statistics import (
     Interval,
     compared,
     corrected,
+    crossing_of,
     escapes_of,
-    first_crossing,
     glue_scores,
     mean_curves,
     p_in_words,
@@ -235,8 +235,7 @@ def crossings_of(curve: pd.DataFrame | None, size: str) -> list[Crossing]:
     more than its last step: `step` is infinite, `after` None."""
     means, line = ({}, None) if curve is None else mean_curves(curve)
     _need(means, HALVED, f"no checkpoints of {size}-{{}} were scored")
-    curves = [(list(means[name].index), list(means[name])) for name in HALVED]
-    return [first_crossing(*scores, line) or Crossing(int(scores[0][-1]), None, math.inf) for scores in curves]
+    return [crossing_of(means[name], line) for name in HALVED]
 
 
 def ratio_of(first: Crossing, second: Crossing) -> Interval:

@@ -63,8 +63,8 @@ GLUE_SCORE = (
 ESCAPE = (
     "A run escapes the plateau at its first evaluation whose validation loss is at or below a level that all runs of "
     "the comparison share (escape loss): what sweep.escape_loss says, or 0.8 of the unigram entropy of the validation "
-    "rows. A dash: not within the steps of the run; one at the first evaluation may have come at any step before it. "
-    "Diverged: escaped, and above the level again at the end."
+    "rows; where neither is known nothing is stated. A dash: not within the steps of the run; one at the first "
+    "evaluation may have come at any step before it. Diverged: escaped, and above the level again at the end."
 )
 VERDICT = (
     "Verdict: shorter or longer where p (Holm) and the 95 % interval agree, within 25 % where the 90 % interval, which "

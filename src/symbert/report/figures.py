@@ -70,8 +70,8 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
         style.prepare(panel, "escape", logarithmic=True)
         panel.set_yticks([])
         curves.tick_params(labelbottom=False)
-    several = max(map(len, losses.values())) > 1
-    style.add_legend(figure, f"{'median ' * several}escape; final loss" if beneath else "final loss", across=1)
+    median, mean = ("median ", "mean ") if max(map(len, losses.values())) > 1 else ("", "")
+    style.add_legend(figure, f"{f'{median}escape; ' if beneath else ''}{mean}final loss", across=1)
     return figure
 
 

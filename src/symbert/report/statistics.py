@@ -36,9 +36,7 @@ OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suit
 COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
-ESCAPED = (
-    0.8  # share of the unigram entropy that a run must reach to have escaped the plateau, unless another loss is set
-)
+ESCAPED = 0.8  # share of the unigram entropy that is the level of an escape where none is set
 
 LEVEL = 0.05  # at or below which a p value, corrected where there are several, is called significant
 CONFIDENCE = 1 - LEVEL
@@ -333,6 +331,11 @@ def first_crossing(steps: Sequence[int], scores: Sequence[float], line: float) -
     return Crossing(before, after, before + share * (after - before))
 
 
+def crossing_of(curve: pd.Series, line: float) -> Crossing:
+    """Where a curve over steps first reaches the line; where it does not, after its last step: `step` is infinite."""
+    return first_crossing(list(curve.index), list(curve), line) or Crossing(int(curve.index[-1]), None, math.inf)
+
+
 class Escape(NamedTuple):
     """When a run escapes the plateau: later than one evaluation, and not later than the next."""
 
@@ -363,7 +366,7 @@ class Escape(NamedTuple):
 class Escapes:
     """The escapes of the runs of a model from the plateau, one per pre-training seed, each between two evaluations."""
 
-    before: Values
+    before: Values  # as in `Escape`
     at: Values
     diverged: NDArray[np.bool_]  # whether a run has escaped and its last loss is above the level again
 
@@ -411,7 +414,7 @@ class EscapeComparison:
 
     seeds: int  # of each
     ratio: float  # of the medians, the first by the second; infinite or 0 where one has not escaped; NaN where neither
-    low: float  # 95 % bounds of the ratio, which it lies between wherever the escapes lie between their evaluations
+    low: float  # 95 % bounds of the ratio, wherever the escapes lie between their evaluations
     high: float
     narrow_low: float  # 90 % bounds, which decide equivalence
     narrow_high: float

@@ -8,15 +8,16 @@ import pandas as pd
 from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
 from symbert.hosts import HOSTS
+from symbert.report import names
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
 from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
     FEWEST,
     FEWEST_ESCAPES,
     compare_escapes,
+    crossing_of,
     escape_contrasts,
     escapes_of,
-    first_crossing,
     loss_contrasts,
     mean_curves,
     shared_escapes,
@@ -32,23 +33,23 @@ JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_va
 def milestones_table(data: Collection) -> Table | None:
     """Where the curves of Figure 3 first reach 95 % of the highest final score of their size: after the checkpoint of
     one step, at or before that of the next; the crossing is on the straight line between the two. A dash before: the
-    first checkpoint is there already; after: no checkpoint gets there. Scores are means over as many fine-tuning seeds.
+    first checkpoint is there already; after: no checkpoint gets there. Scores are means over as many fine-tuning seeds;
+    with none, no checkpoint of the operator was scored.
     """
     rows: list[Row] = []
     scores = data.curves.get("glue")
     for size, of_size in () if scores is None else scores.groupby("size", sort=False):
         means, line = mean_curves(of_size)
-        for name, mean in means.items():
-            crossing = first_crossing(list(mean.index), list(mean), line)
-            row = {
-                "size": size,
-                "attention": name,
-                "final_score": mean.get(of_size["step"].max()),
-                "target_score": line,
-            }
-            row |= {"before": crossing.before if crossing else int(mean.index[-1])}
-            row |= {"after": crossing and crossing.after, "crossing": crossing and crossing.step}
-            rows.append(row | {"finetune_seeds": of_size["finetune_seed"].nunique()})
+        compared = () if data.trained is None else data.trained.loc[data.trained["size"] == size, "attention"]
+        for name in names.attentions([*means, *compared]):
+            row: Row = {"size": size, "attention": name, "final_score": None, "target_score": line}
+            row |= {"before": None, "crossing": None, "after": None, "finetune_seeds": 0}
+            if name in means:
+                found = crossing_of(means[name], line)
+                row |= {"before": found.before, "crossing": _finite(found.step), "after": found.after}
+                row |= {"final_score": means[name].get(of_size["step"].max())}
+                row |= {"finetune_seeds": of_size["finetune_seed"].nunique()}
+            rows.append(row)
     return table_of(rows, decimals={"crossing": 0}) if rows else None
 
 
