@@ -48,7 +48,7 @@ def _loss(step, leaves):
     ("points", "escapes", "reasons"),
     [
         ({"original": 0, "shared": -30}, {"original": [500], "shared": [900]}, [
-            "2 fine-tuning seeds", "scores takes 3", "1 pre-training seed", "exits takes 5"]),
+            "2 fine-tuning seeds", "scores takes 3", "1 pre-training seed", "escapes takes 5"]),
         ({"shared": -30}, None, ["tiny-original", "no scores", "there are no losses"]),
         (None, {"original": [400, 600, 900, 500, 800], "pairwise": [900, 400, 600, 800, 500]}, [
             "there are no scores", "no difference of escapes from the plateau is significant"]),
