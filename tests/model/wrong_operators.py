@@ -72,7 +72,7 @@ class Incomplete(SelfAttention):
 class Demanding(SymmetricAttention):
     """An argument that not every value will do for."""
 
-    def __init__(self, config, rank):
+    def __init__(self, config, rank, groups=None):
         super().__init__(config)
         if config.hidden_size % rank:
             raise ValueError(f"rank is {rank}, expected a divisor of {config.hidden_size}")

@@ -383,10 +383,10 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
             if is_said:
                 padded = bert.pooler(bert(last.padded(torch.cat(rows[-3:]), 50), last.attended)[:, 0])
         if even.differ(together, alone) or even.differ(padded, alone[-3:]):
-            remedy = "hand `attention_mask` on, and leave out keeps_tokens_apart until then, " if is_said else ""
+            remedy = ", and hand `attention_mask` on, or leave out keeps_tokens_apart" if is_said else ""
             raise FailedCheckError(
-                f"a row has other outputs beside other rows or padding than alone; {remedy}treat each row by itself, "
-                "also in training"
+                "a row has other outputs beside other rows or padding than alone; treat each row by itself, also in "
+                f"training{remedy}"
             )
     how = "end to end" if encoder is encode else "one length at a time"
     advice = "" if is_said else "; if padding changes none, keeps_tokens_apart = True is faster and admits decoders"
