@@ -441,3 +441,10 @@ class OfThisSize(Scaled):
         super().__init__(config)
         if config.hidden_size != 48 or not torch.linspace(1, 2, 5).mean().item() == 1.5:
             raise ValueError("another size, or no numbers")
+
+
+class Unstartable(SymmetricAttention):
+    """An `initialize` that fails."""
+
+    def initialize(self):
+        nn.init.constant_(self.query.weight, 1 / 0)

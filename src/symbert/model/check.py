@@ -255,10 +255,10 @@ def check_state(operator: Operator, model: Classifier) -> str:
     saved, restored = _saved(used), model_of(model.config).to(_device(model))  # as a process that loads it
     try:
         restored.load_state_dict(saved)
-        is_restored = _computes_alike(used, restored, ids)
-    except RuntimeError:  # of buffers of another name or shape
-        is_restored = False
-    if not is_restored:
+    except RuntimeError as error:  # of buffers of another name or shape, or of several numbers in one place
+        said = " ".join(str(error).split())
+        raise FailedCheckError(f"its model takes back no checkpoint of itself ({said}); {kept_so}") from None
+    if not _computes_alike(used, restored, ids):
         raise FailedCheckError(f"its model computes otherwise once a checkpoint has restored it; {drawn}, {kept_so}")
     if counting := [name for name, values in kept.items() if not _is_equal(values, now[name])]:
         return Noted(
