@@ -150,7 +150,7 @@ mirror: {source: mirror, mirror: mirror$}
 files:
   corpus: {source: files, files: crawl$*.jsonl, blocklist_url: "https://host/$", filter: {blocked_categories: [$]}}
   glue: {robustness: {files: ood$, sets: [hans]}}
-  operators: {own: {class: shared, own: $}}
+  operators: {own: {class: "takes_text:Own", own: $}}
   tasks:
     own: {train: train$.csv, validation: dev$.csv, columns: [text$], label: label$, labels: ["0", 1$], metric: accuracy}
   parallel: {source: a$, target: b$, validation_source: c$, validation_target: d$}
@@ -164,6 +164,11 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     (tmp_path / f"ood{COMMANDS}").mkdir()
     for name in ("a", "b", "c", "d", "crawl"):
         (tmp_path / f"{name}{COMMANDS}{'1.jsonl' if name == 'crawl' else ''}").write_text('{"text": "a"}\n')
+    base, text = (
+        "symbert.model.attention",
+        "class Own(SharedAttention):\n    def __init__(self, config, own):\n        pass\n",
+    )
+    (tmp_path / "takes_text.py").write_text(f"from {base} import SharedAttention\n\n\n{text}")
     for split in ("train", "dev"):
         with open(tmp_path / f"{split}{COMMANDS}.csv", "w", newline="") as file:
             rows = [(f"text{COMMANDS}", f"label{COMMANDS}"), (f"{split} 0", "0"), (f"{split} 1", f"1{COMMANDS}")]

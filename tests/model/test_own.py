@@ -52,7 +52,7 @@ def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(o
         (wrong.Counting, "layer.0.calls changes from pass to pass"),
         (wrong.Patient, "layer.0.calls changes from pass to pass"),
         (wrong.Tallying, "TALLY.passes changes from pass to pass"),
-        (wrong.LateBuffer, "once a checkpoint has restored it"),
+        (wrong.LateBuffer, "takes back no checkpoint of itself .*seen"),
         (wrong.Packaged, "no checkpoint can hold layer.0._extra_state"),
     ],
 )
@@ -112,6 +112,13 @@ def test_an_operator_that_forgets_to_split_heads_does_not_train(own):
 def test_a_forward_that_forgets_to_join_heads_does_not_train(own):
     with pytest.raises(ConfigError, match="Unjoined: .* mixed values of shape 2 × 2 × 12 × 32, .*2 × 12 × 64"):
         started("tiny", own(wrong.Unjoined)).bert(IDS)
+
+
+def test_a_class_that_cannot_start_is_no_bug_of_ours(own):
+    with pytest.raises(
+        ConfigError, match=r"attention 'own': bert\..*self cannot start \(ZeroDivisionError: .*correct the class"
+    ):
+        started("tiny", own(wrong.Unstartable))
 
 
 def test_one_key_for_all_heads_is_that_key_for_each_head(own):

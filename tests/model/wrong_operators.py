@@ -72,7 +72,7 @@ class Incomplete(SelfAttention):
 class Demanding(SymmetricAttention):
     """An argument that not every value will do for."""
 
-    def __init__(self, config, rank):
+    def __init__(self, config, rank, groups=None):
         super().__init__(config)
         if config.hidden_size % rank:
             raise ValueError(f"rank is {rank}, expected a divisor of {config.hidden_size}")
@@ -441,3 +441,10 @@ class OfThisSize(Scaled):
         super().__init__(config)
         if config.hidden_size != 48 or not torch.linspace(1, 2, 5).mean().item() == 1.5:
             raise ValueError("another size, or no numbers")
+
+
+class Unstartable(SymmetricAttention):
+    """An `initialize` that fails."""
+
+    def initialize(self):
+        nn.init.constant_(self.query.weight, 1 / 0)

@@ -137,11 +137,16 @@ def test_no_operator_is_trained_whose_state_no_checkpoint_restores(tmp_path, man
     assert code == 65 and "attention 'ahead': causal: in a decoder a token depends on later ones" in error
 
 
-def test_weights_that_share_memory_or_are_no_blocks_of_it_are_saved(tmp_path, manifest, brief, here):
+def test_weights_that_share_memory_or_are_no_blocks_of_it_are_saved_and_restored(
+    tmp_path, manifest, brief, here, monkeypatch
+):
     """Tensors that share memory, or are no blocks of it, ended with 70 at the first save."""
     define("tied", {"class": "model.wrong_operators:Tied"})
     words = options(manifest, brief(steps=10, save_every=5, dropout=0.0), tmp_path / "run", "tied")
-    code, error = here(words)
+    with monkeypatch.context() as patch:
+        patch.setattr("symbert.pretrain.run.Records.publish", killed)
+        assert here(words)[0] == 75
+    code, error = here(words)  # loads the last checkpoint
     assert code == 0 and "warning" not in error
     saved = load_file(tmp_path / "run/state/weights/step-00000010.safetensors")
     place = "bert.encoder.layer.0.attention.self."

@@ -114,7 +114,8 @@ def test_every_job_that_computes_with_a_model_is_told_of_the_gpu_that_it_was_giv
 def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_scale(root, tmp_path):
     """An operator by its path and with an argument, a size by its shape, files of any name."""
     copy = check_out(root, tmp_path / "copy")
-    module = "from symbert.model.attention import SharedAttention\n\n\nclass Gated(SharedAttention):\n    pass\n"
+    module = "from symbert.model.attention import SharedAttention\n\n\nclass Gated(SharedAttention):\n"
+    module += "    def __init__(self, config, rank=1):\n        super().__init__(config)\n"
     (copy.directory / "my_operators.py").write_text(module)
     with open(copy.directory / "config.yaml", "a") as file:
         file.write("sweep: {pretrain_seeds: [1, 2]}\n")

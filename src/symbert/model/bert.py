@@ -132,7 +132,7 @@ def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[
     """The result of an operator's `forward`. ConfigError for one that is no pair, as a tensor would be taken apart, and
     for mixed values that are not `batch token hidden`; one token may stand for all of a row."""
     place = f"{type(operator).__module__}:{type(operator).__name__}: its forward returns"
-    if not isinstance(result, tuple) or len(result) != 2:
+    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], Tensor):
         raise ConfigError(
             f"{place} a {type(result).__name__}, expected a pair: mixed values, and attention weights or None; return "
             "mixed, None"
@@ -353,15 +353,23 @@ def initialize(model: nn.Module, seed: int) -> None:
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison.
     """
-    drawn: set[nn.Parameter] = set()
+    operator, drawn = operator_named(model.config.attention), set()
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
         # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.
         if parameters - drawn or isinstance(module, SelfAttention):
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
-            model._init_weights(module)
+            try:
+                model._init_weights(module)
+            except Exception as error:  # the user's own code raises what it likes
+                if operator.is_of_project:
+                    raise
+                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                raise ConfigError(
+                    f"attention '{operator.name}': {name} cannot start ({said}); correct the class"
+                ) from error
             drawn |= parameters
-    if (operator := operator_named(model.config.attention)).start is not None:
+    if operator.start is not None:
         for module in model.modules():
             if isinstance(module, SelfAttention):
                 set_width(module, operator)

@@ -255,10 +255,10 @@ def check_state(operator: Operator, model: Classifier) -> str:
     saved, restored = _saved(used), model_of(model.config).to(_device(model))  # as a process that loads it
     try:
         restored.load_state_dict(saved)
-        is_restored = _computes_alike(used, restored, ids)
-    except RuntimeError:  # of buffers of another name or shape
-        is_restored = False
-    if not is_restored:
+    except RuntimeError as error:  # of buffers of another name or shape, or of several numbers in one place
+        said = " ".join(str(error).split())
+        raise FailedCheckError(f"its model takes back no checkpoint of itself ({said}); {kept_so}") from None
+    if not _computes_alike(used, restored, ids):
         raise FailedCheckError(f"its model computes otherwise once a checkpoint has restored it; {drawn}, {kept_so}")
     if counting := [name for name, values in kept.items() if not _is_equal(values, now[name])]:
         return Noted(
@@ -383,10 +383,10 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
             if is_said:
                 padded = bert.pooler(bert(last.padded(torch.cat(rows[-3:]), 50), last.attended)[:, 0])
         if even.differ(together, alone) or even.differ(padded, alone[-3:]):
-            remedy = "hand `attention_mask` on, and leave out keeps_tokens_apart until then, " if is_said else ""
+            remedy = ", and hand `attention_mask` on, or leave out keeps_tokens_apart" if is_said else ""
             raise FailedCheckError(
-                f"a row has other outputs beside other rows or padding than alone; {remedy}treat each row by itself, "
-                "also in training"
+                "a row has other outputs beside other rows or padding than alone; treat each row by itself, also in "
+                f"training{remedy}"
             )
     how = "end to end" if encoder is encode else "one length at a time"
     advice = "" if is_said else "; if padding changes none, keeps_tokens_apart = True is faster and admits decoders"
