@@ -129,9 +129,9 @@ def test_a_number_of_no_class_is_refused_though_a_class_has_it_as_its_name(tmp_p
     changes = {"labels": stars, "metric": "accuracy"}
     assert [row[1] for row in rows_of(table_of_classes(file, stars, [0, 1, 4]), **changes)] == [0, 1, 4]
     for names, numbers, told in (
-        (stars, [1, 2, 5], r"row 3: 'ironic' is class number 5, expected 0 \(1\) to 4 \(5\)"),
-        (["no", "yes"], [1, 2], "row 2: 'ironic' is class number 2, expected 0"),
-        (["no", "yes"], [1, -2], "row 2: 'ironic' is class number -2, expected 0"),
+        (stars, [1, 2, 5], r"row 3: 'ironic' .*class number 5, expected 0 \(1\) to 4 \(5\)"),
+        (["no", "yes"], [1, 2], "row 2: 'ironic' .*class number 2, expected 0"),
+        (["no", "yes"], [1, -2], "row 2: 'ironic' .*class number -2, expected 0"),
         (["-1", "1"], [1, -1], "row 2: 'ironic' is empty"),
         (["no", "yes"], [1, None], "row 2: 'ironic' is empty"),
     ):

@@ -70,6 +70,7 @@ def test_rows_of_another_vocabulary_are_refused(checkpoints, manifest, tmp_path,
 def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoints, tmp_path, capsys):
     """It has the facts of its run, but is a plain BERT: its start was made as one of `original`."""
     export(checkpoints[1], tmp_path / "export")
+    capsys.readouterr()
     assert cli.main(["anatomy", str(checkpoints[1]), str(tmp_path / "export")]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[0] for row in rows] == [str(folder) for folder in (checkpoints[1], tmp_path / "export") for _ in (1, 2)]

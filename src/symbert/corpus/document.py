@@ -415,7 +415,7 @@ def _class_named(number: int | None, names: list[str]) -> str | Exception | None
         return names[number]
     last = len(names) - 1
     expected = f"0 ({names[0]}) to {last} ({names[last]})"
-    return None if number in (None, -1) else ValueError(f"is class number {number}, expected {expected}")
+    return None if number in (None, -1) else ValueError(f"class number {number}, expected {expected}")
 
 
 def suffix_of(path: Path) -> str:

@@ -202,11 +202,10 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
         for name in task.own_columns:
             if name not in row:
                 raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
-            if isinstance(row[name], Exception):
-                raise DataError(f"{path}: row {place}: '{name}' {row[name]}; correct it")
             if row[name] in (None, ""):
                 raise DataError(f"{path}: row {place}: '{name}' is empty; fill it, or leave the row out")
-            if name != task.own_columns[-1] and (flaw := flaw_of(row[name])):
+            is_text = name != task.own_columns[-1]
+            if (is_text or isinstance(row[name], Exception)) and (flaw := flaw_of(row[name])):
                 raise DataError(f"{path}: row {place}: '{name}' {flaw}; correct it")
         yield [row[name] for name in task.own_columns]
 
