@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import threading
+import time
 from unittest import mock
 
 import numpy as np
@@ -13,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from symbert.errors import DataError, explain
+from symbert import files
+from symbert.errors import DataError, InputOutputError, explain
 from symbert.files import (
     publish,
     read_json,
@@ -35,16 +37,34 @@ def test_a_write_replaces_the_file_at_once_or_leaves_the_old_one_and_no_other(tm
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path):
+    """Names had only the number of the process: of two containers with shared results, each number 1, one wrote into
+    the other's file, or removed it."""
     target, dead = tmp_path / "a[1].csv", subprocess.Popen(["true"])
     dead.wait()
-    kept = {f".a[1].csv.{os.getppid()}.tmp", f".b.csv.{dead.pid}.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{dead.pid}.tmp"}
-    for name in (*kept, f".a[1].csv.{dead.pid}.tmp"):
+    here, there = files._machine(), "0" * 8
+    kept = {f".a[1].csv.{here}-{os.getppid()}-0a0a0a0a.tmp", f".a[1].csv.{there}-{dead.pid}-0a0a0a0a.tmp"}
+    kept |= {f".b.csv.{here}-{dead.pid}-0a0a0a0a.tmp", ".a[1].csv.x.tmp", f"a[1].csv.{here}-{dead.pid}-0a0a0a0a.tmp"}
+    old = f".a[1].csv.{there}-1-0b0b0b0b.tmp"  # unchanged for two days
+    for name in (*kept, f".a[1].csv.{here}-{dead.pid}-0c0c0c0c.tmp", old):
         (tmp_path / name).touch()
-    with publish(target) as temporary:
+    os.utime(tmp_path / old, (time.time() - 2 * 86_400,) * 2)
+    with publish(target) as temporary, publish(target) as another:
         assert set(os.listdir(tmp_path)) == kept
         temporary.write_text("new")
-        assert temporary.name == f".a[1].csv.{os.getpid()}.tmp"
+        another.write_text("other")
+        assert temporary != another
     assert set(os.listdir(tmp_path)) == {*kept, target.name} and target.read_text() == "new"
+
+
+def test_a_lock_whose_file_was_removed_keeps_others_out_no_more_and_is_taken_anew(tmp_path):
+    """A folder is removed with its lock: who waited for that lock held one that the next process did not see."""
+    with single_writer(tmp_path):
+        waiting = open(tmp_path / "lock", "ab")  # noqa: SIM115 (closed by the product)
+        (tmp_path / "lock").unlink()
+    opened = mock.Mock(side_effect=[waiting, *(open(tmp_path / "lock", "ab") for _ in range(2))])  # noqa: SIM115
+    with mock.patch.object(files, "open", opened, create=True), single_writer(tmp_path):
+        with pytest.raises(InputOutputError), single_writer(tmp_path):
+            pass
 
 
 def test_a_full_disk_is_named_with_the_target_and_the_old_file_stays(tmp_path):

@@ -8,11 +8,13 @@ import json
 import os
 import platform
 import re
+import secrets
 import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypedDict, Union
 
@@ -25,7 +27,8 @@ Shape = Any  # of a JSON value: see `check_shape`
 
 MEGABYTE = 10**6  # bytes
 OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
-TEMPORARY = re.compile(r"\.(.+)\.(\d{1,9})\.tmp")  # of `publish`: the file that is written, the process
+TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}\.tmp")  # of `publish`: the machine, the process
+ABANDONED = 86_400  # seconds without a write, after which a temporary file of another machine is a leftover
 
 
 @contextmanager
@@ -34,9 +37,10 @@ def publish(path: Path) -> Iterator[Path]:
 
     The data and then the directory entry are synchronised to disk, so a crash leaves the old file or the new one, never
     a part. A block that fails leaves nothing behind; the next writer removes the temporary file of a killed process.
+    Two writers, also of one process or in two containers, have a temporary file each.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,9 +82,24 @@ def together() -> Iterator[None]:
 
 
 def is_leftover(file: Path) -> bool:
-    """Whether a file is a temporary one of `publish` whose process is no more on this machine."""
-    named = TEMPORARY.fullmatch(file.name)
-    return named is not None and Path("/proc/self").exists() and not Path("/proc", named[2]).exists()
+    """Whether a file is a temporary one of `publish` that nobody writes any more: its process has ended on this
+    machine, or it is another machine's or container's, and has not changed for a day."""
+    if not (named := TEMPORARY.fullmatch(file.name)):
+        return False
+    if named[1] == _machine() and Path("/proc/self").exists():
+        return not Path("/proc", named[2]).exists()
+    with suppress(FileNotFoundError):
+        return time.time() - file.stat().st_mtime > ABANDONED
+    return False
+
+
+@cache
+def _machine() -> str:
+    """8 hexadecimal digits for the running system, in which a number means one process: containers count their own."""
+    place = platform.node()
+    with suppress(OSError):
+        place += Path("/proc/sys/kernel/random/boot_id").read_text() + str(Path("/proc/self/ns/pid").readlink())
+    return hashlib.sha256(place.encode()).hexdigest()[:8]
 
 
 @contextmanager
@@ -237,18 +256,32 @@ def single_writer(directory: Path) -> Iterator[None]:
     path = directory / "lock"
     with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
-        file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed below, with nothing left to write)
+        try:
+            file = _locked(path)
+        except BlockingIOError:
+            holder = holder_of(read_json_or_empty(path))
+            raise InputOutputError(f"{directory}: in use by {holder}; wait for it or stop it") from None
     with file:
         with writing(path):
-            try:
-                _lock(file)
-            except BlockingIOError:
-                holder = holder_of(read_json_or_empty(path))
-                raise InputOutputError(f"{directory}: in use by {holder}; wait for it or stop it") from None
             lease = {"host": platform.node(), "process": os.getpid(), "slurm_job": os.environ.get("SLURM_JOB_ID")}
             file.truncate(0)
             file.write(json.dumps(lease).encode() + b"\n")
         yield
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """A file, open and locked; opened again where its holder removed it meanwhile, as that lock keeps nobody out."""
+    while True:
+        file = open(path, "ab", buffering=0)  # noqa: SIM115 (returned)
+        try:
+            _lock(file)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
 
 
 def _lock(file: IO[bytes]) -> None:
