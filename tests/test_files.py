@@ -62,8 +62,8 @@ def test_a_lock_whose_file_was_removed_keeps_others_out_no_more_and_is_taken_ane
         waiting = open(tmp_path / "lock", "ab")  # noqa: SIM115 (closed by the product)
         (tmp_path / "lock").unlink()
     opened = mock.Mock(side_effect=[waiting, *(open(tmp_path / "lock", "ab") for _ in range(2))])  # noqa: SIM115
-    with mock.patch.object(files, "open", opened, create=True), single_writer(tmp_path):
-        with pytest.raises(InputOutputError), single_writer(tmp_path):
+    with mock.patch.object(files, "open", opened, create=True):  # noqa: SIM117 (the inner one is refused)
+        with single_writer(tmp_path), pytest.raises(InputOutputError), single_writer(tmp_path):
             pass
 
 
