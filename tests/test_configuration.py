@@ -87,24 +87,39 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
         check(own)
         assert own_texts(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
     assert (root_of(own, "corpus"), root_of({**own, "mirror": "."}, "corpus")) == (None, ".")
-    (tmp_path / "link.jsonl").symlink_to(tmp_path / "nowhere")
     for name in ("notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL"):
         (tmp_path / name).touch()
-    with pytest.raises(ConfigError, match="5 of 16 files that match .* cannot be read"):
+    with pytest.raises(ConfigError, match="4 of 15 files that match .* cannot be read"):
         check(own)
 
 
-def test_a_name_that_is_not_utf_8_is_told_before_the_start_and_harms_no_folder(config, tmp_path):
-    """Snakemake ended with a traceback; a digest of a folder with such a name was a bug of ours."""
+def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_are_said(config, tmp_path):
+    """`book [1].txt` matched no file, as did a folder; a link that git-annex leaves was "no .txt"."""
+    for name in ("book [1].txt", "book 1.txt", "texts/a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert own_texts(own_files(config, tmp_path / "book [1].txt")) == [f"{tmp_path}/book [1].txt"]
+    assert own_texts(own_files(config, tmp_path / "book [12].txt")) == [f"{tmp_path}/book 1.txt"]
+    with pytest.raises(MissingInputError, match=r"texts is a folder; .*/texts/\*\.txt"):
+        own_texts(own_files(config, f"{tmp_path}/texts/"))
+    (tmp_path / "texts/link.txt").symlink_to(".git/annex/objects/nothing")
+    with pytest.raises(MissingInputError, match=r"1 of 2 files .* absent, as .*link\.txt; get"):
+        own_texts(own_files(config, tmp_path / "texts/*"))
+
+
+def test_a_name_that_snakemake_cannot_have_is_told_before_the_start_and_harms_no_folder(config, tmp_path):
+    """Of bytes that are not UTF-8, Snakemake ended with a traceback; of braces it asked for a wildcard; a digest of a
+    folder with such a name was a bug of ours."""
     own = own_files(config, tmp_path / "**/*.txt")
     named = [tmp_path / name for name in ("right.txt", os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"\xe9/a.txt"))]
     for file in named:
         file.parent.mkdir(exist_ok=True)
         file.write_text("text")
-    with pytest.raises(
-        ConfigError, match=r"'corpus\.files': 2 of 3 files have names that are not UTF-8, as .*; rename"
-    ):
+    with pytest.raises(ConfigError, match=r"'corpus\.files': 2 of 3 files have names .* not UTF-8, as .*; rename"):
         own_texts(own)
+    (tmp_path / "{part}.txt").touch()
+    with pytest.raises(ConfigError, match=r"1 of 1 files have names with braces .*\{part\}\.txt; rename"):
+        own_texts(own_files(config, tmp_path / "{part}.txt"))
     assert len({sha256_of(tmp_path), known_sha256(tmp_path)}) == 2
 
 

@@ -169,7 +169,7 @@ def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")
     """The parts of a server's address, which a key or variable has; ConfigError where it is none."""
     try:
         parts = urlsplit(url)
-        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", parts.netloc):
+        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", url):
             return parts
     except ValueError:  # of a port, or a bracket
         pass
@@ -207,17 +207,25 @@ def own_texts(config: Config) -> list[str]:
     pattern = str(Path(config["corpus"]["files"]).expanduser())
     folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
     check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
-    matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    literal = glob.escape(pattern) if os.path.lexists(pattern) else pattern  # a name may have brackets
+    matched = set(map(Path, glob.glob(literal, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
     notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
     datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
     paths = sorted(path for path in matched if path in datasets or not path.is_dir())
     paths = [path for path in paths if datasets.isdisjoint(path.parents)]
     if not paths:
-        raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
-    if nameless := [path for path in paths if re.search("[\ud800-\udfff]", str(path))]:  # bytes that are no UTF-8
+        is_folder = Path(pattern).is_dir()
+        fact = f"{pattern} is a folder; name its files, as {pattern}/*.txt" if is_folder else ""
+        raise MissingInputError(f"config: 'corpus.files': {fact or f'no file matches {pattern}; correct it'}")
+    if nameless := [path for path in paths if re.search("[{}\ud800-\udfff]", str(path))]:  # wildcards; bytes, no UTF-8
         raise ConfigError(
-            f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names that are not "
-            f"UTF-8, as {nameless[0]}; rename them"
+            f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names with braces or of bytes that "
+            f"are not UTF-8, as {nameless[0]}; rename them"
+        )
+    if dangling := [path for path in paths if not path.exists()]:
+        raise MissingInputError(
+            f"config: 'corpus.files': {len(dangling)} of {len(paths)} files are links to files that are absent, as "
+            f"{dangling[0]}; get those, as with: git annex get"
         )
     readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
     if strange := [path for path in paths if path not in readable]:

@@ -22,6 +22,7 @@ KINDS = (  # words, how such files begin, and the remedy
     ("PDF", rb"%PDF-\d", AGAIN),
     ("RTF", rb"\{\\rtf\d", AGAIN),
     ("an old Office document", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", AGAIN),
+    ("HTML", rb"(?i:(\xef\xbb\xbf)?\s*<(!doctype\s+html|html[\s>]))", AGAIN),
     ("an SQLite database", rb"SQLite format 3\0", AGAIN),
     ("HDF5", rb"\x89HDF\r\n", AGAIN),
     ("an array of numpy", rb"\x93NUMPY", AGAIN),
