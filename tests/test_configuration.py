@@ -94,7 +94,8 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
 
 
 def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_are_said(config, tmp_path):
-    """`book [1].txt` matched no file, as did a folder; a link that git-annex leaves was "no .txt"."""
+    """`book [1].txt` matched no file, as did a folder, and beside files a folder was left out; a link that git-annex
+    leaves was "no .txt"."""
     for name in ("book [1].txt", "book 1.txt", "texts/a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -102,6 +103,12 @@ def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_a
     assert own_texts(own_files(config, tmp_path / "book [12].txt")) == [f"{tmp_path}/book 1.txt"]
     with pytest.raises(MissingInputError, match=r"texts is a folder; .*/texts/\*\.txt"):
         own_texts(own_files(config, f"{tmp_path}/texts/"))
+    (tmp_path / "spark.parquet").mkdir()
+    (tmp_path / "spark.parquet/part-0.parquet").touch()
+    (tmp_path / "b.parquet").touch()
+    with pytest.raises(MissingInputError, match=r"spark\.parquet is a folder; .*/spark\.parquet/\*\.parquet"):
+        own_texts(own_files(config, tmp_path / "*.parquet"))
+    assert len(own_texts(own_files(config, tmp_path / "**/*.parquet"))) == 2
     (tmp_path / "texts/link.txt").symlink_to(".git/annex/objects/nothing")
     with pytest.raises(MissingInputError, match=r"1 of 2 files .* absent, as .*link\.txt; get"):
         own_texts(own_files(config, tmp_path / "texts/*"))

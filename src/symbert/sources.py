@@ -213,10 +213,14 @@ def own_texts(config: Config) -> list[str]:
     datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
     paths = sorted(path for path in matched if path in datasets or not path.is_dir())
     paths = [path for path in paths if datasets.isdisjoint(path.parents)]
+    passed = {folder for path in paths for folder in path.parents}
+    for path in sorted(matched - datasets - passed):  # such as x.parquet, which Spark wrote
+        kind = TEXT_FILE.search(path.name)
+        if path.is_dir() and (kind or str(path) == pattern):
+            example = f"{path}/*{kind[0] if kind else '.txt'}"
+            raise MissingInputError(f"config: 'corpus.files': {path} is a folder; name its files, as {example}")
     if not paths:
-        is_folder = Path(pattern).is_dir()
-        fact = f"{pattern} is a folder; name its files, as {pattern}/*.txt" if is_folder else ""
-        raise MissingInputError(f"config: 'corpus.files': {fact or f'no file matches {pattern}; correct it'}")
+        raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
     if nameless := [path for path in paths if re.search("[{}\ud800-\udfff]", str(path))]:  # wildcards; bytes, no UTF-8
         raise ConfigError(
             f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names with braces or of bytes that "
