@@ -110,7 +110,7 @@ def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_a
         own_texts(own_files(config, tmp_path / "*.parquet"))
     assert len(own_texts(own_files(config, tmp_path / "**/*.parquet"))) == 2
     (tmp_path / "texts/link.txt").symlink_to(".git/annex/objects/nothing")
-    with pytest.raises(MissingInputError, match=r"1 of 2 files .* absent, as .*link\.txt; get"):
+    with pytest.raises(ConfigError, match=r"1 of 2 files .* absent .*, as .*link\.txt; get"):
         own_texts(own_files(config, tmp_path / "texts/*"))
 
 

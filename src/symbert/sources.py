@@ -198,8 +198,7 @@ def check_blocklist_url(url: str) -> None:
 
 
 def own_texts(config: Config) -> list[str]:
-    """The files that `corpus.files` matches, where they are the corpus; ConfigError names those of no kind that is
-    read."""
+    """The files that `corpus.files` matches, where they are the corpus; ConfigError names one that cannot be read."""
     if source_of(config, "corpus") != OWN_TEXT:
         return []
     if config["corpus"]["files"] is None:
@@ -221,23 +220,19 @@ def own_texts(config: Config) -> list[str]:
             raise MissingInputError(f"config: 'corpus.files': {path} is a folder; name its files, as {example}")
     if not paths:
         raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
-    if nameless := [path for path in paths if re.search("[{}\ud800-\udfff]", str(path))]:  # wildcards; bytes, no UTF-8
-        raise ConfigError(
-            f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names with braces or of bytes that "
-            f"are not UTF-8, as {nameless[0]}; rename them"
-        )
-    if dangling := [path for path in paths if not path.exists()]:
-        raise MissingInputError(
-            f"config: 'corpus.files': {len(dangling)} of {len(paths)} files are links to files that are absent, as "
-            f"{dangling[0]}; get those, as with: git annex get"
-        )
     readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
-    if strange := [path for path in paths if path not in readable]:
-        raise ConfigError(
-            f"config: 'corpus.files': {len(strange)} of {len(paths)} files that match {pattern} cannot be read, as "
-            f"{strange[0]}; name .jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet "
-            "or folders of datasets.save_to_disk alone"
-        )
+    nameable = re.compile("[^{}\ud800-\udfff]+")  # by Snakemake: no wildcards in braces, no bytes that are not UTF-8
+    kinds = ".jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet"
+    alone = f"name {kinds} or folders of datasets.save_to_disk alone"
+    faults = (
+        ("have names with braces or that are not UTF-8", lambda path: not nameable.fullmatch(str(path)), "rename them"),
+        ("are links to absent files", lambda path: not path.exists(), "get those, as with: git annex get"),
+        (f"that match {pattern} cannot be read", lambda path: path not in readable, alone),
+    )
+    for fact, is_so, remedy in faults:
+        if wrong := list(filter(is_so, paths)):
+            of = f"{len(wrong)} of {len(paths)} files"
+            raise ConfigError(f"config: 'corpus.files': {of} {fact}, as {wrong[0]}; {remedy}")
     return list(map(str, paths))
 
 
