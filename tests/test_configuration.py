@@ -82,6 +82,7 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
     for name in [*names, "saved/state.json", "saved/data.arrow", "both/train/state.json", "both/dataset_dict.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
+    (tmp_path / "SHA256SUMS").write_text("# which may lie beside them\n")
     for pattern in ("**", "**/*"):
         own = own_files(config, tmp_path / pattern)
         check(own)

@@ -208,6 +208,7 @@ def own_texts(config: Config) -> list[str]:
     check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
     literal = glob.escape(pattern) if os.path.lexists(pattern) else pattern  # a name may have brackets
     matched = set(map(Path, glob.glob(literal, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    matched = {path for path in matched if path.name != SUMS}
     notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
     datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
     paths = sorted(path for path in matched if path in datasets or not path.is_dir())

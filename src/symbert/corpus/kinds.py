@@ -33,8 +33,8 @@ FIRST = 4096  # bytes that are looked at
 
 
 def refuse_another_kind(path: Path, begin: bytes, expected: str = "") -> None:
-    """DataError where a file that begins so is of one of KINDS but the expected one, UTF-16 or UTF-32 without a mark, or of
-    lines that end in CR alone."""
+    """DataError where a file that begins so is of one of KINDS but the expected one, is UTF-16 or UTF-32 without a
+    mark, or has lines that end in CR alone."""
     for kind, pattern, remedy in KINDS:
         if kind != expected and re.match(pattern, begin):
             raise DataError(f"{path}: is {kind}, whatever its name says; {remedy}")
