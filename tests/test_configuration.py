@@ -125,6 +125,9 @@ def test_a_name_that_snakemake_cannot_have_is_told_before_the_start_and_harms_no
         file.write_text("text")
     with pytest.raises(ConfigError, match=r"'corpus\.files': 2 of 3 files have names .* not UTF-8, as .*; rename"):
         own_texts(own)
+    (tmp_path / "{part}").mkdir()
+    with pytest.raises(ConfigError, match=r"'mirror': .*\{part\}: has braces.*; rename"):
+        check(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
     (tmp_path / "{part}.txt").touch()
     with pytest.raises(ConfigError, match=r"1 of 1 files have names with braces .*\{part\}\.txt; rename"):
         own_texts(own_files(config, tmp_path / "{part}.txt"))

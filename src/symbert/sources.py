@@ -30,6 +30,9 @@ RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
 
 
+NAMEABLE = re.compile("[^{}\ud800-\udfff]+")  # by Snakemake: no wildcards in braces, no bytes that are not UTF-8
+
+
 @dataclass(frozen=True)
 class PublishedFile:
     """A file of a publisher: a hub repository `owner/name` and the path in it."""
@@ -222,11 +225,10 @@ def own_texts(config: Config) -> list[str]:
     if not paths:
         raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
     readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
-    nameable = re.compile("[^{}\ud800-\udfff]+")  # by Snakemake: no wildcards in braces, no bytes that are not UTF-8
     kinds = ".jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet"
     alone = f"name {kinds} or folders of datasets.save_to_disk alone"
     faults = (
-        ("have names with braces or that are not UTF-8", lambda path: not nameable.fullmatch(str(path)), "rename them"),
+        ("have names with braces or that are not UTF-8", lambda path: not NAMEABLE.fullmatch(str(path)), "rename them"),
         ("are links to absent files", lambda path: not path.exists(), "get those, as with: git annex get"),
         (f"that match {pattern} cannot be read", lambda path: path not in readable, alone),
     )
@@ -246,6 +248,8 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
     """Refuse a key that names no directory, or one that does not exist or may not be read."""
     if directory is None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
+    if not NAMEABLE.fullmatch(directory):
+        raise ConfigError(f"config: '{key}': {directory}: has braces, or is not UTF-8; rename it")
     try:
         os.scandir(directory).close()
     except OSError as error:
