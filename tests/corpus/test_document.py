@@ -166,15 +166,16 @@ def test_json_of_several_lines_and_json_called_txt_are_told_how_to_be_read(tmp_p
     """The remedy was to correct a line; a .txt of JSON lines was text, with its quotation marks and backslashes."""
     objects = [{"text": "one\ntwo", "id": 1}, {"text": "three"}]
     listed, one_by_one = r"jq -c '\.\[\]'", r"jq -c \."
-    written = {"a.json": (json.dumps(objects), listed), "b.json": (json.dumps(objects, indent=2), listed)}
+    written = {"a.json": (f" {json.dumps(objects)}", listed), "b.json": (json.dumps(objects, indent=2), listed)}
     written["c.jsonl"] = ("\n".join(json.dumps(item, indent=2) for item in objects), one_by_one)
     written["d.txt"] = ("\n".join(map(json.dumps, objects)), "is JSON.*jsonl")
     for name, (content, remedy) in {**written, "e.txt": (written["a.json"][0], "is JSON")}.items():
         (tmp_path / name).write_text(content)
         with pytest.raises(DataError, match=f"{name}:.*{remedy}"):
             read(tmp_path / name)
-    (tmp_path / "f.txt").write_text("{ a set }\n\n[1] a note\n")
-    assert texts_of(tmp_path / "f.txt") == ["{ a set }", "[1] a note"]
+    for first in ("{ a set }", "[1] a note", '{"a": 1}', "[]", '"a"'):
+        (tmp_path / "f.txt").write_text(f"{first}\n\n{json.dumps(objects[0])}\n")
+        assert texts_of(tmp_path / "f.txt") == [first, json.dumps(objects[0])]
 
 
 def test_damaged_and_absent_files_are_named(tmp_path):

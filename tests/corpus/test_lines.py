@@ -119,6 +119,7 @@ OTHERS = {  # contents of a text file, and what is named
         "gzip": gzip.compress(gzip.compress(b"a text")),
         "HTML": b"\xef\xbb\xbf\r\n<!DOCTYPE html>\n<html><body>Log in</body></html>\n",
         "HTML as it is": b"<HTML>\n",
+        "HTML as XML": b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN">\n',
         "CR alone": b"a\r\rb\r",
         "CR alone as most": b"a\r\rb\n",
     },
@@ -145,7 +146,18 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_with_what_it_is(tmp_pa
 
 @pytest.mark.parametrize(
     "raw",
-    [b"a\0b\n", b"a\r\nb\rc\n", b"\xef\xbb\xbfa\n", b"PK and PDF\n", b"<htmlish>\n", b"\n", b"", b"a" * 5000 + b"\r\n"],
+    [
+        b"a\0b\n",
+        b"a\r\nb\rc\n",
+        b"\xef\xbb\xbfa\n",
+        b"PK and PDF\n",
+        b"<htmlish>\n",
+        b"a\n\r\r",
+        b"a\r\r\n",
+        b"\n",
+        b"",
+        b"a" * 5000 + b"\r\n",
+    ],
 )
 def test_odd_text_is_no_other_kind(tmp_path, raw):
     (tmp_path / "a.txt").write_bytes(raw)

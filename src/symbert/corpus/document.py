@@ -221,8 +221,9 @@ def _object(line: str | bytes) -> dict[str, Any]:
 
 
 def _not_in_one_line(place: str, line: str | bytes, error: Exception, remedy: str) -> DataError:
-    begin = line[:2].decode(errors="replace") if isinstance(line, bytes) else line[:2]
-    jq = "jq -c '.[]'" if begin.startswith("[") else "jq -c ." if begin.strip() == "{" else None
+    begin = line.strip()[:2]
+    begin = begin.decode(errors="replace") if isinstance(begin, bytes) else begin
+    jq = "jq -c '.[]'" if begin.startswith("[") else "jq -c ." if begin == "{" else None
     remedy = f"write an object a line, as with: {jq}" if jq else remedy
     return DataError(f"{place}: not an object in one line ({error}); {remedy}")
 
@@ -239,7 +240,7 @@ def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
     """The texts of a .txt file: lines between lines that are empty, blank or of no width, without their ends."""
     lines = text_lines(part)
     first = next(lines, "")
-    if re.match(r'\[?\{"\w+"\s*:', first):
+    if _has_json_texts(first):
         raise DataError(f"{part}: is JSON, whatever its name says; if it is an object a line, call it .jsonl")
     content, count = bytearray(), 0  # of the lines so far, no more than are too long
     for line in chain([first], lines, [""]):
@@ -253,6 +254,16 @@ def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
             row = too_long if len(content) > LONGEST_LINE else {"text": content.decode()}
             content, count = bytearray(), 0
             yield row
+
+
+def _has_json_texts(line: str) -> bool:
+    """Whether a line is a JSON object, or a list of objects, of which the first has a text."""
+    try:
+        value = _json(line)
+    except (ValueError, RecursionError):
+        return False
+    value = value[0] if isinstance(value, list) and value else value
+    return isinstance(value, dict) and any(isinstance(cell, str) for cell in value.values())
 
 
 def text_lines(path: Path) -> Iterator[str]:
