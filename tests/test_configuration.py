@@ -115,7 +115,7 @@ def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_a
         own_texts(own_files(config, tmp_path / "texts/*"))
 
 
-def test_a_name_that_snakemake_cannot_have_is_told_before_the_start_and_harms_no_folder(config, tmp_path):
+def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_folder(config, tmp_path, monkeypatch):
     """Of bytes that are not UTF-8, Snakemake ended with a traceback; of braces it asked for a wildcard; a digest of a
     folder with such a name was a bug of ours."""
     own = own_files(config, tmp_path / "**/*.txt")
@@ -128,9 +128,11 @@ def test_a_name_that_snakemake_cannot_have_is_told_before_the_start_and_harms_no
     (tmp_path / "{part}").mkdir()
     with pytest.raises(ConfigError, match=r"'mirror': .*\{part\}: has braces.*; rename"):
         check(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
-    (tmp_path / "{part}.txt").touch()
-    with pytest.raises(ConfigError, match=r"1 of 1 files have names with braces .*\{part\}\.txt; rename"):
-        own_texts(own_files(config, tmp_path / "{part}.txt"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("{part}.txt", "-a.txt"):
+        (tmp_path / name).touch()
+        with pytest.raises(ConfigError, match=rf"1 of 1 files have names with .*{re.escape(name)}; rename"):
+            own_texts(own_files(config, name))
     assert len({sha256_of(tmp_path), known_sha256(tmp_path)}) == 2
 
 

@@ -28,9 +28,8 @@ DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the d
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
-
-
-NAMEABLE = re.compile("[^{}\ud800-\udfff]+")  # by Snakemake: no wildcards in braces, no bytes that are not UTF-8
+# Names that a job can be given: no wildcards in braces, no bytes that are not UTF-8, nothing like an option.
+NAMEABLE = re.compile("(?!-)[^{}\ud800-\udfff]+")
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,11 @@ def own_texts(config: Config) -> list[str]:
     kinds = ".jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet"
     alone = f"name {kinds} or folders of datasets.save_to_disk alone"
     faults = (
-        ("have names with braces or that are not UTF-8", lambda path: not NAMEABLE.fullmatch(str(path)), "rename them"),
+        (
+            "have names with braces, with - at the beginning, or that are not UTF-8",
+            lambda path: not NAMEABLE.fullmatch(str(path)),
+            "rename them",
+        ),
         ("are links to absent files", lambda path: not path.exists(), "get those, as with: git annex get"),
         (f"that match {pattern} cannot be read", lambda path: path not in readable, alone),
     )
@@ -249,7 +252,7 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
     if directory is None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
     if not NAMEABLE.fullmatch(directory):
-        raise ConfigError(f"config: '{key}': {directory}: has braces, or is not UTF-8; rename it")
+        raise ConfigError(f"config: '{key}': {directory}: has braces or - at the beginning, or is not UTF-8; rename it")
     try:
         os.scandir(directory).close()
     except OSError as error:

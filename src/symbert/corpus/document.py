@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from symbert.corpus.kinds import FIRST, PARQUET, refuse_another_kind
+from symbert.corpus.kinds import FIRST, PARQUET, begin_of, refuse_another_kind
 from symbert.corpus.lines import LONGEST_LINE, read_lines
 from symbert.errors import ConfigError, DataError
 from symbert.files import reading
@@ -373,8 +373,7 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[tuple[list[str], py
     else:
         import pyarrow.parquet
 
-        with open(path, "rb") as content:
-            refuse_another_kind(path, content.read(FIRST), expected=PARQUET)
+        refuse_another_kind(path, begin_of(path), expected=PARQUET)
         unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
         with pyarrow.parquet.ParquetFile(path, **unbuffered) as file:
             names = file.schema_arrow.names

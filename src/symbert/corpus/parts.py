@@ -147,7 +147,7 @@ def _write(
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents are parted by empty lines
+        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents empty lines separate
         "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
     }
 

@@ -166,7 +166,7 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
 
 
 def long_documents(parts: list[Part], most: int = LONG) -> str:
-    """That the documents of some .txt files have more lines each, on average, if it is so, and what parts them."""
+    """That the documents of some .txt files have more lines each, on average, if it is so, and what separates them."""
     long = [(part.lines, part.counts["kept"]) for part in parts if part.lines > most * part.counts["kept"]]
     if not long:
         return ""
