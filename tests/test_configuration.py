@@ -128,6 +128,9 @@ def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_f
     (tmp_path / "{part}").mkdir()
     with pytest.raises(ConfigError, match=r"'mirror': .*\{part\}: has braces.*; rename"):
         check(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
+    task = {"train": "a.csv", "validation": "{b}.csv", "columns": ["text"], "metric": "accuracy", "labels": ["x", "y"]}
+    with pytest.raises(ConfigError, match=r"'tasks\.mine\.validation': \{b\}\.csv: has braces.*; rename"):
+        check(merge(config, {"tasks": {"mine": task}}))
     monkeypatch.chdir(tmp_path)
     for name in ("{part}.txt", "-a.txt"):
         (tmp_path / name).touch()

@@ -165,6 +165,9 @@ def check_sources(config: Config) -> None:
         if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
             check_directory("mirror", config["mirror"], "the files in the publishers' layout")
     own_texts(config)
+    for name, task in config["tasks"].items():
+        for split in ("train", "validation"):
+            _check_name(f"tasks.{name}.{split}", task[split])
 
 
 def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")) -> SplitResult:
@@ -251,11 +254,15 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
     """Refuse a key that names no directory, or one that does not exist or may not be read."""
     if directory is None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
-    if not NAMEABLE.fullmatch(directory):
-        raise ConfigError(f"config: '{key}': {directory}: has braces or - at the beginning, or is not UTF-8; rename it")
+    _check_name(key, directory)
     try:
         os.scandir(directory).close()
     except OSError as error:
         raise MissingInputError(
             f"config: '{key}': {directory}: {error.strerror}; give the one with {content}"
         ) from None
+
+
+def _check_name(key: str, path: str) -> None:
+    if not NAMEABLE.fullmatch(path):
+        raise ConfigError(f"config: '{key}': {path}: has braces or - at the beginning, or is not UTF-8; rename it")
