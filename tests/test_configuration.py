@@ -82,29 +82,60 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
     for name in [*names, "saved/state.json", "saved/data.arrow", "both/train/state.json", "both/dataset_dict.json"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
+    (tmp_path / "SHA256SUMS").write_text("# which may lie beside them\n")
     for pattern in ("**", "**/*"):
         own = own_files(config, tmp_path / pattern)
         check(own)
         assert own_texts(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
     assert (root_of(own, "corpus"), root_of({**own, "mirror": "."}, "corpus")) == (None, ".")
-    (tmp_path / "link.jsonl").symlink_to(tmp_path / "nowhere")
     for name in ("notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL"):
         (tmp_path / name).touch()
-    with pytest.raises(ConfigError, match="5 of 16 files that match .* cannot be read"):
+    with pytest.raises(ConfigError, match="4 of 15 files that match .* cannot be read"):
         check(own)
 
 
-def test_a_name_that_is_not_utf_8_is_told_before_the_start_and_harms_no_folder(config, tmp_path):
-    """Snakemake ended with a traceback; a digest of a folder with such a name was a bug of ours."""
+def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_are_said(config, tmp_path):
+    """`book [1].txt` matched no file, as did a folder, and beside files a folder was left out; a link that git-annex
+    leaves was "no .txt"."""
+    for name in ("book [1].txt", "book 1.txt", "texts/a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert own_texts(own_files(config, tmp_path / "book [1].txt")) == [f"{tmp_path}/book [1].txt"]
+    assert own_texts(own_files(config, tmp_path / "book [12].txt")) == [f"{tmp_path}/book 1.txt"]
+    with pytest.raises(MissingInputError, match=r"texts is a folder; .*/texts/\*\.txt"):
+        own_texts(own_files(config, f"{tmp_path}/texts/"))
+    (tmp_path / "spark.parquet").mkdir()
+    (tmp_path / "spark.parquet/part-0.parquet").touch()
+    (tmp_path / "b.parquet").touch()
+    with pytest.raises(MissingInputError, match=r"spark\.parquet is a folder; .*/spark\.parquet/\*\.parquet"):
+        own_texts(own_files(config, tmp_path / "*.parquet"))
+    assert len(own_texts(own_files(config, tmp_path / "**/*.parquet"))) == 2
+    (tmp_path / "texts/link.txt").symlink_to(".git/annex/objects/nothing")
+    with pytest.raises(ConfigError, match=r"1 of 2 files .* absent .*, as .*link\.txt; get"):
+        own_texts(own_files(config, tmp_path / "texts/*"))
+
+
+def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_folder(config, tmp_path, monkeypatch):
+    """Of bytes that are not UTF-8, Snakemake ended with a traceback; of braces it asked for a wildcard; a digest of a
+    folder with such a name was a bug of ours."""
     own = own_files(config, tmp_path / "**/*.txt")
     named = [tmp_path / name for name in ("right.txt", os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"\xe9/a.txt"))]
     for file in named:
         file.parent.mkdir(exist_ok=True)
         file.write_text("text")
-    with pytest.raises(
-        ConfigError, match=r"'corpus\.files': 2 of 3 files have names that are not UTF-8, as .*; rename"
-    ):
+    with pytest.raises(ConfigError, match=r"'corpus\.files': 2 of 3 files have names .* not UTF-8, as .*; rename"):
         own_texts(own)
+    (tmp_path / "{part}").mkdir()
+    with pytest.raises(ConfigError, match=r"'mirror': .*\{part\}: has braces.*; rename"):
+        check(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
+    task = {"train": "a.csv", "validation": "{b}.csv", "columns": ["text"], "metric": "accuracy", "labels": ["x", "y"]}
+    with pytest.raises(ConfigError, match=r"'tasks\.mine\.validation': \{b\}\.csv: has braces.*; rename"):
+        check(merge(config, {"tasks": {"mine": task}}))
+    monkeypatch.chdir(tmp_path)
+    for name in ("{part}.txt", "-a.txt"):
+        (tmp_path / name).touch()
+        with pytest.raises(ConfigError, match=rf"1 of 1 files have names with .*{re.escape(name)}; rename"):
+            own_texts(own_files(config, name))
     assert len({sha256_of(tmp_path), known_sha256(tmp_path)}) == 2
 
 

@@ -46,7 +46,7 @@ def read_digests(listing: Path, algorithm: str, origin: str | None = None) -> di
     """The digests in a list that came from `origin`, by file: the path from the folder of the list.
 
     Lines have the forms of GNU coreutils (text, binary, --tag, escaped names), BSD and openssl; a tab or one blank may
-    part digest and file. Empty lines and those that begin with # are skipped. DataError names the line of any other,
+    follow the digest. Empty lines and those that begin with # are skipped. DataError names the line of any other,
     and of a second digest of a file.
     """
     listed: dict[str, str] = {}

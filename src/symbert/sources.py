@@ -28,6 +28,8 @@ DOCUMENTATION_PARTS = (5, 6)  # the text `documentation` of small studies; the d
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 RESTORE = "delete it, and get it again from where it came"
 TEXT_FILE = re.compile(r"\.((jsonl|ndjson|json)(\.gz|\.zst)?|(txt|csv|tsv)(\.gz)?|parquet)$")
+# Names that a job can be given: no wildcards in braces, no bytes that are not UTF-8, nothing like an option.
+NAMEABLE = re.compile("(?!-)[^{}\ud800-\udfff]+")
 
 
 @dataclass(frozen=True)
@@ -163,13 +165,16 @@ def check_sources(config: Config) -> None:
         if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
             check_directory("mirror", config["mirror"], "the files in the publishers' layout")
     own_texts(config)
+    for name, task in config["tasks"].items():
+        for split in ("train", "validation"):
+            _check_name(f"tasks.{name}.{split}", task[split])
 
 
 def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")) -> SplitResult:
     """The parts of a server's address, which a key or variable has; ConfigError where it is none."""
     try:
         parts = urlsplit(url)
-        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", parts.netloc):
+        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", url):
             return parts
     except ValueError:  # of a port, or a bracket
         pass
@@ -198,8 +203,7 @@ def check_blocklist_url(url: str) -> None:
 
 
 def own_texts(config: Config) -> list[str]:
-    """The files that `corpus.files` matches, where they are the corpus; ConfigError names those of no kind that is
-    read."""
+    """The files that `corpus.files` matches, where they are the corpus; ConfigError names one that cannot be read."""
     if source_of(config, "corpus") != OWN_TEXT:
         return []
     if config["corpus"]["files"] is None:
@@ -207,25 +211,37 @@ def own_texts(config: Config) -> list[str]:
     pattern = str(Path(config["corpus"]["files"]).expanduser())
     folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
     check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
-    matched = set(map(Path, glob.glob(pattern, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    literal = glob.escape(pattern) if os.path.lexists(pattern) else pattern  # a name may have brackets
+    matched = set(map(Path, glob.glob(literal, recursive=True)))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    matched = {path for path in matched if path.name != SUMS}
     notes = ("state.json", "dataset_dict.json")  # that `save_to_disk` of the datasets library leaves in a folder
     datasets = {path for path in matched if any((path / note).is_file() for note in notes)}
     paths = sorted(path for path in matched if path in datasets or not path.is_dir())
     paths = [path for path in paths if datasets.isdisjoint(path.parents)]
+    passed = {folder for path in paths for folder in path.parents}
+    for path in sorted(matched - datasets - passed):  # such as x.parquet, which Spark wrote
+        kind = TEXT_FILE.search(path.name)
+        if path.is_dir() and (kind or str(path) == pattern):
+            example = f"{path}/*{kind[0] if kind else '.txt'}"
+            raise MissingInputError(f"config: 'corpus.files': {path} is a folder; name its files, as {example}")
     if not paths:
         raise MissingInputError(f"config: 'corpus.files': no file matches {pattern}; correct it")
-    if nameless := [path for path in paths if re.search("[\ud800-\udfff]", str(path))]:  # bytes that are no UTF-8
-        raise ConfigError(
-            f"config: 'corpus.files': {len(nameless)} of {len(paths)} files have names that are not "
-            f"UTF-8, as {nameless[0]}; rename them"
-        )
     readable = datasets | {path for path in paths if TEXT_FILE.search(path.name) and path.is_file()}
-    if strange := [path for path in paths if path not in readable]:
-        raise ConfigError(
-            f"config: 'corpus.files': {len(strange)} of {len(paths)} files that match {pattern} cannot be read, as "
-            f"{strange[0]}; name .jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet "
-            "or folders of datasets.save_to_disk alone"
-        )
+    kinds = ".jsonl, .ndjson, .json (also .gz or .zst), .txt, .csv, .tsv (also .gz), .parquet"
+    alone = f"name {kinds} or folders of datasets.save_to_disk alone"
+    faults = (
+        (
+            "have names with braces, with - at the beginning, or that are not UTF-8",
+            lambda path: not NAMEABLE.fullmatch(str(path)),
+            "rename them",
+        ),
+        ("are links to absent files", lambda path: not path.exists(), "get those, as with: git annex get"),
+        (f"that match {pattern} cannot be read", lambda path: path not in readable, alone),
+    )
+    for fact, is_so, remedy in faults:
+        if wrong := list(filter(is_so, paths)):
+            of = f"{len(wrong)} of {len(paths)} files"
+            raise ConfigError(f"config: 'corpus.files': {of} {fact}, as {wrong[0]}; {remedy}")
     return list(map(str, paths))
 
 
@@ -238,9 +254,15 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
     """Refuse a key that names no directory, or one that does not exist or may not be read."""
     if directory is None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
+    _check_name(key, directory)
     try:
         os.scandir(directory).close()
     except OSError as error:
         raise MissingInputError(
             f"config: '{key}': {directory}: {error.strerror}; give the one with {content}"
         ) from None
+
+
+def _check_name(key: str, path: str) -> None:
+    if not NAMEABLE.fullmatch(path):
+        raise ConfigError(f"config: '{key}': {path}: has braces or - at the beginning, or is not UTF-8; rename it")

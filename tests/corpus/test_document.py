@@ -128,9 +128,9 @@ def test_any_text_without_tab_and_line_feed_is_read_from_a_tsv_as_it_was_written
 
 SHIFTED = [  # a file's name and content, and the line that is refused
     *(("a.csv", "text\nHello, world\n", 2), ("a.csv", 'text,id\n"two\nlines",1\nb,2,\n', 4)),
-    *(("a.csv", "text,id\na,1\nb\n", 3), ("a.csv", 'text,id\na,1\n"never closed,2\nc,3\n', 4)),
+    *(("a.csv", "text,id\na,1\nb\n", 3), ("a.csv", 'text,id\na,1\n"never closed,2\nc,3\n', 3)),
     *(("a.csv", 'text,id\na,1\n"b"c,2\nd,3\n', 3), ("a.csv", "body\na\n", 1)),
-    ("a.tsv", "text\tid\na\t1\nb\t2\t3\n", 3),
+    *(("a.tsv", "text\tid\na\t1\nb\t2\t3\n", 3), ("a.csv", 'text\na\n\n"two\nlines"\n"b\nc\nd\n', 6)),
 ]
 
 
@@ -140,6 +140,42 @@ def test_a_row_with_another_number_of_cells_is_refused_with_its_line(tmp_path):
         (tmp_path / name).write_text(content)
         with pytest.raises(DataError, match=rf"{name}:{line}: "):
             read(tmp_path / name)
+
+
+def test_a_table_whose_cells_are_separated_otherwise_is_told_so(tmp_path):
+    """Of a .csv as Excel writes it where the comma is the decimal mark, a text with a comma was called a cell more."""
+    contents = {
+        "a.csv": "\ufefftext;label\r\nOne, two;1\r\n",
+        "b.csv": "sep=;\r\ntext;label\r\n",
+        "c.csv": "text\tid\n",
+    }
+    for name, content in {**contents, "d.tsv": "text,id\na,1\n"}.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataError, match=f"{name}:1: .*; separate cells by '{',' if name != 'd.tsv' else '.t'}'"):
+            read(tmp_path / name)
+
+
+def test_rows_without_a_filled_cell_are_blank_lines(tmp_path):
+    """Spreadsheets write them below a table; each was an empty document, hence two tokens."""
+    (tmp_path / "a.csv").write_text('\n,,\nid,text,\n1,a,\n,,\n2,,\n"","",""\n')
+    (tmp_path / "a.tsv").write_text("id\ttext\n\t\n1\ta\n2\t\n\t\n")
+    assert texts_of(tmp_path / "a.csv") == texts_of(tmp_path / "a.tsv") == ["a", ""]
+
+
+def test_json_of_several_lines_and_json_called_txt_are_told_how_to_be_read(tmp_path):
+    """The remedy was to correct a line; a .txt of JSON lines was text, with its quotation marks and backslashes."""
+    objects = [{"text": "one\ntwo", "id": 1}, {"text": "three"}]
+    listed, one_by_one = r"jq -c '\.\[\]'", r"jq -c \."
+    written = {"a.json": (f" {json.dumps(objects)}", listed), "b.json": (json.dumps(objects, indent=2), listed)}
+    written["c.jsonl"] = ("\n".join(json.dumps(item, indent=2) for item in objects), one_by_one)
+    written["d.txt"] = ("\n".join(map(json.dumps, objects)), "is JSON.*jsonl")
+    for name, (content, remedy) in {**written, "e.txt": (written["a.json"][0], "is JSON")}.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataError, match=f"{name}:.*{remedy}"):
+            read(tmp_path / name)
+    for first in ("{ a set }", "[1] a note", '{"a": 1}', "[]", '"a"'):
+        (tmp_path / "f.txt").write_text(f"{first}\n\n{json.dumps(objects[0])}\n")
+        assert texts_of(tmp_path / "f.txt") == [first, json.dumps(objects[0])]
 
 
 def test_damaged_and_absent_files_are_named(tmp_path):
@@ -269,8 +305,11 @@ def test_a_file_without_text_names_the_columns_that_it_has(tmp_path):
     frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     datasets.Dataset.from_pandas(frame).save_to_disk(tmp_path / "saved")
     for name in ("a.parquet", "a.csv", "a.jsonl", "saved"):
-        with pytest.raises(DataError, match=f"{name}:1: .*found id, body, title;"):
+        with pytest.raises(DataError, match=f"{name}:1: .*found id, body, title; c") as refusal:
             read(tmp_path / name)
+        assert ("max_bad_fraction" in str(refusal.value)) == (name == "a.jsonl"), "in a table no row has the column"
+    with pytest.raises(DataError, match="^x:1: 'content' is null; "):
+        decode_web_text(b'{"id": 7, "content": null}', "x:1")
 
 
 def test_a_name_that_two_columns_have_is_refused_where_it_is_read_and_else_not(tmp_path):

@@ -69,6 +69,16 @@ def test_a_frame_that_asks_for_too_much_memory_is_refused(tmp_path):
     assert "damaged" not in str(refusal.value), "the file is whole: another copy of it is refused, too"
 
 
+def test_a_frame_that_needs_a_dictionary_is_not_called_damaged(tmp_path):
+    """The remedy was another copy of the file, which is refused, too."""
+    dictionary = zstandard.train_dictionary(1 << 10, [b'{"text": "%d tides"}\n' % number for number in range(999)])
+    path = tmp_path / "part.jsonl.zst"
+    path.write_bytes(zstandard.ZstdCompressor(dict_data=dictionary).compress(b'{"text": "7 tides"}\n'))
+    with pytest.raises(DataError, match=r"part\.jsonl\.zst: .*dictionary.* -D ") as refusal:
+        list(read_lines(path))
+    assert "damaged" not in str(refusal.value)
+
+
 def test_a_line_too_long_for_memory_is_named_and_the_next_ones_are_read(tmp_path):
     path = tmp_path / "part.jsonl.zst"
     long = b" " * LONGEST_LINE
@@ -107,6 +117,9 @@ OTHERS = {  # contents of a text file, and what is named
     **{
         "bzip2": bz2.compress(b"a text"),
         "gzip": gzip.compress(gzip.compress(b"a text")),
+        "HTML": b"\xef\xbb\xbf\r\n<!DOCTYPE html>\n<html><body>Log in</body></html>\n",
+        "HTML as it is": b"<HTML>\n",
+        "HTML as XML": b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN">\n',
         "CR alone": b"a\r\rb\r",
         "CR alone as most": b"a\r\rb\n",
     },
@@ -132,7 +145,19 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_with_what_it_is(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "raw", [b"a\0b\n", b"a\r\nb\rc\n", b"\xef\xbb\xbfa\n", b"PK and PDF\n", b"\n", b"", b"a" * 5000 + b"\r\n"]
+    "raw",
+    [
+        b"a\0b\n",
+        b"a\r\nb\rc\n",
+        b"\xef\xbb\xbfa\n",
+        b"PK and PDF\n",
+        b"<htmlish>\n",
+        b"a\n\r\r",
+        b"a\r\r\n",
+        b"\n",
+        b"",
+        b"a" * 5000 + b"\r\n",
+    ],
 )
 def test_odd_text_is_no_other_kind(tmp_path, raw):
     (tmp_path / "a.txt").write_bytes(raw)

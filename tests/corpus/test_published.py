@@ -197,6 +197,8 @@ NO_WAY = {  # variables of the surroundings with which nothing can be reached
     "quoted": {"HTTPS_PROXY": '"http://user:canary@proxy.example:3128"'},
     "two words": {"HTTPS_PROXY": "proxy canary"},
     "bracket": {"HTTPS_PROXY": "http://[::1"},
+    "blank": {"HTTPS_PROXY": " http://user:canary@proxy.example:3128"},
+    "number": {"HTTPS_PROXY": "http://user:canary@10.0.0.300:3128"},
     "no certificates": {"SSL_CERT_FILE": "/nonexistent/ca.pem"},
     "folder as certificates": {"SSL_CERT_FILE": "/"},
     "text as certificates": {"SSL_CERT_FILE": __file__},

@@ -292,6 +292,12 @@ def test_lines_of_txt_files_that_no_empty_line_parts_are_told_with_what_parts_th
             with pytest.raises(DataError, match="200 lines .* 1 document; put an empty line"):
                 pack_files(tmp_path, ["own"], vocabulary=vocabulary)
             assert said_of(capsys, "empty line")
+    for name, between in (("lines", ""), ("parted", "\n")):
+        (tmp_path / f"{name}.txt").write_text(between.join(sentences))
+        prepare_part(tmp_path / f"{name}.txt", folder / f"{name}.npy")
+    capsys.readouterr()
+    pack_files(tmp_path, ["parted", "lines"], length=32, shard_rows=999, vocabulary=vocabulary)
+    assert said_of(capsys, "200 lines of .txt files are 1 document;"), "whatever other files are beside it"
 
 
 def test_equal_texts_under_two_ids_have_one_hash_where_the_split_is_by_content(tmp_path, vocabulary):

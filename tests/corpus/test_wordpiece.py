@@ -37,6 +37,7 @@ def test_an_empty_line_and_a_pointer_and_a_piece_that_occurs_twice_are_named(tmp
         ":7: ": [*special, "a", "", ""],
         "'a' occurs": ["a", *special, "a"],
     }
+    cases["byte order mark"] = [f"\ufeff{special[0]}", *special[1:]]
     for named, lines in {**cases, "Git LFS": ["version https://git-lfs.github.com/spec/v1", "size 9"]}.items():
         path.write_text("\n".join([*lines, ""]))
         with pytest.raises(DataError, match=rf"vocab\.txt.*{named}"):

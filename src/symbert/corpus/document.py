@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from symbert.corpus.kinds import FIRST, PARQUET, refuse_another_kind
+from symbert.corpus.kinds import FIRST, PARQUET, begin_of, refuse_another_kind
 from symbert.corpus.lines import LONGEST_LINE, read_lines
 from symbert.errors import ConfigError, DataError
 from symbert.files import reading
@@ -147,8 +147,11 @@ def decode_web_text(row: bytes | dict[str, Any], place: str, reads_url: bool = T
     name = "text" if found.text is not None else "content"
     content = getattr(found, name)
     if content is None:
-        names = ", ".join(_object(row) if isinstance(row, bytes) else row)
-        raise DataError(f"{place}: no text in 'text' or 'content', found {names or 'nothing'}; {CORRECT}")
+        cells = _object(row) if isinstance(row, bytes) else row
+        if null := [name for name in ("text", "content") if name in cells]:
+            raise DataError(f"{place}: '{null[0]}' is null; {CORRECT}")
+        remedy = CORRECT if isinstance(row, bytes) else "call the column of the text 'text'"
+        raise DataError(f"{place}: no 'text' or 'content', found {', '.join(cells) or 'nothing'}; {remedy}")
     if flaw := flaw_of(content):
         raise DataError(f"{place}: '{name}' {flaw}; {CORRECT}")
     headers = found.warc_headers if isinstance(found.warc_headers, dict) else {}
@@ -185,7 +188,7 @@ def _decoded(decoder: Callable[[Any], Schema], row: bytes | dict[str, Any], plac
     try:
         return decoder(row)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not a document in one line ({error}); {CORRECT}") from None
+        raise _not_in_one_line(place, row, error, CORRECT) from None
 
 
 def _oscar_in(line: bytes) -> Document:
@@ -217,6 +220,14 @@ def _object(line: str | bytes) -> dict[str, Any]:
     return value
 
 
+def _not_in_one_line(place: str, line: str | bytes, error: Exception, remedy: str) -> DataError:
+    begin = line.strip()[:2]
+    begin = begin.decode(errors="replace") if isinstance(begin, bytes) else begin
+    jq = "jq -c '.[]'" if begin.startswith("[") else "jq -c ." if begin == "{" else None
+    remedy = f"write an object a line, as with: {jq}" if jq else remedy
+    return DataError(f"{place}: not an object in one line ({error}); {remedy}")
+
+
 def _json(text: str | bytes) -> Any:
     """A JSON value. What msgspec refuses Python's json may read, as it writes it: NaN, halves of surrogate pairs."""
     try:
@@ -227,8 +238,12 @@ def _json(text: str | bytes) -> Any:
 
 def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
     """The texts of a .txt file: lines between lines that are empty, blank or of no width, without their ends."""
+    lines = text_lines(part)
+    first = next(lines, "")
+    if _has_json_texts(first):
+        raise DataError(f"{part}: is JSON, whatever its name says; if it is an object a line, call it .jsonl")
     content, count = bytearray(), 0  # of the lines so far, no more than are too long
-    for line in chain(text_lines(part), [""]):
+    for line in chain([first], lines, [""]):
         text = line.removesuffix("\n").removesuffix("\r")
         if text.strip().strip(ZERO_WIDTH):
             if len(content) <= LONGEST_LINE:
@@ -239,6 +254,16 @@ def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
             row = too_long if len(content) > LONGEST_LINE else {"text": content.decode()}
             content, count = bytearray(), 0
             yield row
+
+
+def _has_json_texts(line: str) -> bool:
+    """Whether a line is a JSON object, or a list of objects, of which the first has a text."""
+    try:
+        value = _json(line)
+    except (ValueError, RecursionError):
+        return False
+    value = value[0] if isinstance(value, list) and value else value
+    return isinstance(value, dict) and any(isinstance(cell, str) for cell in value.values())
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -270,29 +295,35 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 def _cells(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     """The rows of a file of cells by the names in its first row, every cell as text: 007 stays so.
 
-    In a .tsv quotation marks are text. Blank lines are left out. A DataError stands for a row that has more or fewer
-    cells than the first.
+    In a .tsv quotation marks are text. Rows without a filled cell are left out, as blank lines are. A DataError stands
+    for a row that has more or fewer cells than the first.
     """
     csv.field_size_limit(LONGEST_LINE)
-    lines = text_lines(path)
-    reader = csv.reader(lines, strict=True)
-    rows = ((reader.line_num, row) for row in reader)
-    if suffix_of(path) == ".tsv":
+    lines, separator = text_lines(path), "," if suffix_of(path) == ".csv" else "\t"
+    if separator == ",":
+        reader = csv.reader(lines, strict=True)
+        rows = ((reader.line_num, row) for row in reader)
+    else:
         texts = (line.removesuffix("\n").removesuffix("\r") for line in lines)
         rows = ((number, text.split("\t")) for number, text in enumerate(texts, start=1))
-    rows = (row for row in rows if row[1] not in ([], [""]))
+    number, names = 0, []
     try:
-        _, names = next(rows, (1, []))
-        if not names:
-            raise DataError(f"{path}: has no first row with the names of columns; get the file again")
-        refuse_twice(path, names, columns)
         for number, row in rows:
-            if len(row) == len(names):
+            if not any(row):
+                continue
+            if not names:
+                names = row
+                if len(names) == 1 and re.search(r"[,;|\t]", names[0]):
+                    raise DataError(f"{path}:{number}: one column, {names[0]!r}; separate cells by {separator!r}")
+                refuse_twice(path, names, columns)
+            elif len(row) == len(names):
                 yield dict(zip(names, row, strict=True))
             else:
                 yield DataError(f"{path}:{number}: {len(row)} cells, but {len(names)} columns; correct the row")
     except csv.Error as error:
-        raise DataError(f"{path}:{reader.line_num}: {error}; correct the row") from None
+        raise DataError(f"{path}:{number + 1}: {error}; correct the row that begins there") from None
+    if not names:
+        raise DataError(f"{path}: has no first row with the names of columns; get the file again")
 
 
 def _objects(path: Path) -> Iterator[Row]:
@@ -301,7 +332,7 @@ def _objects(path: Path) -> Iterator[Row]:
             try:
                 yield _object(line.removeprefix("\ufeff"))
             except (ValueError, RecursionError) as error:
-                yield DataError(f"{path}:{number}: not an object in one line ({error}); correct it")
+                yield _not_in_one_line(f"{path}:{number}", line, error, "correct it")
 
 
 def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
@@ -342,8 +373,7 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[tuple[list[str], py
     else:
         import pyarrow.parquet
 
-        with open(path, "rb") as content:
-            refuse_another_kind(path, content.read(FIRST), expected=PARQUET)
+        refuse_another_kind(path, begin_of(path), expected=PARQUET)
         unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
         with pyarrow.parquet.ParquetFile(path, **unbuffered) as file:
             names = file.schema_arrow.names

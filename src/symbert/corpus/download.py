@@ -80,7 +80,12 @@ def fetch(remote: Remote, destination: Path, digest: Digest | None = None) -> No
 def check_environment() -> None:
     """ConfigError where an environment variable names a proxy or certificates with which nothing can be reached."""
     for name, value in proxies().items():  # which may have a password
-        scheme = check_address(name, value if "://" in value else f"http://{value}", PROXIES).scheme
+        address = value if "://" in value else f"http://{value}"
+        scheme = check_address(name, address, PROXIES).scheme
+        try:
+            httpx2.URL(address)
+        except httpx2.InvalidURL as error:
+            raise ConfigError(f"{name}: {error}; correct or unset it") from None
         if scheme.startswith("socks") and not find_spec("socksio"):
             raise ConfigError(f"{name}: a SOCKS proxy needs the package socksio; pip install socksio, or unset it")
     if file := os.environ.get("SSL_CERT_FILE"):

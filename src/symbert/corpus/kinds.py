@@ -22,6 +22,7 @@ KINDS = (  # words, how such files begin, and the remedy
     ("PDF", rb"%PDF-\d", AGAIN),
     ("RTF", rb"\{\\rtf\d", AGAIN),
     ("an old Office document", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", AGAIN),
+    ("HTML", rb"(?i:(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<(!doctype\s+html|html[\s>]))", AGAIN),
     ("an SQLite database", rb"SQLite format 3\0", AGAIN),
     ("HDF5", rb"\x89HDF\r\n", AGAIN),
     ("an array of numpy", rb"\x93NUMPY", AGAIN),
@@ -32,14 +33,15 @@ FIRST = 4096  # bytes that are looked at
 
 
 def refuse_another_kind(path: Path, begin: bytes, expected: str = "") -> None:
-    """DataError where a file that begins so is of one of KINDS and not of the expected one, or text whose lines end
-    otherwise or whose characters are wider."""
+    """DataError where a file that begins so is of one of KINDS but the expected one, is UTF-16 or UTF-32 without a
+    mark, or has lines that end in CR alone."""
     for kind, pattern, remedy in KINDS:
         if kind != expected and re.match(pattern, begin):
             raise DataError(f"{path}: is {kind}, whatever its name says; {remedy}")
     if not expected and is_wide(begin[:FIRST]):
         raise DataError(f"{path}: is UTF-16 or UTF-32 without a mark; convert it to UTF-8")
-    if not expected and re.search(rb"\r[^\n]", begin) and b"\n" not in begin.rstrip(b"\r\n"):
+    lines = begin.rstrip(b"\r\n")
+    if not expected and b"\r" in lines and b"\n" not in lines:
         raise DataError(rf"{path}: its lines end in CR alone; write LF, as with: tr '\r' '\n' < {path.name} > NEW")
 
 

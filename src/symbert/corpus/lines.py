@@ -47,6 +47,9 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
             limit = f"a window of more than {1 << LARGEST_WINDOW[WINDOW] >> 20} MiB, as of zstd --long"
             remedy = f"compress it again: zstd -dc --long=31 {path.name} | zstd -o NEW"
             raise DataError(f"{path}: {limit}; {remedy}") from None
+        if "Dictionary mismatch" in str(error):
+            remedy = f"compress it without one: zstd -dc -D DICTIONARY {path.name} | zstd -o NEW"
+            raise DataError(f"{path}: needs the dictionary that it was compressed with; {remedy}") from None
         raise DataError(f"{path}: damaged stream ({error}); get the file again") from None
 
 

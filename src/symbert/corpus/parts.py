@@ -36,7 +36,6 @@ FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
 
 
-@together()
 def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
@@ -56,6 +55,11 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
     digest = _verified_digest(text, settings.get("checksums"))
     if settings["split_by_content"] and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
         raise DataError(f"{text}: changed since the workflow was started; start it again")
+    _write_part(text, output, settings, digest)
+
+
+@together()
+def _write_part(text: Path, output: Path, settings: Config, digest: str) -> None:
     vocabulary, offsets = verified(settings["vocabulary"]), output.with_suffix(".offsets.npy")
     reference = Reference(encoder(vocabulary))
     warn_of_misfit(vocabulary, reference.tokenizer)
@@ -143,7 +147,7 @@ def _write(
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents are parted by empty lines
+        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents empty lines separate
         "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
     }
 

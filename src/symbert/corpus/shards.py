@@ -166,10 +166,11 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
 
 
 def long_documents(parts: list[Part], most: int = LONG) -> str:
-    """That the documents of .txt files have more lines each, on average, if it is so, and what parts them."""
-    lines, documents = sum(part.lines for part in parts), sum(part.counts["kept"] for part in parts if part.lines)
-    if lines <= most * documents:
+    """That the documents of some .txt files have more lines each, on average, if it is so, and what separates them."""
+    long = [(part.lines, part.counts["kept"]) for part in parts if part.lines > most * part.counts["kept"]]
+    if not long:
         return ""
+    lines, documents = map(sum, zip(*long, strict=True))
     return f"{lines:,} lines of .txt files are {documents:,} document{'s' * (documents > 1)}; {EMPTY_LINES}"
 
 

@@ -96,6 +96,8 @@ def read_vocabulary(path: Path) -> dict[str, int]:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 ({error.reason}); get the file again") from None
+    if text.startswith("\ufeff"):
+        raise DataError(f"{path}: begins with a byte order mark, which would belong to the first piece; delete it")
     pieces = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]  # U+2028 may be in one
     for line, piece in enumerate(pieces, start=1):
         if not piece.strip(" \t"):
