@@ -6,6 +6,7 @@ Classes are read from their source and not imported, because torch takes seconds
 import ast
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +20,7 @@ from symbert.syntax import (
     classes_of,
     code_of,
     constructor_of,
+    defaults_of,
     definition_of,
     file_of,
     keys_of,
@@ -122,8 +124,17 @@ class Operator:
 
     def count(self, hidden_size: int, heads: int) -> int | None:
         """Parameters of one layer by the formula; None where the class states none."""
-        formula = self.counted_as.parameters
-        return evaluate(formula, {**self.arguments, "h": hidden_size, "n": heads}) if formula else None
+        formula, values = self.counted_as.parameters, {**self.defaults, **self.arguments, "h": hidden_size, "n": heads}
+        return evaluate(formula, values) if formula else None
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The literals that the class takes where an argument is not given; none where its source does not say."""
+        taken, values = constructor_of(*self.path.split(":")), {}
+        for name, default in defaults_of(taken).items() if taken else ():
+            with suppress(ValueError):  # another expression
+                values[name] = ast.literal_eval(default)
+        return values
 
     @cached_property
     def code(self) -> str:
@@ -200,11 +211,8 @@ def refuse_arguments(operator: Operator) -> None:
     if taken is None:
         return
     place, given = f"attention '{operator.name}': {operator.path}", operator.arguments
-    positional = [each.arg for each in (*taken.posonlyargs, *taken.args)][2:]  # after self and the configuration
-    optional = positional[len(positional) - len(taken.defaults) :] if taken.defaults else []
-    named = [each.arg for each in taken.kwonlyargs]
-    optional += [name for name, default in zip(named, taken.kw_defaults, strict=True) if default is not None]
-    known = [*positional, *named]
+    known = [each.arg for each in (*taken.posonlyargs, *taken.args)][2:]  # after self and the configuration
+    known, optional = [*known, *(each.arg for each in taken.kwonlyargs)], defaults_of(taken)
     if missing := [name for name in known if name not in (*optional, *given)]:
         raise ConfigError(
             f"{place} needs {' and '.join(missing)}; write operators: {{{operator.name}: {{class: {operator.path}, "
