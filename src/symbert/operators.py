@@ -32,6 +32,7 @@ BUILT_IN = "symbert.model.attention"  # the module with the operators of this pr
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
 # The syntax of formulas: whole numbers are names of fractions, so that 1/3 is exact.
 FORMULA = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Load)
+IMPORT_PATH = re.compile(r"\w[\w.]*:\w+")
 NUMBER = re.compile(r"(?<!\w)\d+")
 LINES = keys_of("symbert.report.style", "LINES")
 
@@ -192,17 +193,22 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
     module, _, word = new.path.partition(":")
-    if not re.fullmatch(r"\w[\w.]*:\w+", new.path) or module.endswith(".py"):
-        written = module.removesuffix(".py").strip("./").replace("/", ".")
-        path = (
-            f"{written}:{word}" if re.fullmatch(r"\w[\w.]*:\w+", f"{written}:{word}") else "my_package.my_module:Class"
-        )
-        raise ConfigError(f"attention '{name}': {new.path} is no import path; write {path}")
+    if not IMPORT_PATH.fullmatch(new.path) or module.endswith(".py"):
+        raise ConfigError(f"attention '{name}': {new.path} is no import path; {_meant_by(new.path)}")
     look_in_this_folder()
     definition_of(module, word)
     refuse_arguments(new)
     OPERATORS[name] = new
     return new
+
+
+def _meant_by(text: str) -> str:
+    """The remedy for a text that names no class: the path of a file, with blanks, or with a dot for the colon."""
+    module, _, word = "".join(text.split()).replace("/", ".").rpartition(":" if ":" in text else ".")
+    path = f"{module.removesuffix('.py').strip('.')}:{word}"
+    if IMPORT_PATH.fullmatch(path):
+        return f"write {path}"
+    return "write my_module:Class" + ("" if ":" in text else suggestion(name_of(text), OPERATORS))
 
 
 def refuse_arguments(operator: Operator) -> None:

@@ -93,8 +93,10 @@ def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef)
             return node
     word, bound = "class" if kind is ast.ClassDef else "function", _definitions(module)
     there = [each for each, statements in bound.items() if any(isinstance(node, kind) for node in statements)]
-    is_imported = name in bound or not there
-    remedy = f"; name the module of the {word} in {module}:{name}" if is_imported else suggestion(name, there)
+    is_imported = any(isinstance(node, IMPORTS) for node in chain.from_iterable(map(ast.walk, bound.get(name, []))))
+    remedy = (
+        f"; name the module of the {word} in {module}:{name}" if is_imported or not there else suggestion(name, there)
+    )
     raise ConfigError(f"{file_of(module)}: no {word} {name} in it{remedy}")
 
 

@@ -57,6 +57,7 @@ def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(o
         (wrong.Patient, "layer.0.calls changes from pass to pass"),
         (wrong.Tallying, "TALLY.passes changes from pass to pass"),
         (wrong.LateBuffer, "takes back no checkpoint of itself .*seen"),
+        (wrong.InPlace, "changes the hidden states that it is given"),
         (wrong.Packaged, "no checkpoint can hold layer.0._extra_state"),
     ],
 )

@@ -476,3 +476,11 @@ class Oversized(SymmetricAttention):
     def query_key_value(self, hidden):
         query, key, value = super().query_key_value(hidden)
         return query @ hidden.new_ones(7, 7), key, value
+
+
+class InPlace(OriginalAttention):
+    """Hidden states that change wherever they are read."""
+
+    def query_key_value(self, hidden):
+        hidden += torch.linspace(0, 1, hidden.shape[1])[:, None].to(hidden)
+        return super().query_key_value(hidden)

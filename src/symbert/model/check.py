@@ -285,6 +285,14 @@ def check_state(operator: Operator, model: Classifier) -> str:
         raise FailedCheckError(f"its model takes back no checkpoint of itself ({said}); {kept_so}") from None
     if not _computes_alike(used, restored, ids):
         raise FailedCheckError(f"its model computes otherwise once a checkpoint has restored it; {drawn}, {kept_so}")
+    given = torch.randn(1, ids.shape[1], model.config.hidden_size, generator=torch.Generator().manual_seed(5))
+    hidden = given.to(ids.device, copy=True)
+    _attention(used)(hidden)
+    if not torch.equal(hidden.cpu(), given):
+        raise FailedCheckError(
+            "it changes the hidden states that it is given, which are then added to its result; write hidden = hidden "
+            "+ … in the place of hidden += …"
+        )
     if counting := [name for name, values in kept.items() if not _is_equal(values, now[name])]:
         return Noted(
             f"{_short(counting[0])} changes with every training pass, so another number of processes or another "
