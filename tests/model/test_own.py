@@ -130,6 +130,8 @@ def test_keys_that_are_no_tokens_give_no_share_of_the_own_token(own):
     heads = anatomy_of(started("tiny", own(right.Condensed)).bert, IDS)
     assert all(head["own_share"] is None and head["symmetry"] is None for head in heads)
     assert all(0 < head["attention_entropy"] < math.log(4) for head in heads)
+    with pytest.raises(ConfigError, match="keys are no tokens"):
+        learn("own", "cycle", own_position=True)
 
 
 def test_a_wide_model_is_read_in_rows_that_are_no_longer_than_its_own(own):

@@ -412,12 +412,8 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
 def check_tokens(operator: Operator, model: Classifier) -> str:
     """Rows that are computed together, or padded, have the outputs that each has alone, as the class says."""
     moved, lengths = _moved(model), [7, 12, 12, 2, model.config.max_position_embeddings, 3]
-    is_said, encoder, bert, device = (
-        keeps_tokens_apart(_attention(moved)),
-        encoder_for(moved.bert),
-        moved.bert,
-        _device(moved),
-    )
+    bert, device, is_said = moved.bert, _device(moved), keeps_tokens_apart(_attention(moved))
+    encoder = encoder_for(bert)
     rows = torch.randint(100, (sum(lengths),), generator=torch.Generator().manual_seed(2)).to(device).split(lengths)
     packing, last = (Packing.of(np.array(some), device) for some in (lengths, lengths[-3:]))
     restore = _restoring(bert)
