@@ -37,7 +37,7 @@ MOVED = 0.1  # standard deviation of the noise on all weights: five times that o
 CLOSE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.2}
 # Finite differences: steps, of which another may miss a kink that one crosses, and their largest relative error.
 FINE = (1e-6, 1e-8), 1e-5
-COARSE = (1e-3, 1e-2), 0.03  # of an operator that computes in 32 bits or fewer
+COARSE = (1e-3, 1e-2), 0.01  # of an operator that computes in 32 bits or fewer
 MODES = True, False  # training and evaluation; no dropout but an operator's own
 OTHER_CONSTANTS = 1  # a seed of the numbers that a class draws when it is made
 
