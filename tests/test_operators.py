@@ -27,6 +27,9 @@ class Bare(OriginalAttention):
     pass
 
 
+Other = LowRank
+
+
 class Computed(OriginalAttention):
     description = Description(parameters="3" + "h²")
 '''
@@ -217,6 +220,10 @@ NEEDING = "attention 'own': outside_package.operators:LowRank"
         ({"class": "outside_package:LowRank", "rank": 8}, "name the module of the class"),
         ({"class": "outside_package/operators.py:LowRank"}, "no import path; write outside_package.operators:LowRank"),
         ({"class": "operators.py:LowRank"}, "no import path; write operators:LowRank"),
+        ({"class": "outside_package.operators.LowRank"}, "no import path; write outside_package.operators:LowRank"),
+        ({"class": "outside_package.operators: LowRank"}, "no import path; write outside_package.operators:LowRank"),
+        ({"class": "OriginalAttention"}, "no import path; write my_module:Class; did you mean 'original'"),
+        ({"class": "outside_package.operators:Other", "rank": 8}, "no class Other in it; .*LowRank"),
         ({"class": "outside_package.operators:LowRank"}, f"{NEEDING} needs rank; write .*rank: "),
         ({"class": "outside_package.operators:Bare", "rank": 8}, "takes no argument 'rank'"),
         ({"class": "original", "rank": 8}, "takes no argument 'rank'"),

@@ -6,6 +6,7 @@ Classes are read from their source and not imported, because torch takes seconds
 import ast
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +20,7 @@ from symbert.syntax import (
     classes_of,
     code_of,
     constructor_of,
+    defaults_of,
     definition_of,
     file_of,
     keys_of,
@@ -30,6 +32,7 @@ BUILT_IN = "symbert.model.attention"  # the module with the operators of this pr
 SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
 # The syntax of formulas: whole numbers are names of fractions, so that 1/3 is exact.
 FORMULA = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Load)
+IMPORT_PATH = re.compile(r"\w[\w.]*:\w+")
 NUMBER = re.compile(r"(?<!\w)\d+")
 LINES = keys_of("symbert.report.style", "LINES")
 
@@ -122,8 +125,17 @@ class Operator:
 
     def count(self, hidden_size: int, heads: int) -> int | None:
         """Parameters of one layer by the formula; None where the class states none."""
-        formula = self.counted_as.parameters
-        return evaluate(formula, {**self.arguments, "h": hidden_size, "n": heads}) if formula else None
+        formula, values = self.counted_as.parameters, {**self.defaults, **self.arguments, "h": hidden_size, "n": heads}
+        return evaluate(formula, values) if formula else None
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The literals that the class takes where an argument is not given; none where its source does not say."""
+        taken, values = constructor_of(*self.path.split(":")), {}
+        for name, default in defaults_of(taken).items() if taken else ():
+            with suppress(ValueError):  # another expression
+                values[name] = ast.literal_eval(default)
+        return values
 
     @cached_property
     def code(self) -> str:
@@ -181,17 +193,22 @@ def define(name: str, definition: dict[str, Any]) -> Operator:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
     module, _, word = new.path.partition(":")
-    if not re.fullmatch(r"\w[\w.]*:\w+", new.path) or module.endswith(".py"):
-        written = module.removesuffix(".py").strip("./").replace("/", ".")
-        path = (
-            f"{written}:{word}" if re.fullmatch(r"\w[\w.]*:\w+", f"{written}:{word}") else "my_package.my_module:Class"
-        )
-        raise ConfigError(f"attention '{name}': {new.path} is no import path; write {path}")
+    if not IMPORT_PATH.fullmatch(new.path) or module.endswith(".py"):
+        raise ConfigError(f"attention '{name}': {new.path} is no import path; {_meant_by(new.path)}")
     look_in_this_folder()
     definition_of(module, word)
     refuse_arguments(new)
     OPERATORS[name] = new
     return new
+
+
+def _meant_by(text: str) -> str:
+    """The remedy for a text that names no class: the path of a file, with blanks, or with a dot for the colon."""
+    module, _, word = "".join(text.split()).replace("/", ".").rpartition(":" if ":" in text else ".")
+    path = f"{module.removesuffix('.py').strip('.')}:{word}"
+    if IMPORT_PATH.fullmatch(path):
+        return f"write {path}"
+    return "write my_module:Class" + ("" if ":" in text else suggestion(name_of(text), OPERATORS))
 
 
 def refuse_arguments(operator: Operator) -> None:
@@ -200,11 +217,8 @@ def refuse_arguments(operator: Operator) -> None:
     if taken is None:
         return
     place, given = f"attention '{operator.name}': {operator.path}", operator.arguments
-    positional = [each.arg for each in (*taken.posonlyargs, *taken.args)][2:]  # after self and the configuration
-    optional = positional[len(positional) - len(taken.defaults) :] if taken.defaults else []
-    named = [each.arg for each in taken.kwonlyargs]
-    optional += [name for name, default in zip(named, taken.kw_defaults, strict=True) if default is not None]
-    known = [*positional, *named]
+    known = [each.arg for each in (*taken.posonlyargs, *taken.args)][2:]  # after self and the configuration
+    known, optional = [*known, *(each.arg for each in taken.kwonlyargs)], defaults_of(taken)
     if missing := [name for name in known if name not in (*optional, *given)]:
         raise ConfigError(
             f"{place} needs {' and '.join(missing)}; write operators: {{{operator.name}: {{class: {operator.path}, "

@@ -93,8 +93,10 @@ def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef)
             return node
     word, bound = "class" if kind is ast.ClassDef else "function", _definitions(module)
     there = [each for each, statements in bound.items() if any(isinstance(node, kind) for node in statements)]
-    is_imported = name in bound or not there
-    remedy = f"; name the module of the {word} in {module}:{name}" if is_imported else suggestion(name, there)
+    is_imported = any(isinstance(node, IMPORTS) for node in chain.from_iterable(map(ast.walk, bound.get(name, []))))
+    remedy = (
+        f"; name the module of the {word} in {module}:{name}" if is_imported or not there else suggestion(name, there)
+    )
     raise ConfigError(f"{file_of(module)}: no {word} {name} in it{remedy}")
 
 
@@ -103,13 +105,21 @@ def constructor_of(module: str, name: str) -> ast.arguments | None:
     node = definition_of(module, name)
     own = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
     if node.decorator_list or node.keywords or own:
-        return own[0].args if own and not (node.decorator_list or node.keywords) else None
+        return own[-1].args if own and not (node.decorator_list or node.keywords) else None
     for base in node.bases:
         place = _place_of(base, module)
         found = place and constructor_of(*place)
         if place is None or found:
             return found
     return None
+
+
+def defaults_of(taken: ast.arguments) -> dict[str, ast.expr]:
+    """The arguments that may be left out, each with what stands for it."""
+    names = [each.arg for each in (*taken.posonlyargs, *taken.args)]
+    pairs = [*zip(names[len(names) - len(taken.defaults) :], taken.defaults, strict=True)]
+    pairs += zip((each.arg for each in taken.kwonlyargs), taken.kw_defaults, strict=True)
+    return {name: default for name, default in pairs if default is not None}
 
 
 def _place_of(base: ast.expr, module: str) -> Place | None:

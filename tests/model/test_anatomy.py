@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -9,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
 from model.models import Rectified, define, started, trained
-from symbert.errors import ConfigError, IntegrityError
-from symbert.files import write_json
+from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.files import copy_file, write_json
 from symbert.model.anatomy import anatomy_of, directionality_of, symmetry_of
 from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_encoder
@@ -158,6 +159,23 @@ def test_what_is_wrong_with_anothers_checkpoint_is_said_and_nothing_is_to_be_del
             load_encoder(tmp_path)
         assert not any(word in str(refusal.value) for word in ("delete", "snakemake"))
         (tmp_path / file).unlink()
+
+
+def test_weights_that_lie_elsewhere_in_anothers_checkpoint_are_said(plain, tmp_path):
+    """Whole files were called damaged, or their weights missing, with the advice to get them again."""
+    copy_file(plain[0] / "config.json", tmp_path / "config.json")
+    weights = load_file(plain[0] / "model.safetensors")
+    for content, said in (
+        ({"state_dict": weights, "epoch": 3}, "holds state_dict, epoch, expected weights by name"),
+        ({**weights, "loss": Fraction(1, 2)}, "holds fractions.Fraction, expected"),
+    ):
+        torch.save(content, tmp_path / "pytorch_model.bin")
+        with pytest.raises(IntegrityError, match=f"pytorch_model.bin: {said}"):
+            load_encoder(tmp_path)
+    (tmp_path / "pytorch_model.bin").unlink()
+    write_json(tmp_path / "model.safetensors.index.json", {"weight_map": {}})
+    with pytest.raises(MissingInputError, match="index.json: the weights lie in several files"):
+        load_encoder(tmp_path)
 
 
 def test_weights_that_are_not_those_of_the_configuration_are_refused(tmp_path):

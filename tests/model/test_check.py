@@ -1,9 +1,13 @@
 """`symbert check-operator`: right operators pass, and each wrong one fails its check with the reason."""
 
 import re
+import sys
+from contextlib import nullcontext
 
 import pytest
+import torch
 
+from model import right_operators as right
 from model import wrong_operators as wrong
 from model.models import MIXING
 from symbert import cli
@@ -29,6 +33,29 @@ def test_operators_of_this_project_pass():
         model = check.model_for(name)
         for checked in check.CHECKS.values():
             assert checked(OPERATORS[name], model)
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [
+        (right.SoftmaxIn32Bits, ["gradients"]),  # differences in steps of a millionth were rounding
+        (right.Rectified, ["gradients"]),  # a step crossed a kink
+        (right.Averaging, ["tokens", "causal", "gradients"]),  # rows were computed after other steps
+        (right.LowRank, ["parameters"]),  # `rank` was "not defined" where it was not given
+    ],
+)
+def test_a_right_operator_is_not_refused(outcome_of, operator, names):
+    for name in names:
+        assert outcome_of(operator, name)
+
+
+def test_a_check_compiles_nothing(monkeypatch):
+    """A method with `@torch.compile` was compiled for a minute before each training."""
+    stances = []
+    monkeypatch.setitem(sys.modules, "torch._dynamo", sys)
+    monkeypatch.setattr(torch.compiler, "set_stance", lambda stance: stances.append(stance) or nullcontext())
+    assert check.outcome_of(lambda *_: "fine", OPERATORS["original"], check.model_for("original")) == ("ok", "fine")
+    assert stances == ["force_eager"]
 
 
 def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(outcome_of):

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 import torch
 
+from model import right_operators as right
 from model import wrong_operators as wrong
 from model.models import define, dense, started
 from symbert import operators
 from symbert.errors import ConfigError, FailedCheckError
 from symbert.model import check
-from symbert.model.anatomy import anatomy_of, describe_attention
+from symbert.model.anatomy import anatomy_of, describe_attention, symmetry_of
+from symbert.model.bert import initialize
+from symbert.model.configuration import configuration_of
 from symbert.model.loading import model_of
 from symbert.model.packed import Packing, encode
 from symbert.model.probes import learn
+from symbert.model.projections import projections_of
 from symbert.operators import operator_named
 
 IDS = torch.arange(24).reshape(2, 12)
@@ -53,6 +57,7 @@ def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(o
         (wrong.Patient, "layer.0.calls changes from pass to pass"),
         (wrong.Tallying, "TALLY.passes changes from pass to pass"),
         (wrong.LateBuffer, "takes back no checkpoint of itself .*seen"),
+        (wrong.InPlace, "changes the hidden states that it is given"),
         (wrong.Packaged, "no checkpoint can hold layer.0._extra_state"),
     ],
 )
@@ -114,9 +119,39 @@ def test_a_forward_that_forgets_to_join_heads_does_not_train(own):
         started("tiny", own(wrong.Unjoined)).bert(IDS)
 
 
+@pytest.mark.parametrize("operator", [wrong.Together, wrong.Remembering])
+def test_weights_that_are_not_of_each_head_and_token_are_refused(own, operator):
+    """`anatomy` took tokens for heads, and slots of memory for tokens."""
+    with pytest.raises(ConfigError, match="attention weights of shape .*, expected .*2 × 2 × 12 × 12; return None"):
+        started("tiny", own(operator)).bert(IDS)
+
+
+def test_keys_that_are_no_tokens_give_no_share_of_the_own_token(own):
+    heads = anatomy_of(started("tiny", own(right.Condensed)).bert, IDS)
+    assert all(head["own_share"] is None and head["symmetry"] is None for head in heads)
+    assert all(0 < head["attention_entropy"] < math.log(4) for head in heads)
+    with pytest.raises(ConfigError, match="keys are no tokens"):
+        learn("own", "cycle", own_position=True)
+
+
+def test_a_wide_model_is_read_in_rows_that_are_no_longer_than_its_own(own):
+    """A table of 32 places was asked for the 64 places of a row of unit vectors: base is wider than its rows are
+    long."""
+    config = configuration_of("tiny", own(right.Placed), vocabulary_size=100)
+    config.max_position_embeddings = 32
+    initialize(model := model_of(config), 1)
+    heads = anatomy_of(model.bert, IDS)
+    operator = model.bert.encoder.layer[0].attention.self
+    query, key = (side.weight.double().unflatten(0, (2, 32)) for side in (operator.query, operator.key))
+    assert heads[0]["symmetry"] == pytest.approx(symmetry_of(query[0].mT @ key[0]), rel=1e-3, abs=1e-5)
+    with pytest.raises(ConfigError, match="no equal BERT"):
+        projections_of(operator)
+
+
 def test_a_class_that_cannot_start_is_no_bug_of_ours(own):
     with pytest.raises(
-        ConfigError, match=r"attention 'own': bert\..*self cannot start \(ZeroDivisionError: .*correct the class"
+        ConfigError,
+        match=r"attention 'own': bert\..*self cannot start \(.*line \d+: ZeroDivisionError: .*correct the class",
     ):
         started("tiny", own(wrong.Unstartable))
 

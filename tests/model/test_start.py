@@ -7,13 +7,16 @@ import re
 import pytest
 import torch
 
+from model import right_operators as right
 from model.models import dense, started
 from symbert import operators
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of
 from symbert.model.attention import OriginalAttention
+from symbert.model.bert import initialize
+from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold, write_model
-from symbert.model.loading import load_model
+from symbert.model.loading import load_model, model_of
 from symbert.model.start import width_of
 from symbert.operators import OPERATORS, Description, define
 
@@ -132,6 +135,26 @@ def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, star
     narrow = attention.config.hidden_size * attention.config.initializer_range**2
     assert width_of(attention) == pytest.approx(expected or narrow, rel=1e-3)
     assert between_tokens(attention) == pytest.approx(expected or narrow, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", [right.Placed, right.Noisy, right.Condensed])
+def test_a_width_is_measured_in_rows_as_long_as_the_models_and_without_dropout(kind):
+    """Rows of h tokens were longer than a table of places; dropout gave each measurement another width."""
+    define("own", {"class": f"{kind.__module__}:{kind.__name__}", "start": 0.5})
+    config = configuration_of("tiny", "own", vocabulary_size=100)
+    config.num_hidden_layers, config.max_position_embeddings = 1, 32
+    initialize(model := model_of(config), 1)
+    attention = model.eval().bert.encoder.layer[0].attention.self
+    one, other = torch.randn(2, 256, 32, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        logits = attention.query_key_value(one)[0] @ attention.query_key_value(other)[1].mT * attention.scaling
+    assert logits.std().item() == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_class_whose_width_cannot_be_measured_is_no_bug_of_ours():
+    define("own", {"class": "model.wrong_operators:Oversized", "start": 0.5})
+    with pytest.raises(ConfigError, match=r"self cannot start \(wrong_operators.py, line \d+: RuntimeError"):
+        attention_of_first_layer("own")
 
 
 @pytest.mark.parametrize(("kind", "most"), [(Bounded, 1.0), (Humped, 0.48)])

@@ -448,3 +448,39 @@ class Unstartable(SymmetricAttention):
 
     def initialize(self):
         nn.init.constant_(self.query.weight, 1 / 0)
+
+
+class Together(OriginalAttention):
+    """Weights that are the mean over heads, as `nn.MultiheadAttention` returns them."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        query, key, value = self.query_key_value(hidden)
+        weights = (query @ key.mT * self.scaling).softmax(-1)
+        return (weights @ value).transpose(1, 2).flatten(2), weights.mean(1)
+
+
+class Remembering(OriginalAttention):
+    """Weights of a slot of memory beside those of the tokens."""
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        query, key, value = (nn.functional.pad(side, (0, 0, 1, 0)) for side in self.query_key_value(hidden))
+        weights = (query[:, :, 1:] @ key.mT * self.scaling).softmax(-1)
+        return (weights @ value).transpose(1, 2).flatten(2), weights
+
+
+class Oversized(SymmetricAttention):
+    """A factor of another width than its heads."""
+
+    description = Description(scaled="query")
+
+    def query_key_value(self, hidden):
+        query, key, value = super().query_key_value(hidden)
+        return query @ hidden.new_ones(7, 7), key, value
+
+
+class InPlace(OriginalAttention):
+    """Hidden states that change wherever they are read."""
+
+    def query_key_value(self, hidden):
+        hidden += torch.linspace(0, 1, hidden.shape[1])[:, None].to(hidden)
+        return super().query_key_value(hidden)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import PLAIN_ACROSS, Attention, Bert, checked_pair, mask_for, query_key_value
+from symbert.model.projections import in_rows
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
 ROUNDING = 1e-6  # of weights in float32, relative
@@ -135,6 +136,7 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
     def describe(operator: SelfAttention, hidden: Tensor, *_: Tensor | None) -> None:
         layer = heads[-1]["layer"] + 1 if heads else 1
         logits, weights, products = logits_of(operator, hidden), weights_of(operator, hidden), _products(operator)
+        own = None if weights is None or weights.shape[-2] != weights.shape[-1] else weights.diagonal(0, -2, -1)
         for head in range(operator.num_attention_heads):
             product = None if products is None else products[head]
             heads.append(
@@ -145,7 +147,7 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
                     "directionality": None if product is None else directionality_of(product),
                     "logit_std": None if logits is None else logits[:, head].std(correction=0).item(),
                     "attention_entropy": None if weights is None else _entropy(weights[:, head]).mean().item(),
-                    "own_share": None if weights is None else weights[:, head].diagonal(0, -2, -1).mean().item(),
+                    "own_share": None if own is None else own[:, head].mean().item(),
                 }
             )
 
@@ -155,12 +157,15 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
 
 def _products(operator: SelfAttention) -> Tensor | None:
     """W_Q W_Kᵀ of each head, `heads hidden hidden`, read off unit vectors; None where the sides are not affine."""
-    hidden_size = operator.config.hidden_size
-    units, zeros = torch.eye(hidden_size)[None], torch.zeros(1, hidden_size, hidden_size)
-    random = torch.randn(1, hidden_size, hidden_size, generator=torch.Generator().manual_seed(0))
-    biases, weights, sides = (operator.query_key_value(hidden)[:2] for hidden in (zeros, units, random))
-    query, key = (side - bias for side, bias in zip(weights, biases, strict=True))
-    for side, bias, product in zip(sides, biases, (random @ query, random @ key), strict=True):
-        if not torch.allclose(side - bias, product, rtol=1e-3, atol=1e-3):
+    hidden_size, longest = operator.config.hidden_size, operator.config.max_position_embeddings
+    random = torch.randn(1, hidden_size, hidden_size, generator=torch.Generator().manual_seed(0))[0]
+    inputs = [in_rows(tokens, longest) for tokens in (torch.zeros(random.shape), torch.eye(hidden_size), random)]
+    sides = [operator.query_key_value(rows)[:2] for rows in inputs]
+    if any(side.shape[2] != inputs[0].shape[1] for side in sides[0]):  # keys that are no tokens
+        return None
+    biases, weights, others = ([side.transpose(0, 1).flatten(1, 2) for side in of_rows] for of_rows in sides)
+    query, key = (weight - bias for weight, bias in zip(weights, biases, strict=True))
+    for other, bias, product in zip(others, biases, (random @ query, random @ key), strict=True):
+        if not torch.allclose(other - bias, product, rtol=1e-3, atol=1e-3):
             return None
-    return query[0].double() @ key[0].double().mT
+    return query.double() @ key.double().mT

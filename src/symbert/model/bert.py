@@ -10,6 +10,8 @@ import importlib
 import inspect
 import traceback
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from symbert.draws import mix
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, SymbertError
 from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.from_transformers import (
@@ -34,8 +36,9 @@ from symbert.model.from_transformers import (
     zeros_,
 )
 from symbert.model.start import set_width
-from symbert.operators import operator_named, operator_of
+from symbert.operators import Operator, operator_named, operator_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.syntax import is_local
 
 # The forward passes that attend by query, key and value alone, within a sequence and across two: in another sequence no
 # token is itself.
@@ -63,11 +66,9 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             torch.default_generator.manual_seed(CONSTANTS_SEED)
             site = kind(config, **operator.arguments)
     except Exception as error:  # the user's own code raises what it likes
-        frame, said = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
         raise ConfigError(
-            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} "
-            f"({Path(frame.filename).name}, line {frame.lineno}: {type(error).__name__}: {said}); correct the class or "
-            "its arguments"
+            f"attention '{operator.name}': {operator.path} cannot be made with {operator.arguments} ({told(error)}); "
+            "correct the class or its arguments"
         ) from error
     refusal = ""
     if site.is_causal:
@@ -93,6 +94,13 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
         raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
     site.is_causal = config.is_decoder and not is_across
     return site
+
+
+def told(error: Exception) -> str:
+    """An error of the user's own code in a line, with the last place in that code."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if is_local(Path(each.filename))]
+    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
+    return f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def keeps_tokens_apart(operator: SelfAttention) -> bool:
@@ -129,7 +137,7 @@ def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) ->
 
 
 def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The result of an operator's `forward`. ConfigError for one that is no pair, as a tensor would be taken apart, and
+    """The result of an operator's `forward`. ConfigError for one that is no pair, as a tensor would be taken apart,
     for mixed values that are not `batch token hidden`; one token may stand for all of a row."""
     place = f"{type(operator).__module__}:{type(operator).__name__}: its forward returns"
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], Tensor):
@@ -142,6 +150,12 @@ def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[
         raise ConfigError(
             f"{place} mixed values of shape {shown(mixed)}, expected batch token hidden, {shown(hidden)}; join the "
             "heads with .transpose(1, 2).flatten(2)"
+        )
+    weights, expected = result[1], (batch, operator.num_attention_heads, tokens, tokens)
+    if weights is not None and type(operator).forward not in PLAIN and weights.shape != expected:
+        raise ConfigError(
+            f"{place} attention weights of shape {shown(weights)}, expected batch heads token token, "
+            f"{' × '.join(map(str, expected))}; return None in their place"
         )
     return result
 
@@ -359,20 +373,26 @@ def initialize(model: nn.Module, seed: int) -> None:
         # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.
         if parameters - drawn or isinstance(module, SelfAttention):
             torch.manual_seed(int(mix(seed, zlib.crc32(name.encode())) >> 1))
-            try:
+            with _starting(operator, name):
                 model._init_weights(module)
-            except Exception as error:  # the user's own code raises what it likes
-                if operator.is_of_project:
-                    raise
-                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                raise ConfigError(
-                    f"attention '{operator.name}': {name} cannot start ({said}); correct the class"
-                ) from error
             drawn |= parameters
     if operator.start is not None:
-        for module in model.modules():
+        for name, module in model.named_modules():
             if isinstance(module, SelfAttention):
-                set_width(module, operator)
+                with _starting(operator, name):
+                    set_width(module, operator)
+
+
+@contextmanager
+def _starting(operator: Operator, name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # the user's own code raises what it likes
+        if operator.is_of_project or isinstance(error, SymbertError):
+            raise
+        raise ConfigError(
+            f"attention '{operator.name}': {name} cannot start ({told(error)}); correct the class"
+        ) from error
 
 
 class PredictingModel(HostModel):

@@ -41,6 +41,11 @@ def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tenso
     config, remedy = read_configuration(directory), extracted_again(directory)
     file = weights_file(directory, *others)
     if not file.is_file():
+        if parts := sorted(each.name for each in directory.glob("*.index.json")):
+            raise MissingInputError(
+                f"{directory / parts[0]}: the weights lie in several files; join them with transformers: "
+                "BertModel.from_pretrained(…).save_pretrained(…, max_shard_size='100GB')"
+            )
         raise MissingInputError(f"{file}: file not found; {remedy}")
     if (directory / CHECKSUM).is_file():
         extracted_sha256(directory)
@@ -49,7 +54,7 @@ def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tenso
             raise IntegrityError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
     try:
         return config, load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
-    except (OSError, MemoryError):
+    except (OSError, MemoryError, IntegrityError):
         raise
     except Exception as error:  # a damaged pickle raises any
         said = str(error).partition("\n")[0] or type(error).__name__
@@ -64,9 +69,20 @@ def weights_file(directory: Path, *others: str) -> Path:
 
 def _load_pickled(file: Path) -> Tensors:
     """The tensors of a file of torch.save; nothing else in it is made, or run."""
-    loaded = torch.load(file, map_location="cpu", weights_only=True)
+    try:
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged file raises any
+        if not (kind := re.search(r"Unsupported (?:global|class).*?([\w.]+\.\w+)", str(error))):
+            raise
+        loaded = kind[1]
     named = loaded if isinstance(loaded, dict) else {}
-    return {name: values for name, values in named.items() if isinstance(values, Tensor)}
+    weights = {name: values for name, values in named.items() if isinstance(values, Tensor)}
+    if not weights:
+        found = ", ".join([*map(str, named)][:3]) or loaded
+        raise IntegrityError(
+            f"{file}: holds {found}, expected weights by name; save them alone: torch.save(model.state_dict(), …)"
+        )
+    return weights
 
 
 def extracted_sha256(checkpoint: Path) -> str:

@@ -87,7 +87,7 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
 
 def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> Tensor:
     """The scores of every two tokens, `heads token token`: logits, or the logarithm of the weights where an operator
-    has a forward pass of its own. ConfigError where that returns none."""
+    has a forward pass of its own. ConfigError where that returns none, and where keys are no tokens."""
     if type(attention).forward is SelfAttention.forward:
         scores = logits_of(attention, hidden)[0]
     elif (weights := weights_of(attention, hidden)) is not None:
@@ -95,6 +95,8 @@ def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> T
     else:
         name = attention.config.attention
         raise ConfigError(f"attention '{name}': its forward returns no weights, which a probe reads; return them")
+    if scores.shape[-1] != scores.shape[-2]:
+        raise ConfigError(f"attention '{attention.config.attention}': its keys are no tokens; leave it out of probes")
     return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
 
 

@@ -16,6 +16,13 @@ from symbert.model.from_transformers import refuse_other_shapes
 TOLERANCE = 1e-9  # of the attention's output in float64, relative to its largest value
 
 
+def in_rows(tokens: Tensor, longest: int) -> Tensor:
+    """`… token hidden` as `row token hidden`, in equal rows of at most `longest` tokens."""
+    count = tokens.shape[-2]
+    length = next(each for each in range(min(count, longest), 0, -1) if count % each == 0)
+    return tokens.reshape(-1, length, tokens.shape[-1])
+
+
 @torch.no_grad()
 def projections_of(module: SelfAttention) -> dict[str, Tensor]:
     """BERT's query, key and value of one site, weights and biases in float64; checked on random hidden states.
@@ -27,14 +34,14 @@ def projections_of(module: SelfAttention) -> dict[str, Tensor]:
     module = copy.deepcopy(module).double().eval()
     module.is_causal = False  # so that the check compares full attention
     width, device = module.config.hidden_size, next((each.device for each in module.parameters()), None)
-    zero = torch.zeros(1, 1, width, dtype=torch.float64, device=device)
-    units = torch.eye(width, dtype=torch.float64, device=device)[None]
-    sides = [module.query_key_value(hidden) for hidden in (zero, units)]
-    for hidden, of_hidden in zip((zero, units), sides, strict=True):
-        refuse_other_shapes(module, *of_hidden)
-        if any(side.shape[2] != hidden.shape[1] for side in of_hidden):
+    units = torch.eye(width, dtype=torch.float64, device=device)
+    inputs = [in_rows(tokens, module.config.max_position_embeddings) for tokens in (torch.zeros_like(units), units)]
+    sides = [module.query_key_value(rows) for rows in inputs]
+    for rows, of_rows in zip(inputs, sides, strict=True):
+        refuse_other_shapes(module, *of_rows)
+        if any(side.shape[2] != rows.shape[1] for side in of_rows):
             raise _no_equal(module, "as BERT has a key and a value for each token alone")
-    biases, weights = ([side.transpose(1, 2).flatten(2)[0] for side in of_hidden] for of_hidden in sides)
+    biases, weights = ([side.transpose(1, 2).flatten(2).flatten(0, 1) for side in of_rows] for of_rows in sides)
     projections = {}
     for name, bias, rows in zip(("query", "key", "value"), biases, weights, strict=True):
         projections[f"{name}.weight"] = (rows - bias).T.contiguous()

@@ -16,6 +16,7 @@ from torch import Tensor
 from symbert.errors import ConfigError
 from symbert.model.attention import SelfAttention
 from symbert.model.from_transformers import refuse_other_shapes
+from symbert.model.projections import in_rows
 from symbert.operators import Operator
 
 TOLERANCE = 1e-3  # of the width that was set, relative
@@ -30,14 +31,23 @@ def width_of(attention: SelfAttention) -> float:
     gives them, and come with their opposites: exact for linear sides, as these have the moments of N(0, 1).
     """
     like = next(attention.parameters(), torch.empty(0))
-    tokens = _tokens(attention.config.hidden_size).to(like)
-    sides = [attention.query_key_value(some) for some in tokens]
-    for some in sides:
-        refuse_other_shapes(attention, *some)
-    query, key = (some[n].double().transpose(0, 1).flatten(1, 2) for n, some in enumerate(sides))  # heads tokens head
-    squares = ((query.mT @ query) * (key.mT @ key)).sum((1, 2)) / query.shape[1] ** 2  # of a head the mean of (q · k)²
+    query, key = _sides(attention, _tokens(attention.config.hidden_size).to(like))
+    squares = ((query.mT @ query) * (key.mT @ key)).sum((1, 2)) / (query.shape[1] * key.shape[1])  # mean (q · k)²
     means = (query.mean(1) * key.mean(1)).sum(1)
     return attention.scaling * math.sqrt(max(squares.mean().item() - means.mean().item() ** 2, 0.0))
+
+
+def _sides(attention: SelfAttention, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Query of the first and key of the last of `side … token hidden`, each `heads token head`, computed in rows no
+    longer than the model's."""
+    longest, is_training = attention.config.max_position_embeddings, attention.training
+    attention.eval()  # without dropout
+    sides = [attention.query_key_value(in_rows(some, longest)) for some in tokens]
+    attention.train(is_training)
+    for some in sides:
+        refuse_other_shapes(attention, *some)
+    query, key = (some.double().transpose(0, 1).flatten(1, 2) for some in (sides[0][0], sides[-1][1]))
+    return query, key
 
 
 @lru_cache(1)
@@ -99,10 +109,10 @@ def _power_law(attention: SelfAttention, scale: Callable[[float], None], target:
 
 def _linear_width(attention: SelfAttention) -> float:
     """The width by the responses of query and key to unit vectors, without biases."""
-    device = next((parameter.device for parameter in attention.parameters()), None)
-    units = torch.eye(attention.config.hidden_size, device=device)[None]
-    sides, biases = attention.query_key_value(units), attention.query_key_value(torch.zeros_like(units[:, :1]))
-    query, key = ((sides[number][0] - biases[number][0]).double() for number in (0, 1))  # heads hidden head
+    like = next(attention.parameters(), torch.empty(0))
+    units = torch.eye(attention.config.hidden_size).to(like)
+    (query, key), biases = (_sides(attention, some[None]) for some in (units, torch.zeros_like(units)))
+    query, key = query - biases[0], key - biases[1]
     products = (query.mT @ query) * (key.mT @ key)  # of a head they sum to the squared norm of W_Q W_Kᵀ
     return attention.scaling * math.sqrt(products.sum().item() / len(products))
 
