@@ -22,12 +22,12 @@ if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another work
 
 from symbert.experiment.status import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
-from symbert.experiment.project import configured_scale, open_experiment
+from symbert.experiment.project import configured_scale, open_experiment, readable
 
 
 configfile: f"{PROJECT}/workflow/defaults.yaml"
-configfile: f"{PROJECT}/config.yaml"
-configfile: configured_scale(config)
+configfile: readable(f"{PROJECT}/config.yaml")
+configfile: readable(configured_scale(config))
 configfile: f"{PROJECT}/config.yaml"
 
 

@@ -12,7 +12,7 @@ from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.profile import check_profile
-from symbert.experiment.project import checked, open_experiment, read_chosen
+from symbert.experiment.project import checked, configured_scale, open_experiment, read_chosen, readable
 from symbert.operators import OPERATORS
 
 
@@ -191,6 +191,18 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},
         {"sweep": {"suites": ["superglue", "glue"]}},
     ),
+    "sweep.tasks fine-tuned": (  # a study
+        {"sweep": {"learning_rate": [1e-3, 2e-3], "tasks": ["rte"]}},
+        {"sweep": {"tasks": ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]}},
+    ),
+    "sweep.finetune_seeds fine-tuned": (
+        {"sweep": {"finetuned_pretrain_seeds": [], "finetune_seeds": [1]}},
+        {"sweep": {"finetuned_pretrain_seeds": [1]}},
+    ),
+    "sweep.suites escapes": (
+        {"sweep": {"batch_size": [8, 16], "suites": ["superglue"]}},
+        {"sweep": {"suites": ["glue", "blimp"]}},
+    ),
     "sweep.tasks cola 'sweep.suites'": (
         {"sweep": {"suites": ["superglue"], "tasks": ["cb", "cola"]}},
         {"sweep": {"suites": ["superglue", "glue"]}},
@@ -221,6 +233,27 @@ def test_snakemake_refuses_the_same_as_symbert(root, config, folder, capsys):
         with pytest.raises(SystemExit) as stop:
             open_experiment({**config, "corpus": {**config["corpus"], **change.get("corpus", {})}}, files)
         assert stop.value.code == 64 and told in capsys.readouterr().err
+
+
+def test_a_file_of_the_project_that_snakemake_would_refuse_is_named_with_the_remedy(tmp_path, capsys):
+    """Of a config.yaml whose lines are all comments Snakemake names neither the file nor what to write."""
+    (tmp_path / "full.yaml").write_text("scale: demo\n")
+    assert readable(str(tmp_path / "full.yaml")) == str(tmp_path / "full.yaml")
+    for text, told in (("# scale: demo\n", "{} for none"), ("pretrain:\n\tsteps: 5\n", "not YAML")):
+        (tmp_path / "config.yaml").write_text(text)
+        with pytest.raises(SystemExit) as stop:
+            readable(str(tmp_path / "config.yaml"))
+        line = capsys.readouterr().err
+        assert stop.value.code == 65 and f"{tmp_path}/config.yaml" in line and told in line, line
+
+
+def test_a_module_is_given_the_keys_that_differ_and_has_the_rest_of_the_project(root, folder):
+    """For a module with a `config:` line Snakemake reads no file of ours."""
+    given = {"experiment": "mine", "pretrain": {"batch_size": 7}}
+    Path(scale := configured_scale(given)).relative_to(root)
+    config = open_experiment(given, [scale]).config
+    assert config == read_chosen(root, None, None, ["experiment=mine", "pretrain={batch_size: 7}"])
+    assert given == {"experiment": "mine", "pretrain": {"batch_size": 7}}, "which is the other workflow's"
 
 
 MISREAD = {  # in the Slurm profile: a resource, and words of the line; for Snakemake 43,200, 12, 1 and functions

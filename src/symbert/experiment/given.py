@@ -31,7 +31,7 @@ def read_yaml(path: Path) -> Config:
     except (yaml.YAMLError, ValueError) as error:  # the latter: a date of no calendar
         raise DataError(f"{path}: not YAML ({' '.join(str(error).splitlines()[:2])}); correct it") from None
     if not isinstance(values, dict):
-        raise DataError(f"{path}: holds no settings; write `key: value` lines")
+        raise DataError(f"{path}: holds no settings; write `key: value` lines, or {{}} for none")
     return values
 
 
