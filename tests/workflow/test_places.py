@@ -1,8 +1,10 @@
 """Where the workflow may be run: in any folder, and as a module of another workflow."""
 
+import os
+
 import pytest
 
-from workflow.checkout import Checkout
+from workflow.checkout import ENVIRONMENT, Checkout
 
 OTHER = """\
 configfile: "other.yaml"
@@ -29,7 +31,8 @@ def elsewhere(tmp_path) -> Checkout:
     return Checkout(folder)
 
 
-def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, elsewhere):
+def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, elsewhere, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", f"{ENVIRONMENT['PYTHONPATH']}{os.pathsep}")  # as where none is set
     (elsewhere.directory / "mine.yaml").write_text("experiment: mine\nsweep: {attention: [symmetric]}\n")
     words = ("--snakefile", str(checkout.directory / "Snakefile"))
     mine = ("--configfile", "mine.yaml")
