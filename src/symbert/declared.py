@@ -32,7 +32,7 @@ def mistake_in(
         own = [name for one in kinds if _is_struct(one) for name in one.__struct_fields__]
         return f"unknown key '{unknown[1]}'{f' in {where}' if key else ''}; {_known_as(unknown[1], own, sorted(known))}"
     if of_key and (odd := [name for name in value or () if not isinstance(name, str)]):
-        return f"{where} has the key {odd[0]}, which is no word; quote a name of digits, write decimals with a point"
+        return f"{where} has the key {odd[0]}, which is no word; quote a name, write decimals with a point"
     if word := re.search("[Ii]nvalid enum value '(.*)'", fact):
         kinds = _alternatives(get_args(_one(kinds, dict))[0]) if of_key and kind else kinds
         choices = [choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)]

@@ -239,8 +239,12 @@ def test_a_file_of_the_project_that_snakemake_would_refuse_is_named_with_the_rem
     """Of a config.yaml whose lines are all comments Snakemake names neither the file nor what to write."""
     (tmp_path / "full.yaml").write_text("scale: demo\n")
     assert readable(str(tmp_path / "full.yaml")) == str(tmp_path / "full.yaml")
-    for text, told in (("# scale: demo\n", "{} for none"), ("pretrain:\n\tsteps: 5\n", "not YAML")):
-        (tmp_path / "config.yaml").write_text(text)
+    for text, told in (
+        ("# scale: demo\n", "{} for none"),
+        ("pretrain:\n\tsteps: 5\n", "line 2"),
+        ("title: Größe", "UTF-8"),
+    ):
+        (tmp_path / "config.yaml").write_text(text, encoding="latin-1")
         with pytest.raises(SystemExit) as stop:
             readable(str(tmp_path / "config.yaml"))
         line = capsys.readouterr().err

@@ -23,13 +23,16 @@ def read_yaml(path: Path) -> Config:
     a number that is another one than it looks, as 0340 (224), 12:30:00 (45000) and .inf.
     """
     with reading(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     try:
+        text = content.decode()
         values = _json_or_yaml(text)
     except _Lost as error:
         raise ConfigError(f"{path}{error}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason} at byte {error.start + 1}); save it as UTF-8") from None
     except (yaml.YAMLError, ValueError) as error:  # the latter: a date of no calendar
-        raise DataError(f"{path}: not YAML ({' '.join(str(error).splitlines()[:2])}); correct it") from None
+        raise DataError(f"{path}{_not_yaml(error, text.splitlines())}") from None
     if not isinstance(values, dict):
         raise DataError(f"{path}: holds no settings; write `key: value` lines, or {{}} for none")
     return values
@@ -85,6 +88,14 @@ def _assignment(word: str) -> Config:
 
 def _texts(text: str) -> Any:
     return yaml.load(text, Loader=yaml.BaseLoader)  # no numbers, and no objects
+
+
+def _not_yaml(error: Exception, lines: list[str]) -> str:
+    fact, mark = getattr(error, "problem", None) or str(error), getattr(error, "problem_mark", None)
+    if not mark:
+        return f": not YAML ({fact}); correct it"
+    has_tab = "\t" in "".join(lines[mark.line : mark.line + 1])
+    return f", line {mark.line + 1}: not YAML ({fact}); {'indent with blanks, not tabs' if has_tab else 'correct it'}"
 
 
 class _Lost(Exception):
