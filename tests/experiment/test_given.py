@@ -80,6 +80,20 @@ def test_a_date_of_no_calendar_and_a_word_without_a_value_are_no_bugs(tmp_path):
         read_words(["parts"])
 
 
+@pytest.mark.parametrize("option", ["--config", "-C", "--configfile", "--config="])
+def test_a_second_config_does_not_take_the_place_of_the_first_in_silence(option, root, config, monkeypatch, capsys):
+    """Of `--config experiment=mine --config scale=laptop` Snakemake reads the last alone."""
+    once = ["snakemake", "--cores", "2", option, "a", "b"]
+    monkeypatch.setattr("sys.argv", once)
+    open_experiment(config, [])
+    monkeypatch.setattr("sys.argv", [*once, *once[3:]])
+    with pytest.raises(UsageError, match="twice"):
+        read_chosen(root, None, None, None)
+    with pytest.raises(SystemExit):
+        open_experiment(config, [])
+    assert "twice" in capsys.readouterr().err
+
+
 NAMES = ("2024_06_01", "007", "1e5", "12", "True")
 
 

@@ -64,6 +64,16 @@ def with_texts_of(settings: Any, config: Any) -> Any:
     return settings if settings != config and settings == _as_json(config) else config
 
 
+def check_options(words: Iterable[str]) -> None:
+    """UsageError for an option that a command line has twice, of which Snakemake and argparse take the last alone."""
+    given = [word.partition("=")[0] for word in words]
+    for names in (("--config", "-C"), ("--configfile", "--configfiles")):
+        if sum(word in names for word in given) > 1:
+            raise UsageError(
+                f"{names[0]}: stands there twice, and the first would be lost; write all after one of them"
+            )
+
+
 def read_words(words: Iterable[str]) -> Config:
     """`key=value` words as Snakemake's `--config` takes them; of a section that is given twice both count.
 

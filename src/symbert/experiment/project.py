@@ -9,7 +9,7 @@ from pathlib import Path
 from symbert.configuration import Config, check, merge, typed
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
-from symbert.experiment.given import read_settings, read_words, with_texts_of
+from symbert.experiment.given import check_options, read_settings, read_words, with_texts_of
 from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.profile import check_profile
 from symbert.experiment.sweep import check_sweep
@@ -58,6 +58,7 @@ def scale_file(config: Config, folder: Path = PROJECT) -> Path:
 
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
+    check_options(sys.argv)
     chosen = {} if scale is None else {"scale": scale}
     return read_config(folder, *map(read_settings, configfile or []), read_words(config or []), chosen)
 
@@ -107,6 +108,7 @@ def configured_scale(config: Config) -> str:
 def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
     """The experiment of a configuration that Snakemake has merged, of these files among others; or of the keys that
     another workflow gives to its module, for which Snakemake reads none of our files."""
+    check_options(sys.argv)
     for file in dict.fromkeys(map(Path, files)):
         config = with_texts_of(read_settings(file), config)
     check_profile(PROJECT)
