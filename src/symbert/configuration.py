@@ -450,24 +450,24 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
         raise ConfigError(f"{origin}: {mistake}") from None
 
 
-REMEDIES = {  # by what is expected
-    "str` matching": "write letters, digits, '.', '_' and '-' alone",
-    "str( \\| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
-    "bool`": "write true or false",
-    "array": "write a list, as [a, b]",
-    "object": "write it as {key: value}, or leave it out",
-    "(int|float)( \\| null)?`, got": "write a number, as 8 or 0.5",
+REMEDIES = {  # by what msgspec says
+    "Expected `str` matching": "write letters, digits, '.', '_' and '-' alone",
+    r"Expected `str( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
+    "Expected `bool`": "write true or false",
+    r"Expected `int( \| null)?`, got": "write a whole number",
+    r"Expected `float( \| null)?`, got": "write a number, as 0.5",
+    "Expected `array": "write a list, as [a, b]",
+    "Expected `object": "write it as {key: value}, or leave it out",
+    "Object missing": "add it",
+    f"Invalid enum value '{OWN_TEXT}' - at `\\$.source`": "set 'corpus.source' to it: tasks come from 'source'",
+    f"Invalid enum value '{ENCODER}' - at `key` in `\\$.hosts`": "its keys stand in 'pretrain'",
 }
 
 
 def _remedy(mistake: str) -> str:
     """What helps where a value is of another type."""
-    if mistake == f"Invalid enum value '{OWN_TEXT}' - at `$.source`":
-        return "set 'corpus.source' to it: tasks come from 'source'"
-    if mistake == f"Invalid enum value '{ENCODER}' - at `key` in `$.hosts`":
-        return "its keys stand in 'pretrain'"
-    remedy = next((remedy for kind, remedy in REMEDIES.items() if re.match(f"Expected `{kind}", mistake)), "correct it")
-    return f"{remedy}, or null" if re.match(r"Expected `(int|float|array|object) \| null`", mistake) else remedy
+    remedy = next((remedy for said, remedy in REMEDIES.items() if re.match(said, mistake)), "correct it")
+    return f"{remedy}, or null" if re.match(r"Expected `(int|float|array) \| null`", mistake) else remedy
 
 
 def _keys(kind: type[Settings], section: str = "") -> Iterator[str]:
@@ -712,9 +712,22 @@ def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
     if value == "null":
         return None
     if is_free and isinstance(value, str):
-        with suppress(ValueError):  # json would take NaN and 1e999
-            return msgspec.json.decode(value)
+        with suppress(ValueError):
+            return spelt(value)
     return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
+
+
+def spelt(text: str) -> Any:
+    """The value that a text spells for which no type is declared: JSON, or a truth value or number as YAML has them.
+    ValueError where it is a text."""
+    if (word := text.lower()) in TRUTH:
+        return TRUTH[word]
+    if re.fullmatch(r"[-+]?(\d+\.|\.\d+)(e[-+]?\d+)?", word):  # not in JSON
+        return float(text)
+    return msgspec.json.decode(text)  # json would take NaN and 1e999
+
+
+TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def _distinct(value: Any, key: str = "") -> Any:

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+CORRECT = "correct it"
+
 
 def mistake_in(
     error: msgspec.ValidationError,
     known: Iterable[str] = (),
-    remedy: str = "correct it",
+    remedy: str = CORRECT,
     kind: Any = None,
     value: Any = None,
 ) -> str:
@@ -23,22 +25,22 @@ def mistake_in(
     """
     fact, _, place = str(error).replace("`", "'").partition(" - at ")
     of_key, _, place = place.strip("'").rpartition("' in '")
-    kinds = [kind]
-    key = place.removeprefix("$").removeprefix(".")
+    key, kinds = place.removeprefix("$").removeprefix("."), []
     if kind:
         key, kinds, value = _found(key, kind, value)
-    where = f"'{key}'" if key else "the top"
+    section = f"'{key}'" if key else "the top"
     if unknown := re.search("unknown field '(.*)'", fact):
         own = [name for one in kinds if _is_struct(one) for name in one.__struct_fields__]
-        return f"unknown key '{unknown[1]}'{f' in {where}' if key else ''}; {_known_as(unknown[1], own, sorted(known))}"
+        where = f" in {section}" if key else ""
+        return f"unknown key '{unknown[1]}'{where}; {_known_as(unknown[1], own, sorted(known))}"
     if of_key and (odd := [name for name in value or () if not isinstance(name, str)]):
-        return f"{where} has the key {odd[0]}, which is no word; quote a name, write decimals with a point"
-    if word := re.search("[Ii]nvalid enum value '(.*)'", fact):
-        kinds = _alternatives(get_args(_one(kinds, dict))[0]) if of_key and kind else kinds
+        return f"{section} has the key {odd[0]}, which is no word; quote a name, write decimals with a point"
+    if remedy == CORRECT and (word := re.search("[Ii]nvalid enum value '(.*)'", fact)):
+        kinds = _alternatives(get_args(_one(kinds, dict))[0]) if of_key and kinds else kinds
         choices = [choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)]
-        remedy = remedy if remedy != "correct it" else suggestion(word[1], choices).removeprefix("; ") or remedy
-    of = f"a key of {where}: " if of_key else f"{where}: " if key else ""
-    return f"{of}{fact[:1].lower()}{fact[1:]}; {remedy}"
+        remedy = suggestion(word[1], choices).removeprefix("; ") or remedy
+    where = f"a key of {section}: " if of_key else f"{section}: " if key else ""
+    return f"{where}{fact[:1].lower()}{fact[1:]}; {remedy}"
 
 
 def _known_as(unknown: str, own: list[str], known: list[str]) -> str:

@@ -112,6 +112,9 @@ ARGUMENTS = {  # of an operator: in a file, and read
     "mode: ['1', 2, x]": ["1", 2, "x"],
     "mode: 'true'": "true",
     "mode: 'null'": "null",
+    "mode: 'False'": "False",
+    "mode: 'no'": "no",
+    "mode: '.5'": ".5",
     "mode: x": "x",
     "mode: null": None,
 }
@@ -136,6 +139,18 @@ def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_co
     word = f"operators={{m: {{class: 'moded:Moded', mode: {json.dumps(json.dumps(ARGUMENTS[argument]))}}}}}"
     assert mode(read_chosen(root, None, None, [word])) == ARGUMENTS[argument]
     assert mode(checked(merge(load_all(root), parse_config([word])))) == ARGUMENTS[argument]
+
+
+@pytest.mark.parametrize(("text", "value"), [("False", False), ("no", False), ("TRUE", True), (".5", 0.5), ("2.", 2.0)])
+def test_an_argument_on_the_command_line_is_the_value_that_it_is_in_a_file(root, folder, monkeypatch, text, value):
+    """`--config operators='{m: {class: …, scaled: False}}'` gave the operator the text "False", which is true."""
+    monkeypatch.syspath_prepend(folder)
+    (folder / "moded.py").write_text(MODED)
+    (folder / "own.yaml").write_text(words := f"operators: {{m: {{class: 'moded:Moded', mode: {text}}}}}")
+    for given in ((None, [words.replace(": ", "=", 1)]), ([Path("own.yaml")], None)):
+        mode = read_chosen(root, None, *given)["operators"]["m"]["mode"]
+        assert (mode, type(mode)) == (value, type(value))
+        del OPERATORS["m"]
 
 
 MODED = """

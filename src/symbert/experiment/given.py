@@ -8,10 +8,9 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
-from symbert.configuration import Config, merge
+from symbert.configuration import Config, merge, spelt
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import reading
 
@@ -52,7 +51,7 @@ def _as_json(value: Any) -> Any:
         return [_as_json(item) for item in value]
     if isinstance(value, str):
         with suppress(ValueError):
-            msgspec.json.decode(value)
+            spelt(value)
             return json.dumps(value)
     return value
 
