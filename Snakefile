@@ -13,8 +13,9 @@ os.environ.setdefault("SBATCH_SIGNAL", "USR1@120")  # of Slurm, two minutes befo
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only trainings heed it: they save, and ask for another session
 PROJECT = str(workflow.current_basedir)  # also where this is a module
 sys.path.insert(0, f"{PROJECT}/src")
+MORE = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty path is the folder where jobs run
 os.environ.update(
-    PYTHONPATH=os.pathsep.join([f"{PROJECT}/src", os.environ.get("PYTHONPATH", "")]),
+    PYTHONPATH=os.pathsep.join([f"{PROJECT}/src", *MORE]),
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
 )
 if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another workflow may need their folder
@@ -22,12 +23,12 @@ if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another work
 
 from symbert.experiment.status import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
-from symbert.experiment.project import configured_scale, open_experiment
+from symbert.experiment.project import configured_scale, open_experiment, readable
 
 
 configfile: f"{PROJECT}/workflow/defaults.yaml"
-configfile: f"{PROJECT}/config.yaml"
-configfile: configured_scale(config)
+configfile: readable(f"{PROJECT}/config.yaml")
+configfile: readable(configured_scale(config))
 configfile: f"{PROJECT}/config.yaml"
 
 

@@ -188,16 +188,25 @@ MISCOUNTED = "model.wrong_operators:Miscounted"
 MISTAKES = {  # by the words that a line must have: the keys, and the nearest word where there is one
     # Keys and types.
     "'sorce' 'source'": {"sorce": "hub"},
-    "'source' 'miror'": {"source": "miror"},
+    "'source' 'miror' 'mirror'": {"source": "miror"},
+    "'sweep.hosts[1]' 'decoder'?": {"sweep": {"hosts": ["encoder", "Decoder"]}},
+    "'hosts' 'encoder' 'pretrain'": {"hosts": {"encoder": {"steps": 5}}},
+    "pretrain: {steps:": {"pretrain.steps": 5},  # as the docs write it
+    "'pretrain' 1 point": {"pretrain": {"dropout": 0, 1: None}},  # {dropout: 0,1}
+    "'glue.keep_finetuned' true false": {"glue": {"keep_finetuned": "yes"}},
+    "'sweep.attention' [a, b]": {"sweep": {"attention": "original"}},
+    "'pretrain.schedule_steps' number null": {"pretrain": {"schedule_steps": "None"}},
+    "'title' quotes": {"title": {"Gated": "a test"}},  # --config title='Gated: a test'
     "'source' 'files' 'corpus.source'": {"source": "files"},
     "'pretrain' {key: value}": {"pretrain": "steps=5"},
     "'parallel' {key: value}": {"parallel": "train.de"},
     "'sweep.attention' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},
-    "'epochs' another section": {"epochs": 3},
+    "'epochs' 'glue' move": {"epochs": 3},
     "'corpus.filter.rules[1]' 'perplexty'": {"corpus": {"filter": {"rules": ["categories", "perplexty"]}}},
-    "'experiment'": {"experiment": "../elsewhere"},
+    "'experiment' letters": {"experiment": "../elsewhere"},
+    "'experiment' digits": {"experiment": "mine\n"},
     "'suites.superglue.epochs'": {"suites": {"superglue": {"epochs": 0}}},
     # Numbers that no job can hold: those of jobs have 64 bits, those of tensors 32.
     "'sweep.pretrain_seeds[0]' 9223372036854775807": {"sweep": {"pretrain_seeds": [2**64]}},
@@ -214,6 +223,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'sweep.contrasts' 'base' 'sweep.attention'": {"sweep": {"contrasts": [["pairwise", "base"]]}},
     "'sweep.finetuned_pretrain_seeds' 9 'sweep.pretrain_seeds'": {"sweep": {"finetuned_pretrain_seeds": [9]}},
     "'suites.blimp' epochs": {"suites": {"blimp": {"epochs": 3}}},
+    "'corpus.filter.min_harmful_perplexity' 200000 lower": {"corpus": {"filter": {"min_harmful_perplexity": 2e5}}},
     "'mirror'": {"source": "mirror"},
     "'glue.robustness.files'": {"glue": {"robustness": {"sets": ["hans"]}}},
     # Trainings, of the encoder and of another host by its own keys.
@@ -229,12 +239,14 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     },
     # Things of the user's own.
     "'sizes.deep' 'num_attention_heads' 'hidden_size'": {"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}},
+    "'sizes.deep' 'layers' 'num_hidden_layers'": {"sizes": {"wide": DEEP, "deep": {**DEEP, "layers": 3}}},
     "'sizes' 'tiny'": {"sizes": {"tiny": DEEP}},
     "'tasks.irony' labels": {"tasks": {"irony": {**IRONY, "labels": None}}},
     "'tasks.irony' 'labels' a": {"tasks": {"irony": {**IRONY, "labels": ["a", "a"]}}},
-    "'tasks[...].metric' 'acuracy'": {"tasks": {"irony": {**IRONY, "metric": "acuracy"}}},
+    "'tasks.irony.metric' 'acuracy' 'accuracy'": {"tasks": {"irony": {**IRONY, "metric": "acuracy"}}},
     "'tasks.irony' 'metric' f1": {"tasks": {"irony": {**IRONY, "labels": [0, 1, 2], "metric": "f1"}}},
-    "'tasks[...].columns'": {"tasks": {"irony": {**IRONY, "columns": ["a", "b", "c"]}}},
+    "'tasks.irony.metric[1]' 'F1' 'f1'": {"tasks": {"irony": {**IRONY, "metric": ["accuracy", "F1"]}}},
+    "'tasks.irony.columns'": {"tasks": {"irony": {**IRONY, "columns": ["a", "b", "c"]}}},
     "'tasks' 'rte'": {"tasks": {"rte": IRONY}},
     "'tasks' 'a/b'": {"tasks": {"a/b": IRONY}},
     "'sweep.tasks' 'irony'": {"tasks": {"irony": IRONY}, "sweep": {"tasks": ["irny"]}},

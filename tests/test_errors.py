@@ -40,7 +40,7 @@ NO_FILE = "tasks={a: {train: no.csv, validation: no.csv, columns: [a], metric: f
         ),
         (["status", "--configfile", "tiny.yaml"], 65, "tiny.yaml"),
         (["status", "--configfile", "word.yaml"], 65, "word.yaml: holds no settings"),
-        (["status", "--configfile", "cut.json"], 65, "cut.json: not YAML"),
+        (["status", "--configfile", "cut.json"], 65, "cut.json, line 2: not YAML"),
         (["pack", "none/manifest.json"], 65, "none/settings.json"),
         (["download", "results/published/file"], 65, "results/published: no settings.json"),
     ],

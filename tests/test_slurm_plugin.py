@@ -136,10 +136,12 @@ def test_a_job_that_slurm_holds_is_waited_for_with_one_line_each_time_it_is_held
 
 HOLDING = {  # of jobs that are PENDING: whether a reason lasts until somebody acts
     **dict.fromkeys(("Resources", "Priority", "QOSMaxGRESPerUser", "BeginTime", "ReqNodeNotAvail", "None"), False),
+    **dict.fromkeys(("AssocGrpNodeLimit", "QOSUsageThreshold", "QOSTimeLimit"), False),  # until others' jobs end
     **dict.fromkeys(
         ("job requeued in held state", "launch failed requeued held", "JobHeldAdmin", "JobHoldMaxRequeue"), True
     ),
     **dict.fromkeys(("PartitionTimeLimit", "QOSMaxWallDurationPerJobLimit", "DependencyNeverSatisfied"), True),
+    **dict.fromkeys(("PartitionNodeLimit", "QOSMaxGRESPerJob", "QOSMinCpuNotSatisfied"), True),
 }
 
 

@@ -20,8 +20,8 @@ REPAIRED = "2.8.0"
 FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
 AWAY = {"NODE_FAIL", "PREEMPTED", "LOST"}  # ended, unless Slurm requeues the job; LOST: Slurm does not list it
 HELD = re.compile(  # a state, or the reason why a job is pending, that lasts until somebody acts
-    "[Hh]eld|[Hh]old|HOLD|LAUNCH_FAILED|SPECIAL_EXIT|REVOKED|TimeLimit|WallDuration|NodeLimit|BadConstraints|"
-    "NeverSatisfied|Invalid|NotAllowed|ReservationDeleted"
+    "[Hh]eld|JobHold|_HOLD|LAUNCH_FAILED|SPECIAL_EXIT|REVOKED|Partition(Time|Node)Limit|PerJob|BadConstraints|"
+    "(Never|Not)Satisfied|Invalid|NotAllowed|ReservationDeleted"
 )
 LOOKS = 3  # answers in a row in which a job is away: it has failed
 LONGEST_WAIT = 180  # seconds between two looks, at most

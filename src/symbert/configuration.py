@@ -74,7 +74,7 @@ Challenge = Literal[tuple(COLLECTIONS)]
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
 READ = {"documentation": EMBEDDED, "source": f"{CODE} {version(CODE)}", "copying": "nowhere"}  # small texts, and where
-FOLDER = "^[A-Za-z0-9][A-Za-z0-9._-]*$"  # its name
+FOLDER = r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
 Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
@@ -446,22 +446,36 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
     try:
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {mistake_in(error, _keys(Settings), _remedy(str(error)))}") from None
+        mistake = mistake_in(error, _keys(Configuration), _remedy(str(error)), kind, values)
+        raise ConfigError(f"{origin}: {mistake}") from None
+
+
+REMEDIES = {  # by what msgspec says
+    "Expected `str` matching": "write letters, digits, '.', '_' and '-' alone",
+    r"Expected `str( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
+    "Expected `bool`": "write true or false",
+    r"Expected `int( \| null)?`, got": "write a whole number",
+    r"Expected `float( \| null)?`, got": "write a number, as 0.5",
+    "Expected `array": "write a list, as [a, b]",
+    "Expected `object": "write it as {key: value}, or leave it out",
+    "Object missing": "add it",
+    f"Invalid enum value '{OWN_TEXT}' - at `\\$.source`": "set 'corpus.source' to it: tasks come from 'source'",
+    f"Invalid enum value '{ENCODER}' - at `key` in `\\$.hosts`": "its keys stand in 'pretrain'",
+}
 
 
 def _remedy(mistake: str) -> str:
     """What helps where a value is of another type."""
-    if re.match("Expected `str.*`, got `(int|float|bool|date|datetime)`", mistake):
-        return "write it in quotes, in config.yaml: --config takes what looks like a number for one"
-    if mistake == f"Invalid enum value '{OWN_TEXT}' - at `$.source`":
-        return "set 'corpus.source' to it: tasks come from 'source'"
-    is_section = re.match("Expected `object.*`, got `(str|null)`", mistake)
-    return "write it as {key: value}, or leave it out" if is_section else "correct it"
+    remedy = next((remedy for said, remedy in REMEDIES.items() if re.match(said, mistake)), "correct it")
+    return f"{remedy}, or null" if re.match(r"Expected `(int|float|array) \| null`", mistake) else remedy
 
 
-def _keys(kind: type[Settings]) -> set[str]:
-    """The keys of settings of all classes below `kind`."""
-    return {*kind.__struct_fields__}.union(*map(_keys, kind.__subclasses__()))
+def _keys(kind: type[Settings], section: str = "") -> Iterator[str]:
+    """The keys of settings and of the sections in them, each after its section."""
+    for field in msgspec.structs.fields(kind):
+        yield f"{section}{field.name}"
+        if isinstance(field.type, type) and issubclass(field.type, Settings):
+            yield from _keys(field.type, f"{section}{field.name}.")
 
 
 def values_of(settings: Settings) -> dict[str, Any]:
@@ -698,9 +712,22 @@ def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
     if value == "null":
         return None
     if is_free and isinstance(value, str):
-        with suppress(ValueError):  # json would take NaN and 1e999
-            return msgspec.json.decode(value)
+        with suppress(ValueError):
+            return spelt(value)
     return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
+
+
+def spelt(text: str) -> Any:
+    """The value that a text spells for which no type is declared: JSON, or a truth value or number as YAML has them.
+    ValueError where it is a text."""
+    if (word := text.lower()) in TRUTH:
+        return TRUTH[word]
+    if re.fullmatch(r"[-+]?(\d+\.|\.\d+)(e[-+]?\d+)?", word):  # not in JSON
+        return float(text)
+    return msgspec.json.decode(text)  # json would take NaN and 1e999
+
+
+TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def _distinct(value: Any, key: str = "") -> Any:
@@ -725,10 +752,13 @@ def _contradictions(config: Config) -> Iterator[str]:
         ("finetuned_pretrain_seeds", sweep["finetuned_pretrain_seeds"] or (), "pretrain_seeds"),
     ):
         yield from (
-            f"'sweep.{key}' has {value!r}, 'sweep.{whole}' does not; add it there"
+            f"'sweep.{key}' has {value!r}, 'sweep.{whole}' does not; add it there, or change 'sweep.{key}'"
             for value in values
             if value not in sweep[whole]
         )
+    least, most = (config["corpus"]["filter"][f"{end}_harmful_perplexity"] for end in ("min", "max"))
+    if least >= most:
+        yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
     if pretrain["processes"] % pretrain["nodes"]:
         yield f"'pretrain.processes' is {pretrain['processes']}, no multiple of 'pretrain.nodes' ({pretrain['nodes']})"
     steps, kept = pretrain["steps"], pretrain["save_every"]

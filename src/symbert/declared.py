@@ -3,26 +3,102 @@
 import difflib
 import re
 from collections.abc import Iterable
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+CORRECT = "correct it"
 
-def mistake_in(error: msgspec.ValidationError, known: Iterable[str] = (), remedy: str = "correct it") -> str:
-    """What msgspec says of a value of another type, with its key; beside an unknown key the nearest of `known`."""
+
+def mistake_in(
+    error: msgspec.ValidationError,
+    known: Iterable[str] = (),
+    remedy: str = CORRECT,
+    kind: Any = None,
+    value: Any = None,
+) -> str:
+    """What msgspec says of a value of another type, with its key; beside an unknown key the nearest known one.
+
+    `known` are keys, after their sections and dots where they have some. With `kind`, the type declared for the whole
+    `value`, a line names items of dictionaries, the keys of the section itself, and the words to choose from.
+    """
     fact, _, place = str(error).replace("`", "'").partition(" - at ")
-    key = place.replace("$.", "").strip("'")
+    of_key, _, place = place.strip("'").rpartition("' in '")
+    key, kinds = place.removeprefix("$").removeprefix("."), []
+    if kind:
+        key, kinds, value = _found(key, kind, value)
+    section = f"'{key}'" if key else "the top"
     if unknown := re.search("unknown field '(.*)'", fact):
-        near = difflib.get_close_matches(unknown[1], sorted(known), n=1, cutoff=0.5)
-        where, remedy = f" in '{key}'" if key else "", f"did you mean '{near[0]}'?" if near else "remove it"
-        if unknown[1] in near:
-            remedy = "it is a key of another section, move it there"
-        return f"unknown key '{unknown[1]}'{where}; {remedy}"
-    return (f"'{key}': " if key else "") + f"{fact[:1].lower()}{fact[1:]}; {remedy}"
+        own = [name for one in kinds if _is_struct(one) for name in one.__struct_fields__]
+        where = f" in {section}" if key else ""
+        return f"unknown key '{unknown[1]}'{where}; {_known_as(unknown[1], own, sorted(known))}"
+    if of_key and (odd := [name for name in value or () if not isinstance(name, str)]):
+        return f"{section} has the key {odd[0]}, which is no word; quote a name, write decimals with a point"
+    if remedy == CORRECT and (word := re.search("[Ii]nvalid enum value '(.*)'", fact)):
+        kinds = _alternatives(get_args(_one(kinds, dict))[0]) if of_key and kinds else kinds
+        choices = [choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)]
+        remedy = suggestion(word[1], choices).removeprefix("; ") or remedy
+    where = f"a key of {section}: " if of_key else f"{section}: " if key else ""
+    return f"{where}{fact[:1].lower()}{fact[1:]}; {remedy}"
+
+
+def _known_as(unknown: str, own: list[str], known: list[str]) -> str:
+    """The remedy for a key that its section lacks: how it is written, whose it is, or the nearest one."""
+    section, _, rest = unknown.partition(".")
+    if rest and section in own:
+        return f"write it as {section}: {{{rest}: VALUE}}"
+    if places := [key.rpartition(".")[0] for key in known if key.rpartition(".")[2] == unknown]:
+        return f"it is a key of {' or '.join(repr(place) if place else 'the top' for place in places)}, move it there"
+    return suggestion(unknown, own or known).removeprefix("; ") or "remove it"
+
+
+def _found(place: str, kind: Any, value: Any) -> tuple[str, list[Any], Any]:
+    """The key of a place, in which msgspec writes [...] for an item of a dictionary; the types declared there, and the
+    value."""
+    key, kinds = "", _alternatives(kind)
+    for name, item in re.findall(r"(?:^|\.)([\w-]+)|\[(\d+|\.\.\.)\]", place):
+        if item == "...":
+            kind = get_args(_one(kinds, dict))[1]
+            name = next((name for name, item in value.items() if not _fits(item, kind)), item)
+        elif item:
+            kind = get_args(_one(kinds, list))[0]
+        else:
+            fields = msgspec.structs.fields(next(filter(_is_struct, kinds)))
+            kind = next(field.type for field in fields if field.name == name)
+        kinds, value = _alternatives(kind), value[int(item)] if item.isdigit() else value.get(name)
+        key = f"{key}.{name}" if name else f"{key}[{item}]"
+    return key.removeprefix("."), kinds, value
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """The types of a union, without their limits, and without null."""
+    if get_origin(kind) is Annotated:
+        return _alternatives(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return [one for part in get_args(kind) for one in _alternatives(part)]
+    return [] if kind is NoneType else [kind]
+
+
+def _one(kinds: list[Any], origin: type) -> Any:
+    return next(kind for kind in kinds if get_origin(kind) is origin)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def suggestion(word: Any, known: Iterable[Any]) -> str:
     """The remedy for an unknown word: the nearest known word, or all known words."""
     names = list(map(str, known))
-    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else f"; choose from {', '.join(names)}" if names else ""
+    of_lower = {name.lower(): name for name in reversed(names)}
+    near = difflib.get_close_matches(str(word).lower(), of_lower, n=1, cutoff=0.5)
+    return f"; did you mean '{of_lower[near[0]]}'?" if near else f"; choose from {', '.join(names)}" if names else ""

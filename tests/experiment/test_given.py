@@ -12,7 +12,7 @@ from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.profile import check_profile
-from symbert.experiment.project import checked, open_experiment, read_chosen
+from symbert.experiment.project import checked, configured_scale, open_experiment, read_chosen, readable
 from symbert.operators import OPERATORS
 
 
@@ -80,6 +80,20 @@ def test_a_date_of_no_calendar_and_a_word_without_a_value_are_no_bugs(tmp_path):
         read_words(["parts"])
 
 
+@pytest.mark.parametrize("option", ["--config", "-C", "--configfile", "--config="])
+def test_a_second_config_does_not_take_the_place_of_the_first_in_silence(option, root, config, monkeypatch, capsys):
+    """Of `--config experiment=mine --config scale=laptop` Snakemake reads the last alone."""
+    once = ["snakemake", "--cores", "2", option, "a", "b"]
+    monkeypatch.setattr("sys.argv", once)
+    open_experiment(config, [])
+    monkeypatch.setattr("sys.argv", [*once, *once[3:]])
+    with pytest.raises(UsageError, match="twice"):
+        read_chosen(root, None, None, None)
+    with pytest.raises(SystemExit):
+        open_experiment(config, [])
+    assert "twice" in capsys.readouterr().err
+
+
 NAMES = ("2024_06_01", "007", "1e5", "12", "True")
 
 
@@ -98,6 +112,9 @@ ARGUMENTS = {  # of an operator: in a file, and read
     "mode: ['1', 2, x]": ["1", 2, "x"],
     "mode: 'true'": "true",
     "mode: 'null'": "null",
+    "mode: 'False'": "False",
+    "mode: 'no'": "no",
+    "mode: '.5'": ".5",
     "mode: x": "x",
     "mode: null": None,
 }
@@ -122,6 +139,18 @@ def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_co
     word = f"operators={{m: {{class: 'moded:Moded', mode: {json.dumps(json.dumps(ARGUMENTS[argument]))}}}}}"
     assert mode(read_chosen(root, None, None, [word])) == ARGUMENTS[argument]
     assert mode(checked(merge(load_all(root), parse_config([word])))) == ARGUMENTS[argument]
+
+
+@pytest.mark.parametrize(("text", "value"), [("False", False), ("no", False), ("TRUE", True), (".5", 0.5), ("2.", 2.0)])
+def test_an_argument_on_the_command_line_is_the_value_that_it_is_in_a_file(root, folder, monkeypatch, text, value):
+    """`--config operators='{m: {class: …, scaled: False}}'` gave the operator the text "False", which is true."""
+    monkeypatch.syspath_prepend(folder)
+    (folder / "moded.py").write_text(MODED)
+    (folder / "own.yaml").write_text(words := f"operators: {{m: {{class: 'moded:Moded', mode: {text}}}}}")
+    for given in ((None, [words.replace(": ", "=", 1)]), ([Path("own.yaml")], None)):
+        mode = read_chosen(root, None, *given)["operators"]["m"]["mode"]
+        assert (mode, type(mode)) == (value, type(value))
+        del OPERATORS["m"]
 
 
 MODED = """
@@ -191,6 +220,18 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},
         {"sweep": {"suites": ["superglue", "glue"]}},
     ),
+    "sweep.tasks fine-tuned": (  # a study
+        {"sweep": {"learning_rate": [1e-3, 2e-3], "tasks": ["rte"]}},
+        {"sweep": {"tasks": ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]}},
+    ),
+    "sweep.finetune_seeds fine-tuned": (
+        {"sweep": {"finetuned_pretrain_seeds": [], "finetune_seeds": [1]}},
+        {"sweep": {"finetuned_pretrain_seeds": [1]}},
+    ),
+    "sweep.suites escapes": (
+        {"sweep": {"batch_size": [8, 16], "suites": ["superglue"]}},
+        {"sweep": {"suites": ["glue", "blimp"]}},
+    ),
     "sweep.tasks cola 'sweep.suites'": (
         {"sweep": {"suites": ["superglue"], "tasks": ["cb", "cola"]}},
         {"sweep": {"suites": ["superglue", "glue"]}},
@@ -221,6 +262,31 @@ def test_snakemake_refuses_the_same_as_symbert(root, config, folder, capsys):
         with pytest.raises(SystemExit) as stop:
             open_experiment({**config, "corpus": {**config["corpus"], **change.get("corpus", {})}}, files)
         assert stop.value.code == 64 and told in capsys.readouterr().err
+
+
+def test_a_file_of_the_project_that_snakemake_would_refuse_is_named_with_the_remedy(tmp_path, capsys):
+    """Of a config.yaml whose lines are all comments Snakemake names neither the file nor what to write."""
+    (tmp_path / "full.yaml").write_text("scale: demo\n")
+    assert readable(str(tmp_path / "full.yaml")) == str(tmp_path / "full.yaml")
+    for text, told in (
+        ("# scale: demo\n", "{} for none"),
+        ("pretrain:\n\tsteps: 5\n", "line 2"),
+        ("title: Größe", "UTF-8"),
+    ):
+        (tmp_path / "config.yaml").write_text(text, encoding="latin-1")
+        with pytest.raises(SystemExit) as stop:
+            readable(str(tmp_path / "config.yaml"))
+        line = capsys.readouterr().err
+        assert stop.value.code == 65 and f"{tmp_path}/config.yaml" in line and told in line, line
+
+
+def test_a_module_is_given_the_keys_that_differ_and_has_the_rest_of_the_project(root, folder):
+    """For a module with a `config:` line Snakemake reads no file of ours."""
+    given = {"experiment": "mine", "pretrain": {"batch_size": 7}}
+    Path(scale := configured_scale(given)).relative_to(root)
+    config = open_experiment(given, [scale]).config
+    assert config == read_chosen(root, None, None, ["experiment=mine", "pretrain={batch_size: 7}"])
+    assert given == {"experiment": "mine", "pretrain": {"batch_size": 7}}, "which is the other workflow's"
 
 
 MISREAD = {  # in the Slurm profile: a resource, and words of the line; for Snakemake 43,200, 12, 1 and functions

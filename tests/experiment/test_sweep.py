@@ -95,7 +95,7 @@ MISTAKES = {
     r"unknown key 'learning_rte' in 'sweep'; did you mean 'learning_rate'": {"learning_rte": [1]},
     r"'sweep\.learning_rate\[0\]': expected": {"learning_rate": [-1]},
     r"'sweep\.learning_rate': expected": {"learning_rate": []},
-    r"unknown key 'stps' in 'sweep\.grids\[\.\.\.\]'; did you mean 'steps'": {"grids": {"a": {"stps": [1]}}},
+    r"unknown key 'stps' in 'sweep\.grids\.a'; did you mean 'steps'": {"grids": {"a": {"stps": [1]}}},
     r"'sweep\.text' has 'copis'; did you mean 'copies'": {"text": ["copis"]},
     r"'sweep\.grids\.a\.attention' has 'pairwis'": {"grids": {"a": {"attention": ["pairwis"]}}},
     r"'pretrain\.warmup_steps' \(100\) is more than 'sweep\.steps' \(50\)": {"steps": [50]},

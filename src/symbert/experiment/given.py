@@ -8,10 +8,9 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
-from symbert.configuration import Config, merge
+from symbert.configuration import Config, merge, spelt
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import reading
 
@@ -23,15 +22,18 @@ def read_yaml(path: Path) -> Config:
     a number that is another one than it looks, as 0340 (224), 12:30:00 (45000) and .inf.
     """
     with reading(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     try:
+        text = content.decode()
         values = _json_or_yaml(text)
     except _Lost as error:
         raise ConfigError(f"{path}{error}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 ({error.reason} at byte {error.start + 1}); save it as UTF-8") from None
     except (yaml.YAMLError, ValueError) as error:  # the latter: a date of no calendar
-        raise DataError(f"{path}: not YAML ({' '.join(str(error).splitlines()[:2])}); correct it") from None
+        raise DataError(f"{path}{_not_yaml(error, text.splitlines())}") from None
     if not isinstance(values, dict):
-        raise DataError(f"{path}: holds no settings; write `key: value` lines")
+        raise DataError(f"{path}: holds no settings; write `key: value` lines, or {{}} for none")
     return values
 
 
@@ -49,7 +51,7 @@ def _as_json(value: Any) -> Any:
         return [_as_json(item) for item in value]
     if isinstance(value, str):
         with suppress(ValueError):
-            msgspec.json.decode(value)
+            spelt(value)
             return json.dumps(value)
     return value
 
@@ -59,6 +61,16 @@ def with_texts_of(settings: Any, config: Any) -> Any:
     if isinstance(config, dict) and isinstance(settings, dict):
         return {name: with_texts_of(settings.get(name), item) for name, item in config.items()}
     return settings if settings != config and settings == _as_json(config) else config
+
+
+def check_options(words: Iterable[str]) -> None:
+    """UsageError for an option that a command line has twice, of which Snakemake and argparse take the last alone."""
+    given = [word.partition("=")[0] for word in words]
+    for names in (("--config", "-C"), ("--configfile", "--configfiles")):
+        if sum(word in names for word in given) > 1:
+            raise UsageError(
+                f"{names[0]}: stands there twice, and the first would be lost; write all after one of them"
+            )
 
 
 def read_words(words: Iterable[str]) -> Config:
@@ -85,6 +97,14 @@ def _assignment(word: str) -> Config:
 
 def _texts(text: str) -> Any:
     return yaml.load(text, Loader=yaml.BaseLoader)  # no numbers, and no objects
+
+
+def _not_yaml(error: Exception, lines: list[str]) -> str:
+    fact, mark = getattr(error, "problem", None) or str(error), getattr(error, "problem_mark", None)
+    if not mark:
+        return f": not YAML ({fact}); correct it"
+    has_tab = "\t" in "".join(lines[mark.line : mark.line + 1])
+    return f", line {mark.line + 1}: not YAML ({fact}); {'indent with blanks, not tabs' if has_tab else 'correct it'}"
 
 
 class _Lost(Exception):

@@ -9,7 +9,7 @@ from pathlib import Path
 from symbert.configuration import Config, check, merge, typed
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
-from symbert.experiment.given import read_settings, read_words, with_texts_of
+from symbert.experiment.given import check_options, read_settings, read_words, with_texts_of
 from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.profile import check_profile
 from symbert.experiment.sweep import check_sweep
@@ -19,12 +19,17 @@ from symbert.provenance import PROJECT
 
 
 def read_config(folder: Path, *changes: Config) -> Config:
-    """The checked configuration: defaults.yaml, the scale, config.yaml of `folder`, and `changes`, as the Snakefile
-    reads them; the last one decides."""
-    changes = (read_settings(folder / "config.yaml"), *changes)
+    """The checked configuration of a project's folder with `changes`, of which the last one decides."""
+    return begun(whole(reduce(merge, changes, {}), folder), folder)
+
+
+def whole(config: Config, folder: Path = PROJECT) -> Config:
+    """All keys: of defaults.yaml, the scale, config.yaml and `config`, as the Snakefile reads them; the last one
+    decides."""
+    changes = read_settings(folder / "config.yaml"), config
     defaults = read_settings(folder / "workflow/defaults.yaml")
     scale = read_settings(scale_file(reduce(merge, changes, defaults), folder))
-    return begun(reduce(merge, [scale, *changes], defaults), folder)
+    return reduce(merge, [scale, *changes], defaults)
 
 
 def checked(config: Config) -> Config:
@@ -53,6 +58,7 @@ def scale_file(config: Config, folder: Path = PROJECT) -> Path:
 
 def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
+    check_options(sys.argv)
     chosen = {} if scale is None else {"scale": scale}
     return read_config(folder, *map(read_settings, configfile or []), read_words(config or []), chosen)
 
@@ -69,7 +75,8 @@ def read_experiment(
     file = Path(RESULTS, name, CONFIGURATION)
     if not file.is_file():
         names = sorted(path.parent.name for path in Path(RESULTS).glob(f"*/{CONFIGURATION}"))
-        raise MissingInputError(f"{file}: no experiment of that name{suggestion(name, names)}")
+        remedy = suggestion(name, names) or "; type it in the folder that has results/"
+        raise MissingInputError(f"{file}: no experiment of that name{remedy}")
     return Experiment(checked(read_settings(file)))
 
 
@@ -85,15 +92,24 @@ def one_line() -> Iterator[None]:
 
 
 @one_line()
+def readable(file: str) -> str:
+    """A file of settings that Snakemake is about to read, of whose mistakes it would name neither file nor line."""
+    read_settings(Path(file))
+    return file
+
+
+@one_line()
 def configured_scale(config: Config) -> str:
     """The file of the scale of a configuration that Snakemake is reading."""
-    return str(scale_file(config))
+    return str(scale_file(whole(config)))
 
 
 @one_line()
 def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
-    """The experiment of a configuration that Snakemake has merged, of these files among others."""
+    """The experiment of a configuration that Snakemake has merged, of these files among others; or of the keys that
+    another workflow gives to its module, for which Snakemake reads none of our files."""
+    check_options(sys.argv)
     for file in dict.fromkeys(map(Path, files)):
         config = with_texts_of(read_settings(file), config)
     check_profile(PROJECT)
-    return Experiment(begun(config))
+    return Experiment(begun(whole(config)))

@@ -11,9 +11,11 @@ from symbert.configuration import (
     MinimalPairSettings,
     PretrainSettings,
     TaskSettings,
+    finetuned_pretrain_seeds,
     has_filter,
 )
 from symbert.errors import ConfigError
+from symbert.experiment.sweep import grids_of
 from symbert.glue.tasks import PUBLISHED, suite_of, task_named, tasks_of_sweep
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sources import OWN_TEXT, parts_of, root_of, source_of
@@ -66,6 +68,7 @@ def _readers(config: Config) -> Iterator[tuple[str, bool, str]]:
     yield "glue.robustness.files", bool(robustness["sets"]), "name its sets in 'glue.robustness.sets'"
     yield "glue.robustness.noise_kinds", bool(robustness["noise"]), "say how much in 'glue.robustness.noise'"
     yield from _hosts(config)
+    yield from _scored(config)
     yield from _suites(config)
 
 
@@ -79,6 +82,15 @@ def _hosts(config: Config) -> Iterator[tuple[str, bool, str]]:
     for key in PretrainSettings.__struct_fields__:
         is_read = any(key not in config["hosts"].get(host, {}) for host in hosts)
         yield f"pretrain.{key}", is_read, f"'hosts.{hosts[0]}.{key}' stands above it; change that"
+
+
+def _scored(config: Config) -> Iterator[tuple[str, bool, str]]:
+    has_grids = bool(grids_of(config))
+    is_finetuned = ENCODER in config["sweep"]["hosts"] and finetuned_pretrain_seeds(config) and not has_grids
+    for key in ("tasks", "finetune_seeds", "untrained"):
+        yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
+    for key in ("suites", "anatomy", "probes"):
+        yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 
 
 def _suites(config: Config) -> Iterator[tuple[str, bool, str]]:
