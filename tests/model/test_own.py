@@ -68,6 +68,19 @@ def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
         check.check_state(operator_named(own(operator)), check.model_for("own"))
 
 
+def test_a_weight_that_all_models_of_a_process_share_is_refused(own):
+    """The check of a training gave the weight its own start, and the seed had none."""
+    with pytest.raises(FailedCheckError, match=r"layer.0.query.weight is one in all models"):
+        check.check_state(operator_named(own(wrong.OfClass)), check.model_for("own"))
+
+
+def test_a_start_is_that_of_its_own_seed_where_a_class_reuses_modules_of_a_model_that_is_gone(own):
+    """The same operator passed check-operator, and its training was refused: both compared whatever came last."""
+    operator = operator_named(own(wrong.OfModel))
+    assert "every weight follows" in check.check_start(operator, check.model_for("own"))
+    assert check.check_state(operator, check.model_for("own"))
+
+
 @pytest.mark.parametrize("operator", [wrong.Noting, wrong.Caching])
 def test_notes_constants_and_caches_of_a_class_are_no_state(own, operator):
     assert check.check_state(operator_named(own(operator)), check.model_for("own")) == "checkpoints restore all state"

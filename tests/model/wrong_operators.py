@@ -1,5 +1,7 @@
 """Operators that are wrong, each in one way."""
 
+import weakref
+
 import numpy as np
 import torch
 from torch import nn
@@ -432,6 +434,30 @@ class Tied(OriginalAttention):
     def query_key_value(self, hidden):
         query, key, value = super().query_key_value(hidden)
         return query * (1 + self.mix.sum()), key, value
+
+
+class OfClass(OriginalAttention):
+    """A projection that the class keeps, for all models of a process."""
+
+    kept = None
+
+    def __init__(self, config):
+        super().__init__(config)
+        type(self).kept = self.query = self.kept or self.query
+
+
+class OfModel(OriginalAttention):
+    """A projection that the layers of a model share, kept as by `id(config)`: the next model gets that of one that is
+    gone. Not wrong."""
+
+    kept = None, None
+
+    def __init__(self, config):
+        super().__init__(config)
+        of, query = self.kept
+        is_new = of is None or not (of() is None or of() is config)
+        type(self).kept = weakref.ref(config), self.query if is_new else query
+        self.query = self.kept[1]
 
 
 class OfThisSize(Scaled):

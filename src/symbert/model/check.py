@@ -212,14 +212,15 @@ def check_start(operator: Operator, model: Classifier) -> str:
 
 
 def _weights(model: Classifier) -> Tensors:
-    """The parameters of the operators by name, and the weights that parametrizations make of them."""
+    """The parameters of the operators by name, and the weights that parametrizations make of them; copies, as a class
+    may give the next model the modules of one that is gone."""
     weights = {}
     for place, site in _sites(model):
         weights |= {f"{place}.{name}": values for name, values in site.named_parameters()}
         for name, module in site.named_modules(prefix=place):
             if parametrize.is_parametrized(module):
                 weights |= {f"{name}.{key}": getattr(module, key) for key in module.parametrizations}
-    return weights
+    return {name: values.detach().clone() for name, values in weights.items()}
 
 
 def _is_pattern(values: Tensor, other: Tensor) -> bool:
@@ -263,6 +264,9 @@ class _Unfilled(TorchDispatchMode):
 def check_state(operator: Operator, model: Classifier) -> str:
     """A checkpoint holds and restores all state, and another process starts from the same."""
     started, used = (_started(model.config, _device(model)) for _ in range(2))
+    others = set(used.parameters())
+    if common := [name for name, values in started.named_parameters() if values in others]:
+        raise FailedCheckError(f"{_short(common[0])} is one in all models; make it in __init__, for each model")
     ids = _ids(model, rows=1)
     drawn = "draw numbers with torch's generator in __init__"
     kept_so = "keep what changes in parameters and persistent buffers that __init__ registers"
