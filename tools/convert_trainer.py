@@ -28,7 +28,8 @@ COLUMNS = ("size", "attention", "step", "task", "finetune_seed", "metric", "valu
 
 table, read = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n"), 0
 table.writeheader()
-for file in sorted(Path(sys.argv[1]).rglob("eval_results.json")):
+files = sorted(Path(sys.argv[1]).rglob("eval_results.json"))
+for file in files or sys.exit(f"{sys.argv[1]}: no eval_results.json below it; give the folder with those of the runs"):
     name = NAME.fullmatch(file.parent.name) or sys.exit(f"{file.parent}: not a name like NAME; change NAME")
     run, results = name.groupdict(), json.loads(file.read_text(encoding="utf-8"))
     run |= {"attention": ATTENTION.get(run["attention"], run["attention"]), "finetune_seed": run["finetune_seed"] or 1}

@@ -79,7 +79,7 @@ def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> I
         for name, each in escapes.items():
             if each.diverged.any():
                 diverged = f"{each.diverged.sum()} of {len(each.at)} runs"
-                yield f"Of {name} {diverged} diverged: after the escape they end above the level. "
+                yield f"Of {name} {diverged} diverged: above the level again at the end. "
 
 
 def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], list[str]]:
@@ -88,8 +88,7 @@ def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> t
     contrasts = {} if level is None else escape_contrasts(models, level, named)
     judged = sorted(contrasts.items(), key=lambda contrast: contrast[1].verdict == WITHIN)  # differences first
     shown = [
-        f"{ESCAPES[result.verdict].format(*pair)} "
-        f"(ratio of medians {result.ratio:.2f}, 95 % interval {result.low:.2f} to {result.high:.2f})"
+        f"{ESCAPES[result.verdict].format(*pair)} ({result.in_words})"
         for pair, result in judged
         if result.verdict in ESCAPES
     ]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import pandas as pd
 
-from symbert.declared import mistake_in
+from symbert.declared import mistake_in, suggestion
 from symbert.errors import DataError, UsageError
 from symbert.files import reading, write_text
 from symbert.glue import tasks
@@ -219,8 +219,7 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
             table, place = csv.DictReader(lines, strict=True), None
             columns = table.fieldnames or []
-            if len(set(columns)) < len(columns):
-                raise DataError(f"{file}: a column is there twice in {', '.join(columns)}; keep one of them")
+            _check_columns(file, columns, kind)
             for row in table:
                 place = f"{file}:line {table.line_num}"
                 if None in row or None in row.values():
@@ -229,11 +228,27 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
                 try:
                     yield place, msgspec.convert(cells, kind, strict=False)
                 except msgspec.ValidationError as error:
-                    raise DataError(f"{place}: {mistake_in(error, kind.__struct_fields__)}") from None
+                    cell = cells.get(str(error).rpartition("$.")[2].strip("`"), "")
+                    remedy = f"correct {cell!r:.60}, or leave that run out" if cell else "fill it"
+                    raise DataError(f"{place}: {mistake_in(error, remedy=remedy)}") from None
             if place is None:
                 raise DataError(f"{file}: no row in it; give one for each number")
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
+
+
+def _check_columns(file: Path, columns: Sequence[str], kind: type[msgspec.Struct]) -> None:
+    """DataError for a header that has a column twice or one that `kind` does not have, or lacks one that it needs."""
+    fields = msgspec.structs.fields(kind)
+    if len(set(columns)) < len(columns):
+        raise DataError(f"{file}: a column is there twice in {', '.join(columns)}; keep one of them")
+    known = [field.name for field in fields]
+    for column in columns:
+        if column not in known:
+            told = suggestion(column, known) if column else "; leave it out"
+            raise DataError(f"{file}: {f'unknown column {column!r}' if column else 'a column without a name'}{told}")
+    if lacking := [field.name for field in fields if field.required and field.name not in columns]:
+        raise DataError(f"{file}: no column '{lacking[0]}', found {', '.join(columns)}; add it")
 
 
 def length_of(steps: Iterable[float], given: int | None = None) -> int | None:
@@ -247,7 +262,7 @@ def length_of(steps: Iterable[float], given: int | None = None) -> int | None:
 END = 1  # stands for a last step that no file names: above 0, at which models are without pre-training
 
 
-def parted(scores: pd.DataFrame, steps: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def parted(scores: pd.DataFrame, steps: int | None, place: str = "scores") -> tuple[pd.DataFrame, pd.DataFrame]:
     """The scores of the comparison, at the last step and without pre-training, and those over checkpoints.
 
     A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
@@ -259,7 +274,7 @@ def parted(scores: pd.DataFrame, steps: int | None) -> tuple[pd.DataFrame, pd.Da
     if lacking := [name for name in dict.fromkeys(model) if name not in set(model[of_final])]:
         names = ", ".join(sorted("-".join(filter(None, name)) for name in lacking))
         raise UsageError(
-            f"scores: no run of {names} is at the last step{f', {steps}' if steps else ''}; add it, or leave out the "
+            f"{place}: no run of {names} is at the last step{f', {steps}' if steps else ''}; add it, or leave out the "
             "step of its final runs"
         )
     final = scores[of_final | (scores["step"] == 0)]

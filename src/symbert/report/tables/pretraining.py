@@ -103,7 +103,8 @@ def _finite(value: float) -> float | None:
 
 def losses_table(data: Collection) -> Table | None:
     """Last validation loss, model less reference, in nats per masked token, paired by pre-training seed: runs of a seed
-    start from equal shared parameters, and see the same batches and masks. Low and high: Student’s 95 % interval. p:
+    start from equal shared parameters, and see the same batches and masks (of imported runs that is not known).
+    Low and high: Student’s 95 % interval. p:
     two-sided sign-flip test over all choices of signs, of which five seeds cannot have less than 0.0625, and six
     0.03125; Holm: corrected for the comparisons of a size.
     """
