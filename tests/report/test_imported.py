@@ -292,6 +292,15 @@ def test_curves_that_no_figure_may_show_are_refused_before_the_folder_is_there(w
     assert not Path("results").exists()
 
 
+def test_the_checkpoints_of_a_size_end_at_one_step(write, imported):
+    """The line was 95 % of the final score of those that got there, and the highest of Table 3 was another."""
+    rows = [f"base,{name},{step},rte,1,0.5" for name, step in itertools.product(("original", "pairwise"), (250, 500))]
+    header = "size,attention,step,task,finetune_seed,value"
+    with pytest.raises(DataError, match="checkpoints of base-pairwise end at step 250, those of others at 500"):
+        imported(write(*rows[:-1], "base,pairwise,,rte,1,0.7", header=header))
+    assert imported(write(*rows, "base,pairwise,,rte,1,0.7", header=header))
+
+
 def test_a_level_without_losses_is_refused(write, imported):
     """It was read, and no word said that nothing is compared with it."""
     with pytest.raises(UsageError, match="--escape-loss is given without --losses"):

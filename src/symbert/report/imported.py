@@ -54,7 +54,14 @@ def import_scores(
             fact = f"{run} ends at step {last}, and pre-training at {length}"
             raise DataError(f"{losses}: {fact}; add that loss, or leave the run out")
     losses_of(runs, str(losses))  # or it says which runs have other steps
-    parted(scores, length, str(path))  # or it says which model has no final scores
+    _, curve = parted(scores, length, str(path))  # or it says which model has no final scores
+    for size, of_size in curve.groupby("size"):  # whose line and milestones are of the last checkpoint
+        for attention, last in of_size.groupby("attention")["step"].max().items():
+            if last != (end := of_size["step"].max()):
+                fact = (
+                    f"checkpoints of {names.model_name(size, attention)} end at step {last}, those of others at {end}"
+                )
+                raise DataError(f"{path}: {fact}; add that checkpoint, or leave the others of this model out")
     folder = RESULTS / name
     if folder.is_dir() and {file.name for file in folder.iterdir()} - {f"{kind}.csv" for kind in files}:
         raise ConfigError(f"{folder}: exists already; remove it, or choose another --name")

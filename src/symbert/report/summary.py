@@ -73,7 +73,7 @@ def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> I
         told = f"{steps}; {'medians over seeds' if most > 1 else 'one seed'}; level {data.escape_loss:.2f} nats"
         if fewest >= FEWEST and len(first) < len(escapes):
             escape = "escapes" if len(first) == 1 else "escape"
-            yield f"In {names.family(size)} {' and '.join(first)} {escape} the plateau first ({told}). "
+            yield f"In {names.family(size)} {_listed(first)} {escape} the plateau first ({told}). "
         else:
             yield f"Escapes from the plateau in {names.family(size)}: {told}. "
         for name, each in escapes.items():
@@ -171,11 +171,16 @@ def _count(number: int, unit: str) -> str:
     return f"{number or 'no'} {unit}{'' if number == 1 else 's'}"
 
 
+def _listed(words: list[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _joined(reasons: list[tuple[str, str]]) -> Iterator[str]:
     """A sentence for each reason, with all models that it is true of."""
     for reason in dict.fromkeys(reason for reason, _ in reasons):
         models = list(dict.fromkeys(model for of, model in reasons if of == reason))
-        yield f"{' and '.join(models)} {'has' if len(models) == 1 else 'have'} {reason}"
+        yield f"{_listed(models)} {'has' if len(models) == 1 else 'have'} {reason}"
 
 
 def _score_in_words(pair: Comparison, score: str) -> str:

@@ -48,7 +48,7 @@ def milestones_table(data: Collection) -> Table | None:
                 found = crossing_of(means[name], line)
                 row |= {"before": found.before, "crossing": _finite(found.step), "after": found.after}
                 row |= {"final_score": means[name].get(of_size["step"].max())}
-                row |= {"finetune_seeds": of_size["finetune_seed"].nunique()}
+                row |= {"finetune_seeds": of_size.loc[of_size["attention"] == name, "finetune_seed"].nunique()}
             rows.append(row)
     return table_of(rows, decimals={"crossing": 0}) if rows else None
 
