@@ -93,6 +93,9 @@ def test_what_a_recipe_cannot_read_is_named_and_without_a_number_it_fails(conver
     (tmp_path / "results.json").write_text(json.dumps(harness))
     assert "no score was read" in convert("harness", tmp_path / "results.json")
     assert "rte" in (said := (tmp_path / "said.txt").read_text()) and "hellaswag" in said
+    (folder / "eval_results.json").write_text('{"eval_mcc": 0.3, ')
+    for recipe, place in (("trainer", tmp_path / "theirs"), ("harness", folder / "eval_results.json")):
+        assert f"{folder}/eval_results.json: no JSON, or cut" in convert(recipe, place)
     losses = write_losses(tmp_path / "theirs.csv", [10, 21, 32])
     losses.write_text(losses.read_text().replace("bert_", "gpt_"))
     assert "no loss was read" in convert("losses", losses)

@@ -265,9 +265,9 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
         ("base,pairwise,250,4", "line 3: a second loss of step 250 of this run; keep one of them"),
         ("base,pairwise,500,NaN", "line 3: 'loss': expected"),
         ("base,pairwise,500,low", "line 3: 'loss': expected"),
-        ("base,pairwise,0,5", "line 3: 'step': expected"),
+        ("base,pairwise,0,5", "line 3: 'step': expected.*; correct '0', or leave its row out"),  # before training
         (",pairwise,500,5", "line 3: object missing required field 'size'"),
-        ("base,pairwise,500,Infinity", "line 3: 'loss': expected.*; correct 'Infinity', or leave that run out"),
+        ("base,pairwise,500,Infinity", "line 3: 'loss': expected.*; correct 'Infinity', or leave its row out"),
     ],
 )
 def test_losses_that_are_no_curve_are_named(write, imported, line, problem):

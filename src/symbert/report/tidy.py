@@ -229,7 +229,7 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
                     yield place, msgspec.convert(cells, kind, strict=False)
                 except msgspec.ValidationError as error:
                     cell = cells.get(str(error).rpartition("$.")[2].strip("`"), "")
-                    remedy = f"correct {cell!r:.60}, or leave that run out" if cell else "fill it"
+                    remedy = f"correct {cell!r:.60}, or leave its row out" if cell else "fill it"
                     raise DataError(f"{place}: {mistake_in(error, remedy=remedy)}") from None
             if place is None:
                 raise DataError(f"{file}: no row in it; give one for each number")
