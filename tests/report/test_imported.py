@@ -81,6 +81,12 @@ def scores_of(file):
     }
 
 
+def test_numbers_without_a_zero_and_blanks_after_commas_are_read(write):
+    """As Stata and people write them; .5 was no number, and ' value' no column."""
+    file = write("base, mine, cola, 1, -.5", "base, mine, rte, 1, .581", header=", ".join(HEADER.split(",")))
+    assert scores_of(file) == {("base", "mine", "cola", 1): -0.5, ("base", "mine", "rte", 1): 0.581}
+
+
 def test_a_csv_has_a_row_for_each_score(write):
     file = write("base,mine,rte,1,0.5", ",roberta, cola ,2,-2.5e-1", encoding="utf-8-sig")
     assert scores_of(file) == {("base", "mine", "rte", 1): 0.5, ("", "roberta", "cola", 2): -0.25}
@@ -152,7 +158,7 @@ def test_the_rows_of_another_column_are_not_this_ones(write):
         ("task,finetune_seed,value", "no column 'attention'"),
         ("attention,task,finetune_seed,value,value", "a column is there twice"),
         ("attention,task,finetune_sed,value", "unknown column 'finetune_sed'; did you mean 'finetune_seed'"),
-        ("attention;task;finetune_seed;value", "unknown column 'attention;task;finetune_seed;value'; "),
+        ("attention;task;finetune_seed;value", "no comma in the first line; write it as csv"),
         (",attention,task,finetune_seed,value", "a column without a name; leave it out"),  # pandas writes its index
     ],
 )

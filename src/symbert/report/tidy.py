@@ -5,6 +5,7 @@ The files of scores and losses are also what `import-scores` reads; docs/report.
 
 import csv
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -25,6 +26,7 @@ Record = dict[str, Any]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=2**53)]
+SHORT = re.compile(r"^(-?)\.(?=\d+$)")  # .5, as Stata writes 0.5
 
 
 class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -218,13 +220,14 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
     try:
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
             table, place = csv.DictReader(lines, strict=True), None
-            columns = table.fieldnames or []
-            _check_columns(file, columns, kind)
+            columns = table.fieldnames = [column.strip() for column in table.fieldnames or ()]
+            if columns:
+                _check_columns(file, columns, kind)
             for row in table:
                 place = f"{file}:line {table.line_num}"
                 if None in row or None in row.values():
                     raise DataError(f"{place}: not {len(columns)} cells, as the header has; write it as csv")
-                cells = {column: cell.strip() for column, cell in row.items() if cell.strip()}
+                cells = {column: SHORT.sub(r"\g<1>0.", cell.strip()) for column, cell in row.items() if cell.strip()}
                 try:
                     yield place, msgspec.convert(cells, kind, strict=False)
                 except msgspec.ValidationError as error:
@@ -240,13 +243,15 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
 def _check_columns(file: Path, columns: Sequence[str], kind: type[msgspec.Struct]) -> None:
     """DataError for a header that has a column twice or one that `kind` does not have, or lacks one that it needs."""
     fields = msgspec.structs.fields(kind)
+    known = [field.name for field in fields]
+    if len(columns) == 1:
+        raise DataError(f"{file}: no comma in the first line; write it as csv")
     if len(set(columns)) < len(columns):
         raise DataError(f"{file}: a column is there twice in {', '.join(columns)}; keep one of them")
-    known = [field.name for field in fields]
-    for column in columns:
-        if column not in known:
-            told = suggestion(column, known) if column else "; leave it out"
-            raise DataError(f"{file}: {f'unknown column {column!r}' if column else 'a column without a name'}{told}")
+    if "" in columns:
+        raise DataError(f"{file}: a column without a name; leave it out")
+    if unknown := [column for column in columns if column not in known]:
+        raise DataError(f"{file}: unknown column '{unknown[0]}'{suggestion(unknown[0], known)}")
     if lacking := [field.name for field in fields if field.required and field.name not in columns]:
         raise DataError(f"{file}: no column '{lacking[0]}', found {', '.join(columns)}; add it")
 
