@@ -88,11 +88,14 @@ def test_what_a_recipe_cannot_read_is_named_and_without_a_number_it_fails(conver
     (folder / "eval_results.json").write_text('{"eval_mcc": 0.3, "eval_samples": 1043}')
     assert "no score was read" in convert("trainer", tmp_path / "theirs")
     assert "cola" in (said := (tmp_path / "said.txt").read_text()) and "eval_mcc" in said
-    assert "no score was read" in convert("trainer", tmp_path / "theirs/gone")
+    assert "gone: no eval_results.json below it" in convert("trainer", tmp_path / "theirs/gone")
     harness = {"model_name": "pythia", "results": {"rte": {"acc": 0.5}, "hellaswag": {"acc,none": 0.3}}}
     (tmp_path / "results.json").write_text(json.dumps(harness))
     assert "no score was read" in convert("harness", tmp_path / "results.json")
     assert "rte" in (said := (tmp_path / "said.txt").read_text()) and "hellaswag" in said
+    (folder / "eval_results.json").write_text('{"eval_mcc": 0.3, ')
+    for recipe, place in (("trainer", tmp_path / "theirs"), ("harness", folder / "eval_results.json")):
+        assert f"{folder}/eval_results.json: no JSON, or cut" in convert(recipe, place)
     losses = write_losses(tmp_path / "theirs.csv", [10, 21, 32])
     losses.write_text(losses.read_text().replace("bert_", "gpt_"))
     assert "no loss was read" in convert("losses", losses)
@@ -137,7 +140,7 @@ def test_results_of_the_harness_are_converted(convert, tmp_path):
         task: {"alias": task, "acc_stderr,none": 0.01} | {f"{key},none": value for key, value in metrics.items()}
         for task, metrics in tasks.items()
     }
-    content = {"results": results, "versions": dict.fromkeys(tasks, 1.0), "model_name": "EleutherAI/pythia-70m"}
+    content = {"results": results, "versions": dict.fromkeys(tasks, 1.0), "model_name": "./models/pythia-70m/"}
     content["n-samples"] = {task: {"original": 408, "effective": 100} for task in tasks}
     (tmp_path / "results.json").write_text(json.dumps(content))
     rows = rows_of(convert("harness", tmp_path / "results.json"))

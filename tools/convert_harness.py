@@ -22,9 +22,12 @@ table = csv.DictWriter(
 table.writeheader()
 read = 0
 for path in sys.argv[1:]:
-    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        sys.exit(f"{path}: no JSON, or cut ({error}); get it again")
     name = content.get("model_name") or sys.exit(f"{path}: no 'model_name'; add it, as newer versions write it")
-    model = {"attention": name.rpartition("/")[2], "finetune_seed": 1}
+    model = {"attention": Path(name).name, "finetune_seed": 1}  # of a folder's path, too
     for task, results in sorted(content["results"].items()):
         rows = content.get("n-samples", {}).get(task, {}).get("effective")
         values = {metric: results[key] for key, metric in METRICS.items() if key in results and task in TASKS}

@@ -1,5 +1,6 @@
 """Tasks of the user's own: what is read of which file, and the whole way from the example in docs/glue.md to scores."""
 
+import itertools
 import json
 import re
 from contextlib import nullcontext
@@ -98,6 +99,8 @@ MISTAKES = [  # content of a csv, changes of the task, and what is named
     (ROWS.assign(text=["a", "", "c"]), {}, ": row 2: 'text'"),
     (ROWS[:0], {}, "no rows"),
     (ROWS.assign(ironic=["1", "NaN", "2"]), GRADES, ": row 2: 'ironic'"),
+    (ROWS.assign(ironic=["1", "2", "1_0"]), GRADES, ": row 3: 'ironic'"),  # which Python reads as 10
+    (ROWS.assign(ironic=["1", "1e39", "2"]), GRADES, ": row 2: 'ironic'"),  # infinite as float32
     (ROWS, GRADES, ": row 1: 'ironic'"),
     ("text,ironic,text,,\nWhat a day,no,again,,\n", {}, ": two columns are called 'text'"),
     ("text,ironic\nWhat a day, again,no\nWhat a night,yes\n", {}, ":2: 3 cells"),  # the first became an index
@@ -140,13 +143,13 @@ def test_a_number_of_no_class_is_refused_though_a_class_has_it_as_its_name(tmp_p
 
 
 def test_whole_numbers_are_labels_however_a_table_holds_them(tmp_path):
-    """As in published files; a table that once had an empty cell holds 1.0."""
-    file = tmp_path / "rows.parquet"
-    for labels in ([0, 1], ["no", "yes"]):
-        ROWS.assign(ironic=[0.0, 1.0, 0.0]).to_parquet(file)
+    """As in published files; a table that once had an empty cell holds 1.0, and its csv was refused."""
+    for name, labels in itertools.product(("rows.parquet", "rows.csv"), ([0, 1], ["no", "yes"], ["0.0", "1.0"])):
+        file, write = tmp_path / name, WRITERS[name]
+        write(ROWS.assign(ironic=[0.0, 1.0, 0.0]), file)
         assert [row[1] for row in rows_of(file, labels=labels)] == [0, 1, 0]
-        ROWS.assign(ironic=[0.0, 0.5, 0.0]).to_parquet(file)
-        with pytest.raises(DataError, match="row 2: 'ironic' is 0.5, expected"):
+        write(ROWS.assign(ironic=[0.0, 0.5, 0.0]), file)
+        with pytest.raises(DataError, match="row 2: 'ironic' is '?0.5'?, expected"):
             rows_of(file, labels=labels)
 
 
@@ -258,9 +261,9 @@ def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp
     """Pearson of equal grades was 0, as that of a wrong model; a constant prediction has that score by convention."""
     graded = {"labels": None, "kind": "regression", "metric": "pearson"}
     cases = [
-        (["1.5", "1.5", "1.5"], graded, "all labels are 1.5"),
-        (["1.5", "1.5", "1.5"], graded | {"metric": ["pearson", "spearman"]}, "all labels are 1.5"),
-        (["yes", "yes", "yes"], {"metric": "matthews"}, "all labels are 1"),
+        (["1.5", "1.5", "1.5"], graded, "all labels are the same"),
+        (["1.5", "1.5", "1.5"], graded | {"metric": ["pearson", "spearman"]}, "all labels are the same"),
+        (["yes", "yes", "yes"], {"metric": "matthews"}, "all labels are the same"),
         (["no", "no", "no"], {"metric": "f1"}, "no row is of the second class"),
         (["yes", "yes", "yes"], {"metric": "f1"}, None),
         (["no", "no", "no"], {"metric": "accuracy"}, None),

@@ -135,6 +135,18 @@ def test_rocrate_reads_a_workflow_crate_with_what_its_profile_requires(archive):
     assert crate.get("README.md")["about"] == crate.root_dataset
 
 
+def test_the_table_of_contents_has_what_the_archive_has(archive, folder):
+    """Of imported scores it named runs and a corpus, and not the imported files."""
+    told = (archive / "README.md").read_text()
+    assert "| `runs/` |" in told and "small-mirror/" not in told
+    imported = json.loads((folder / "experiment.json").read_text()) | {"settings": []}
+    write(folder / "scores.csv", "attention,task\n")
+    imported["inputs"] = {"scores": {"glue": ["results/small-mirror/scores.csv"]}, "origin": {"name": "small-mirror"}}
+    write(folder / "experiment.json", imported)
+    told = contents_of(folder)["README.md"].decode()
+    assert "| `small-mirror/` |" in told and "`runs/`" not in told and "`corpus/`" not in told
+
+
 def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archive):
     names = {file.relative_to(archive).as_posix() for file in archive.rglob("*") if file.is_file()}
     assert {"report.html", "tables/provenance.csv", "experiment.json", "LICENSE", "CITATION.cff"} <= names

@@ -239,6 +239,27 @@ def test_of_models_that_do_not_escape_nothing_is_known():
     assert (result.p_value, result.verdict) == (1, "undecided") and math.isnan(result.ratio)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ([200] * 5, [400] * 5, "ratio of medians 0.50, 95 % interval 0.25 to 0.67"),
+        ([200] * 5, [None] * 5, "ratio of medians, 95 % interval below 0.67"),  # 300 steps: it was 0.00
+        ([None] * 5, [200] * 5, "ratio of medians, 95 % interval above 1.50"),
+        ([50] * 5, [400] * 5, "ratio of medians, 95 % interval below 0.33"),  # escaped before the first evaluation
+    ],
+)
+def test_the_ratio_of_medians_is_a_number_where_both_lie_between_two_evaluations(first, second, words):
+    last = 300 if None in (*first, *second) else 500
+    grid = range(100, last + 1, 100)
+
+    def seeds(escapes):
+        runs = [[6.0 if step is None or at < step else 2.0 for at in grid] for step in escapes]
+        return escapes_of(pd.DataFrame(runs, columns=grid), LEVEL)
+
+    result = compare(seeds(first), seeds(second))
+    assert result.in_words == words and math.isnan(result.ratio) == ("medians," in words)
+
+
 def test_escapes_are_corrected_within_a_size():
     models = {"original": seeds_of(LATE), "pairwise": seeds_of(EARLY), "shared": seeds_of(EARLY)}
     of_sizes = {(size, name): models[name] for size in ("tiny", "small") for name in models}

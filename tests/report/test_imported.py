@@ -81,6 +81,12 @@ def scores_of(file):
     }
 
 
+def test_numbers_without_a_zero_and_blanks_after_commas_are_read(write):
+    """As Stata and people write them; .5 was no number, and ' value' no column."""
+    file = write("base, mine, cola, 1, -.5", "base, mine, rte, 1, .581", header=", ".join(HEADER.split(",")))
+    assert scores_of(file) == {("base", "mine", "cola", 1): -0.5, ("base", "mine", "rte", 1): 0.581}
+
+
 def test_a_csv_has_a_row_for_each_score(write):
     file = write("base,mine,rte,1,0.5", ",roberta, cola ,2,-2.5e-1", encoding="utf-8-sig")
     assert scores_of(file) == {("base", "mine", "rte", 1): 0.5, ("", "roberta", "cola", 2): -0.25}
@@ -148,10 +154,12 @@ def test_the_rows_of_another_column_are_not_this_ones(write):
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
-        ("attention,task,value", "missing required field 'finetune_seed'"),
-        ("task,finetune_seed,value", "missing required field 'attention'"),
+        ("attention,task,value", "no column 'finetune_seed', found attention, task, value"),
+        ("task,finetune_seed,value", "no column 'attention'"),
         ("attention,task,finetune_seed,value,value", "a column is there twice"),
-        ("attention,task,finetune_sed,value", "unknown key 'finetune_sed'; did you mean 'finetune_seed'"),
+        ("attention,task,finetune_sed,value", "unknown column 'finetune_sed'; did you mean 'finetune_seed'"),
+        ("attention;task;finetune_seed;value", "no comma in the first line; write it as csv"),
+        (",attention,task,finetune_seed,value", "a column without a name; leave it out"),  # pandas writes its index
     ],
 )
 def test_a_column_that_is_missing_unknown_or_there_twice_is_named(write, header, problem):
@@ -263,14 +271,46 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
         ("base,pairwise,250,4", "line 3: a second loss of step 250 of this run; keep one of them"),
         ("base,pairwise,500,NaN", "line 3: 'loss': expected"),
         ("base,pairwise,500,low", "line 3: 'loss': expected"),
-        ("base,pairwise,0,5", "line 3: 'step': expected"),
+        ("base,pairwise,0,5", "line 3: 'step': expected.*; correct '0', or leave its row out"),  # before training
         (",pairwise,500,5", "line 3: object missing required field 'size'"),
+        ("base,pairwise,500,Infinity", "line 3: 'loss': expected.*; correct 'Infinity', or leave its row out"),
     ],
 )
 def test_losses_that_are_no_curve_are_named(write, imported, line, problem):
     losses = write("base,pairwise,250,5", line, header=LOSSES, name="losses.csv")
     with pytest.raises(DataError, match=f"losses.csv:{problem}"):
         imported(write("base,pairwise,rte,1,0.5"), losses)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("base,pairwise,2,750,4", "base-pairwise seed 2 was evaluated at other steps than 1, as step 500 shows"),
+        ("base,pairwise,2,500,4", "base-pairwise, pretrain_seed 2, ends at step 500.*, or leave the run out"),
+    ],
+)
+def test_curves_that_no_figure_may_show_are_refused_before_the_folder_is_there(write, imported, line, problem):
+    """The folder was written, and refused the corrected file."""
+    lines = [f"base,pairwise,{seed},{step},5" for seed, step in ((1, 250), (1, 500), (1, 750), (2, 250))]
+    losses = write(*lines, line, header="size,attention,pretrain_seed,step,loss", name="losses.csv")
+    with pytest.raises(DataError, match=f"losses.csv: {problem}"):
+        imported(write("base,pairwise,rte,1,0.5"), losses)
+    assert not Path("results").exists()
+
+
+def test_the_checkpoints_of_a_size_end_at_one_step(write, imported):
+    """The line was 95 % of the final score of those that got there, and the highest of Table 3 was another."""
+    rows = [f"base,{name},{step},rte,1,0.5" for name, step in itertools.product(("original", "pairwise"), (250, 500))]
+    header = "size,attention,step,task,finetune_seed,value"
+    with pytest.raises(DataError, match="checkpoints of base-pairwise end at step 250, those of others at 500"):
+        imported(write(*rows[:-1], "base,pairwise,,rte,1,0.7", header=header))
+    assert imported(write(*rows, "base,pairwise,,rte,1,0.7", header=header))
+
+
+def test_a_level_without_losses_is_refused(write, imported):
+    """It was read, and no word said that nothing is compared with it."""
+    with pytest.raises(UsageError, match="--escape-loss is given without --losses"):
+        imported(write("base,pairwise,rte,1,0.5"), escape_loss=5.0)
 
 
 def test_nothing_that_is_there_is_overwritten(write, tmp_path, monkeypatch):
@@ -467,6 +507,7 @@ def test_sizes_with_other_columns_have_their_own_tested_score(tmp_path, monkeypa
     report = Path("results/theirs/report")
     assert "| base | pairwise | original | GLUE score | 5 | 30.00 |" in (report / "tables/statistics.md").read_text()
     assert "a higher GLUE score of base-pairwise than of base-original" in (report / "texts/summary.txt").read_text()
+    assert "one class is predicted throughout is not known of any of 20 fine-" in (report / "report.html").read_text()
 
 
 def test_a_stand_in_has_no_row_of_the_paper_and_a_collapse_in_one_column_of_mnli_is_told(tmp_path, monkeypatch):

@@ -161,7 +161,7 @@ def count_of(word):
 
 def check_reason(reason, scores, runs, data):
     """AssertionError for a reason that the rows do not bear out, and for one of no known kind."""
-    names, pairs = r"(\S+(?: and \S+)*)", data.comparisons.get("glue", [])
+    names, pairs = r"(\S+(?:(?:,| and) \S+)*)", data.comparisons.get("glue", [])
     if reason == "there are no scores":
         assert not scores and data.blimp is None
     elif reason == "minimal pairs are not tested":
@@ -178,7 +178,7 @@ def check_reason(reason, scores, runs, data):
         size = found[1].removesuffix("original").removesuffix("-")
         assert found[1] not in models_of(scores) and size in {row["size"] for row in scores}
     elif found := re.fullmatch(f"{names} ha(?:s|ve) no (\\w+(?: and no \\w+)*)", reason):
-        for model, column in itertools.product(found[1].split(" and "), found[2].split(" and no ")):
+        for model, column in itertools.product(re.split(", | and ", found[1]), found[2].split(" and no ")):
             rows = of_model(scores, model)
             assert rows and column not in {row["column"] for row in rows}
             assert column in {row["column"] for row in scores if row["size"] == rows[0]["size"]}
@@ -187,7 +187,7 @@ def check_reason(reason, scores, runs, data):
         "and a test of scores takes (\\d)",
         reason,
     ):
-        for model in found[1].split(" and "):
+        for model in re.split(", | and ", found[1]):
             both = [of_model(scores, name) for name in (model, found[5])]
             assert all(both)
             columns = {row["column"] for row in scores if row["size"] == both[0][0]["size"]} - {"wnli"} or {"wnli"}
@@ -204,12 +204,12 @@ def check_reason(reason, scores, runs, data):
     elif found := re.fullmatch(
         f"{names} ha(?:s|ve) (\\d+) pre-training seeds?, and a test of escapes takes (\\d)", reason
     ):
-        for model in found[1].split(" and "):
+        for model in re.split(", | and ", found[1]):
             seeds = {row["pretrain_seed"] for row in of_model(runs, model)}
             assert len(seeds) == int(found[2]) < int(found[3]) == FEWEST_FOR_EXITS
     elif found := re.fullmatch(f"{names} ha(?:s|ve) other pre-training seeds than (\\S+)", reason):
         other = {row["pretrain_seed"] for row in of_model(runs, found[2])}
-        for model in found[1].split(" and "):
+        for model in re.split(", | and ", found[1]):
             assert other and {row["pretrain_seed"] for row in of_model(runs, model)} != other
     elif reason == "no difference in the GLUE score is significant":
         assert any(pair.p is not None for pair in pairs) and not any(pair.is_significant for pair in pairs)

@@ -91,7 +91,7 @@ def unmeasurable(metric: str, labels: np.ndarray) -> str | None:
     Correlations with equal labels do not exist, and there is no F1 of a class without rows.
     """
     if metric in CORRELATIONS and is_constant(labels):
-        return f"all labels are {labels[0]}"
+        return "all labels are the same"
     if metric == f1.__name__ and not (labels == 1).any():
         return "no row is of the second class"
     return None

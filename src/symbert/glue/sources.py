@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -73,20 +74,21 @@ def read_published(path: Path, location: str, expected: pa.Schema, labels: tuple
     is no number. Of its metadata, only the mark of a stand-in stays.
     """
     table, columns = read_table(path, location, "get the file again"), []
+    try:
+        classes = classes_of(table.schema, "label") or list(labels)
+        of_json = [name for name in expected.names if name in table.column_names and is_json(table.schema, name)]
+    except ValueError as error:
+        raise DataError(f"{location}: {error}; get the file again") from None
     for field in expected:
         if field.name not in table.column_names:
             found = ", ".join(table.column_names)
             raise DataError(f"{location}: no column '{field.name}', found {found}; get the file again")
-        if is_json(table.schema, field.name):
+        if field.name in of_json:
             raise DataError(f"{location}: '{field.name}' holds JSON, expected {field.type}; get the file again")
         columns.append(_converted(table[field.name], field, location))
         parts = columns[-1].flatten()  # of a struct its fields, which may be absent in the file
         if columns[-1].null_count or any(part.null_count for part in parts):
             raise DataError(f"{location}: column '{field.name}' has empty cells; get the file again")
-    try:
-        classes = classes_of(table.schema, "label") or list(labels)
-    except ValueError as error:
-        raise DataError(f"{location}: {error}; get the file again") from None
     if classes != list(labels):
         raise DataError(f"{location}: classes are {', '.join(map(str, classes))}, expected {', '.join(labels)}")
     marks = {STAND_IN: b"true"} if STAND_IN in (table.schema.metadata or {}) else None
@@ -153,15 +155,17 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     """The rows of a split of the user's own task with the hub's columns; `idx` is their place in the file.
 
     DataError names file and row for a missing column, an empty cell and another label, and the file for no rows at all.
-    A label that YAML reads as a truth value or a number stands in quotes in the configuration.
+    A label that YAML reads as a truth value or a number stands in quotes in the configuration. Whole numbers may be
+    written as 1.0, as pandas does in a column with empty cells.
     """
     classes = {word: number for number, name in enumerate(task.labels) for word in (name, *ALIASES.get(name, ()))}
     if not any(name.lstrip("-").isdigit() for name in task.labels):
         classes |= {str(number): number for number in range(len(task.labels))}
+    classes = {f"{word}.0": number for word, number in classes.items() if word.lstrip("-").isdigit()} | classes
     path, rows = verified(str(task.files[split])), []
     for place, (*texts, cell) in enumerate(_own_cells(path, task)):
         try:
-            label = classes[_word(cell)] if classes else float(cell)
+            label = classes[_word(cell)] if classes else _grade(cell)
         except (KeyError, TypeError, ValueError):
             label = math.nan
         if not math.isfinite(label):
@@ -177,10 +181,16 @@ def read_own_split(task: Task, split: str) -> pa.Table:
 
 
 def _word(cell: Any) -> str:
-    """A label as its name may be: true, and 1 of a 1.0, as a column of whole numbers with empty cells is written."""
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+    """A label as its name may be: true of a truth value, else its text."""
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def _grade(cell: Any) -> float:
+    """A grade as float32 holds it; ValueError or TypeError for no number, and for 1_0, which Python reads as 10."""
+    if "_" in str(cell):
+        raise ValueError
+    with np.errstate(over="ignore"):
+        return float(np.float32(float(cell)))
 
 
 def as_yaml_reads(word: Any) -> str | None:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -63,10 +63,21 @@ def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     contents = {name: _content(file) for name, file in files.items()}
     title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
-    readme = README.read_text(encoding="utf-8").format(title=title, summary=summary, version=__version__)
+    facts = {"title": title, "summary": summary, "version": __version__, "name": record["experiment"]}
+    readme = "".join(
+        line
+        for line in README.read_text(encoding="utf-8").format(**facts).splitlines(keepends=True)
+        if not line.startswith("| `") or _is_there(line, contents)
+    )
     date = re.search(rb"^written,(\S+)", contents.get("tables/provenance.csv", b""), re.MULTILINE)
     crate = _metadata(title, summary, date[1].decode() if date else None, [*contents, "README.md"], project)
     return {"ro-crate-metadata.json": crate.encode(), "README.md": readme.encode(), **contents}
+
+
+def _is_there(row: str, contents: Iterable[str]) -> bool:
+    """Whether the archive has what a row of its table of contents names."""
+    paths = tuple(re.findall("`(.+?)`", row.split("|")[1]))
+    return any(name.startswith(paths) for name in [*contents, "ro-crate-metadata.json"])
 
 
 def _files_in(place: Path) -> list[Path]:

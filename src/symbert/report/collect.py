@@ -523,7 +523,7 @@ def runs_of(runs: list[Record]) -> pd.DataFrame:
     return table.astype({"step": int, "loss": float, **dict.fromkeys(INITIAL, float)})
 
 
-def losses_of(runs: pd.DataFrame, value: str = "loss") -> dict[tuple[str, str], pd.DataFrame]:
+def losses_of(runs: pd.DataFrame, place: str = "runs", value: str = "loss") -> dict[tuple[str, str], pd.DataFrame]:
     """Validation losses by size and operator: a row per pre-training seed, a column per step.
 
     DataError when the seeds of one were evaluated at different steps.
@@ -532,7 +532,11 @@ def losses_of(runs: pd.DataFrame, value: str = "loss") -> dict[tuple[str, str], 
     for model, part in runs.groupby(["size", "attention"], sort=False):
         models[model] = losses = part.pivot(index="pretrain_seed", columns="step", values=value)
         for seed in losses.index[(losses.isna() != losses.iloc[0].isna()).any(axis=1)]:
-            raise DataError(f"runs: {'-'.join(model)} seed {seed} was evaluated at other steps than {losses.index[0]}")
+            other = (losses.loc[seed].isna() != losses.iloc[0].isna()).idxmax()
+            raise DataError(
+                f"{place}: {names.model_name(*model)} seed {seed} was evaluated at other steps than {losses.index[0]}, "
+                f"as step {other} shows; leave out the steps that not all its seeds have"
+            )
     return models
 
 
@@ -555,7 +559,7 @@ def courses_of(runs: list[Record]) -> dict[tuple[str, str, str], pd.DataFrame]:
     """What hosts measure, by host, size and operator: a row per pre-training seed, a column per step."""
     table = pd.DataFrame(runs, columns=["host", *RUN, "step", "measure"]).explode(["step", "measure"])
     hosts = table.astype({"step": int, "measure": float}).groupby("host", sort=False)
-    return {(host, *model): seeds for host, part in hosts for model, seeds in losses_of(part, "measure").items()}
+    return {(host, *model): seeds for host, part in hosts for model, seeds in losses_of(part, value="measure").items()}
 
 
 def grids_of_runs(

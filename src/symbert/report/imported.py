@@ -13,7 +13,7 @@ from symbert.files import copy_file, sha256_of, write_json
 from symbert.glue.tasks import GLUE, OWN
 from symbert.paths import key
 from symbert.report import names, published
-from symbert.report.collect import RESULTS, check
+from symbert.report.collect import RESULTS, check, losses_of
 from symbert.report.report import report
 from symbert.report.setting import IMPORTED
 from symbert.report.tidy import length_of, parted, read_losses, read_scores
@@ -36,6 +36,8 @@ def import_scores(
         raise UsageError(f"--name is {name}, which results/ has for all; choose another")
     if escape_loss is not None and not 0 < escape_loss < math.inf:
         raise UsageError(f"--escape-loss is {escape_loss:g}, expected nats above 0")
+    if escape_loss is not None and losses is None:
+        raise UsageError("--escape-loss is given without --losses, which it is a level of; add these, or leave it out")
     files = {"scores": path} | ({"losses": losses} if losses else {})
     scores = read_scores(path)
     for column, task in zip(scores["column"], scores["task"], strict=True):
@@ -49,8 +51,17 @@ def import_scores(
     for (size, attention, seed), last in runs.groupby(["size", "attention", "pretrain_seed"])["step"].max().items():
         if last != length:
             run = f"{names.model_name(size, attention)}, pretrain_seed {seed},"
-            raise DataError(f"{losses}: {run} ends at step {last}, and pre-training at {length}; add that loss")
-    parted(scores, length)  # or it says which model has no final scores
+            fact = f"{run} ends at step {last}, and pre-training at {length}"
+            raise DataError(f"{losses}: {fact}; add that loss, or leave the run out")
+    losses_of(runs, str(losses))  # or it says which runs have other steps
+    _, curve = parted(scores, length, str(path))  # or it says which model has no final scores
+    for size, of_size in curve.groupby("size"):  # whose line and milestones are of the last checkpoint
+        for attention, last in of_size.groupby("attention")["step"].max().items():
+            if last != (end := of_size["step"].max()):
+                fact = (
+                    f"checkpoints of {names.model_name(size, attention)} end at step {last}, those of others at {end}"
+                )
+                raise DataError(f"{path}: {fact}; add that checkpoint, or leave the others of this model out")
     folder = RESULTS / name
     if folder.is_dir() and {file.name for file in folder.iterdir()} - {f"{kind}.csv" for kind in files}:
         raise ConfigError(f"{folder}: exists already; remove it, or choose another --name")

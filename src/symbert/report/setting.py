@@ -131,9 +131,12 @@ def _limits(data: Collection) -> Iterator[str]:
             rows["constant_prediction"].map({True: 1.0, False: 0.0}).groupby([rows[key] for key in (*SEEDS, "task")])
         )
         runs = is_constant.max()  # of two columns one is enough
-        if runs.any() or runs.isna().any():
-            unknown = f"; of {runs.isna().sum():,} it is not known" if runs.isna().any() else ""
-            yield f"† One class is predicted throughout in {runs.sum():,.0f} of {runs.count():,} fine-tunings{unknown}."
+        known, unknown = runs.count(), runs.isna().sum()
+        if runs.any() or (known and unknown):
+            not_known = f"; of {unknown:,} it is not known" if unknown else ""
+            yield f"† One class is predicted throughout in {runs.sum():,.0f} of {known:,} fine-tunings{not_known}."
+        elif unknown:
+            yield f"Whether one class is predicted throughout is not known of any of {unknown:,} fine-tunings."
         remarks = pd.concat(tables)[["column", "remark"]].drop_duplicates().query("remark != ''")
         yield from (f"{row.column}: {row.remark}." for row in remarks.itertuples())
     inferred = [pair for pairs in data.comparisons.values() for pair in pairs if pair.interval]

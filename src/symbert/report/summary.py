@@ -73,13 +73,13 @@ def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> I
         told = f"{steps}; {'medians over seeds' if most > 1 else 'one seed'}; level {data.escape_loss:.2f} nats"
         if fewest >= FEWEST and len(first) < len(escapes):
             escape = "escapes" if len(first) == 1 else "escape"
-            yield f"In {names.family(size)} {' and '.join(first)} {escape} the plateau first ({told}). "
+            yield f"In {names.family(size)} {_listed(first)} {escape} the plateau first ({told}). "
         else:
             yield f"Escapes from the plateau in {names.family(size)}: {told}. "
         for name, each in escapes.items():
             if each.diverged.any():
                 diverged = f"{each.diverged.sum()} of {len(each.at)} runs"
-                yield f"Of {name} {diverged} diverged: after the escape they end above the level. "
+                yield f"Of {name} {diverged} diverged: above the level again at the end. "
 
 
 def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], list[str]]:
@@ -88,8 +88,7 @@ def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> t
     contrasts = {} if level is None else escape_contrasts(models, level, named)
     judged = sorted(contrasts.items(), key=lambda contrast: contrast[1].verdict == WITHIN)  # differences first
     shown = [
-        f"{ESCAPES[result.verdict].format(*pair)} "
-        f"(ratio of medians {result.ratio:.2f}, 95 % interval {result.low:.2f} to {result.high:.2f})"
+        f"{ESCAPES[result.verdict].format(*pair)} ({result.in_words})"
         for pair, result in judged
         if result.verdict in ESCAPES
     ]
@@ -172,11 +171,16 @@ def _count(number: int, unit: str) -> str:
     return f"{number or 'no'} {unit}{'' if number == 1 else 's'}"
 
 
+def _listed(words: list[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _joined(reasons: list[tuple[str, str]]) -> Iterator[str]:
     """A sentence for each reason, with all models that it is true of."""
     for reason in dict.fromkeys(reason for reason, _ in reasons):
         models = list(dict.fromkeys(model for of, model in reasons if of == reason))
-        yield f"{' and '.join(models)} {'has' if len(models) == 1 else 'have'} {reason}"
+        yield f"{_listed(models)} {'has' if len(models) == 1 else 'have'} {reason}"
 
 
 def _score_in_words(pair: Comparison, score: str) -> str:

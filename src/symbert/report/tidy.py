@@ -5,6 +5,7 @@ The files of scores and losses are also what `import-scores` reads; docs/report.
 
 import csv
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 import pandas as pd
 
-from symbert.declared import mistake_in
+from symbert.declared import mistake_in, suggestion
 from symbert.errors import DataError, UsageError
 from symbert.files import reading, write_text
 from symbert.glue import tasks
@@ -25,6 +26,7 @@ Record = dict[str, Any]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=2**53)]
+SHORT = re.compile(r"^(-?)\.(?=\d+$)")  # .5, as Stata writes 0.5
 
 
 class Score(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -218,22 +220,40 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
     try:
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
             table, place = csv.DictReader(lines, strict=True), None
-            columns = table.fieldnames or []
-            if len(set(columns)) < len(columns):
-                raise DataError(f"{file}: a column is there twice in {', '.join(columns)}; keep one of them")
+            columns = table.fieldnames = [column.strip() for column in table.fieldnames or ()]
+            if columns:
+                _check_columns(file, columns, kind)
             for row in table:
                 place = f"{file}:line {table.line_num}"
                 if None in row or None in row.values():
                     raise DataError(f"{place}: not {len(columns)} cells, as the header has; write it as csv")
-                cells = {column: cell.strip() for column, cell in row.items() if cell.strip()}
+                cells = {column: SHORT.sub(r"\g<1>0.", cell.strip()) for column, cell in row.items() if cell.strip()}
                 try:
                     yield place, msgspec.convert(cells, kind, strict=False)
                 except msgspec.ValidationError as error:
-                    raise DataError(f"{place}: {mistake_in(error, kind.__struct_fields__)}") from None
+                    cell = cells.get(str(error).rpartition("$.")[2].strip("`"), "")
+                    remedy = f"correct {cell!r:.60}, or leave its row out" if cell else "fill it"
+                    raise DataError(f"{place}: {mistake_in(error, remedy=remedy)}") from None
             if place is None:
                 raise DataError(f"{file}: no row in it; give one for each number")
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
+
+
+def _check_columns(file: Path, columns: Sequence[str], kind: type[msgspec.Struct]) -> None:
+    """DataError for a header that has a column twice or one that `kind` does not have, or lacks one that it needs."""
+    fields = msgspec.structs.fields(kind)
+    known = [field.name for field in fields]
+    if len(columns) == 1:
+        raise DataError(f"{file}: no comma in the first line; write it as csv")
+    if len(set(columns)) < len(columns):
+        raise DataError(f"{file}: a column is there twice in {', '.join(columns)}; keep one of them")
+    if "" in columns:
+        raise DataError(f"{file}: a column without a name; leave it out")
+    if unknown := [column for column in columns if column not in known]:
+        raise DataError(f"{file}: unknown column '{unknown[0]}'{suggestion(unknown[0], known)}")
+    if lacking := [field.name for field in fields if field.required and field.name not in columns]:
+        raise DataError(f"{file}: no column '{lacking[0]}', found {', '.join(columns)}; add it")
 
 
 def length_of(steps: Iterable[float], given: int | None = None) -> int | None:
@@ -247,7 +267,7 @@ def length_of(steps: Iterable[float], given: int | None = None) -> int | None:
 END = 1  # stands for a last step that no file names: above 0, at which models are without pre-training
 
 
-def parted(scores: pd.DataFrame, steps: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def parted(scores: pd.DataFrame, steps: int | None, place: str = "scores") -> tuple[pd.DataFrame, pd.DataFrame]:
     """The scores of the comparison, at the last step and without pre-training, and those over checkpoints.
 
     A model without final runs is compared by those of its checkpoint at that step; UsageError when it has none.
@@ -259,7 +279,7 @@ def parted(scores: pd.DataFrame, steps: int | None) -> tuple[pd.DataFrame, pd.Da
     if lacking := [name for name in dict.fromkeys(model) if name not in set(model[of_final])]:
         names = ", ".join(sorted("-".join(filter(None, name)) for name in lacking))
         raise UsageError(
-            f"scores: no run of {names} is at the last step{f', {steps}' if steps else ''}; add it, or leave out the "
+            f"{place}: no run of {names} is at the last step{f', {steps}' if steps else ''}; add it, or leave out the "
             "step of its final runs"
         )
     final = scores[of_final | (scores["step"] == 0)]

@@ -1,6 +1,7 @@
 """Tables of pre-training, read back from their files: escapes, milestones and points of a sweep."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -171,7 +172,10 @@ def test_milestones_are_the_crossings_of_figure_3_with_symmetric(report_facts, r
         for seed in (1, 2)
     ]
     sweep = {"tasks": ["rte"], "curve": {"sizes": [], "finetune_seeds": [1, 2]}}
-    table = milestones_table(collected(report_facts(), curve=write_scores(records), sweep=sweep)).frame
+    data = collected(report_facts(), curve=write_scores(records), sweep=sweep)
+    fewer = data.curves["glue"].query("attention != 'shared' or finetune_seed == 1")
+    assert milestones_table(replace(data, curves={"glue": fewer})).frame["finetune_seeds"].tolist() == [2, 2, 2, 1]
+    table = milestones_table(data).frame
     found = {
         row["attention"]: [row[key] for key in ("before", "crossing", "after")] for row in table.to_dict("records")
     }

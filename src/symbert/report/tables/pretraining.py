@@ -48,7 +48,7 @@ def milestones_table(data: Collection) -> Table | None:
                 found = crossing_of(means[name], line)
                 row |= {"before": found.before, "crossing": _finite(found.step), "after": found.after}
                 row |= {"final_score": means[name].get(of_size["step"].max())}
-                row |= {"finetune_seeds": of_size["finetune_seed"].nunique()}
+                row |= {"finetune_seeds": of_size.loc[of_size["attention"] == name, "finetune_seed"].nunique()}
             rows.append(row)
     return table_of(rows, decimals={"crossing": 0}) if rows else None
 
@@ -103,7 +103,8 @@ def _finite(value: float) -> float | None:
 
 def losses_table(data: Collection) -> Table | None:
     """Last validation loss, model less reference, in nats per masked token, paired by pre-training seed: runs of a seed
-    start from equal shared parameters, and see the same batches and masks. Low and high: Student’s 95 % interval. p:
+    start from equal shared parameters, and see the same batches and masks (of imported runs that is not known).
+    Low and high: Student’s 95 % interval. p:
     two-sided sign-flip test over all choices of signs, of which five seeds cannot have less than 0.0625, and six
     0.03125; Holm: corrected for the comparisons of a size.
     """
