@@ -174,7 +174,8 @@ def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")
     """The parts of a server's address, which a key or variable has; ConfigError where it is none."""
     try:
         parts = urlsplit(url)
-        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not re.search(r"\s", url):
+        has_blank = url != url.strip() or re.search(r"\s", parts.netloc)
+        if parts.scheme in schemes and parts.hostname and parts.port != 0 and not has_blank:
             return parts
     except ValueError:  # of a port, or a bracket
         pass

@@ -85,7 +85,7 @@ def test_a_value_of_another_type_or_that_is_no_score_is_named(records, write_sco
     metrics = [("metrics", {"mrpc": score}) for score in ("0.5", True, -1.5, 87.3)]
     others = ("size", None), ("attention", ["original"]), ("step", True), ("partial", None), ("settings_hash", 7)
     for key, value in (*metrics, *others):
-        with pytest.raises(DataError, match=rf"\.json: '\$\[0\]\.{key}.*': expected"):
+        with pytest.raises(DataError, match=rf"\.json: '\[0\]\.{key}.*': expected"):
             read_scores(write_scores([records[0] | {key: value}]), TASKS, SEEDS)
 
 
