@@ -7,7 +7,7 @@ REPOSITORY ?=
 BIN := .venv/bin
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
+.PHONY: env reproduce test test-studies test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -23,6 +23,10 @@ reproduce: env
 
 test: check
 	$(BIN)/python -m pytest $(PROCESSES)
+
+# The pages of findings against their runs.
+test-studies: env
+	$(BIN)/python -m pytest $(PROCESSES) -m study
 
 # The long tests: chains on real rows and in any batches, faults of downloads, kills at any point of the whole chain.
 test-campaigns: env
