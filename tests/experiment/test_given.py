@@ -310,3 +310,11 @@ def test_a_resource_that_snakemake_takes_for_something_else_is_refused(resource,
         path.write_text(f"{before}  pretrain: {{runtime: {right}, slurm_partition: \"'all'\"}}\n")
         check_profile(folder)
     check_profile(root)
+
+
+def test_a_file_of_settings_makes_no_objects(tmp_path):
+    """The loader of files is one of our own: it is as safe as the one below it."""
+    file = tmp_path / "config.yaml"
+    file.write_text("scale: !!python/object/apply:os.getcwd []\n")
+    with pytest.raises(DataError, match="line 1: not YAML"):
+        read_yaml(file)

@@ -14,7 +14,7 @@ import msgspec
 
 from symbert.corpus.kinds import FIRST, PARQUET, begin_of, refuse_another_kind
 from symbert.corpus.lines import LONGEST_LINE, read_lines
-from symbert.errors import ConfigError, DataError
+from symbert.errors import ConfigError, DataError, line_of
 from symbert.files import reading
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def flaw_of(cell: Any) -> str | None:
     if isinstance(cell, UnicodeDecodeError):
         return "is not UTF-8"
     if isinstance(cell, Exception):
-        return f"cannot be read ({' '.join(str(cell).split())})"
+        return f"cannot be read ({line_of(cell)})"
     if not isinstance(cell, str):
         return f"is {cell!r:.60}, no text"
     return None if cell.isascii() or _is_encodable(cell) else "has half of a surrogate pair, which is no character"
@@ -350,7 +350,7 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if getattr(error, "errno", None):  # the system's, not a library's
             raise
-        message = " ".join(str(error).split())
+        message = line_of(error)
         raise DataError(f"{path}: damaged, or of another kind than its name ({message}); get the file again") from None
 
 

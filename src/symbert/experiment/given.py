@@ -141,7 +141,7 @@ def _strange(value: float, place: str, text: str) -> Any:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is thirty times as fast
-    """YAML in which nothing is lost."""
+    """YAML in which nothing is lost; as its base, it makes plain values alone."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Config:
         seen = set()

@@ -18,7 +18,7 @@ import yaml
 
 from symbert.corpus.document import classes_of, flaw_of, is_json, read_rows
 from symbert.corpus.kinds import PARQUET, begin_of, refuse_another_kind
-from symbert.errors import DataError, MissingInputError
+from symbert.errors import DataError, MissingInputError, line_of
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
 from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task, label_name, published_split
@@ -132,7 +132,7 @@ def read_table(path: Path, location: str, remedy: str) -> pa.Table:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if getattr(error, "errno", None):  # the disk's fault, not the file's
             raise
-        message = " ".join(str(error).split())
+        message = line_of(error)
         raise DataError(f"{location}: not a parquet file, or damaged ({message}); {remedy}") from None
 
 

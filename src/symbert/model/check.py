@@ -23,7 +23,7 @@ from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from symbert.errors import ConfigError, FailedCheckError, SymbertError, UsageError
+from symbert.errors import ConfigError, FailedCheckError, SymbertError, UsageError, line_of
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import Classifier, DecoderModel, checked_pair, initialize, keeps_tokens_apart, told
 from symbert.model.configuration import Configuration, configuration_of
@@ -87,7 +87,7 @@ def outcome_of(check: Callable[[Operator, Classifier], str], operator: Operator,
         with torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext():
             line = check(operator, model)
     except SymbertError as error:
-        return "FAIL", " ".join(str(error).split())
+        return "FAIL", line_of(error)
     except Exception as error:  # the operator's code raises what it likes
         return "FAIL", told(error)
     return ("note" if isinstance(line, Noted) else "ok"), line
@@ -285,7 +285,7 @@ def check_state(operator: Operator, model: Classifier) -> str:
     try:
         restored.load_state_dict(saved)
     except RuntimeError as error:  # of buffers of another name or shape, or of several numbers in one place
-        said = " ".join(str(error).split())
+        said = line_of(error)
         raise FailedCheckError(f"its model takes back no checkpoint of itself ({said}); {kept_so}") from None
     if not _computes_alike(used, restored, ids):
         raise FailedCheckError(f"its model computes otherwise once a checkpoint has restored it; {drawn}, {kept_so}")
@@ -316,7 +316,7 @@ def _saved(model: Classifier) -> Tensors:
         try:
             safetensors.torch.save(written({name: values}))
         except Exception as error:  # safetensors raises errors of several types
-            said = " ".join(str(error).split())
+            said = line_of(error)
             raise FailedCheckError(f"no checkpoint can hold {_short(name)} ({said}); keep plain tensors") from None
     return safetensors.torch.load(safetensors.torch.save(written(weights)))
 

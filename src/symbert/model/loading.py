@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from symbert.errors import ConfigError, IntegrityError, MissingInputError
+from symbert.errors import ConfigError, IntegrityError, MissingInputError, line_of
 from symbert.files import publish, read_json, reading, sha256_of, verify_sha256
 from symbert.hosts import ENCODER, HOSTS, host_named_in
 from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
@@ -172,7 +172,7 @@ def _built(checkpoint: Path, make: Callable[[], nn.Module]) -> Any:
     except ConfigError as error:
         raise ConfigError(f"{path}: {str(error).removeprefix('config: ')}") from error
     except Exception as error:  # torch raises errors of a dozen types
-        said = " ".join(str(error).split())
+        said = line_of(error)
         raise ConfigError(f"{path}: no model can be built ({said}); {extracted_again(checkpoint)}") from error
 
 
