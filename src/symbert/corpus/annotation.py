@@ -10,7 +10,7 @@ import numpy as np
 
 from symbert.corpus.document import Document, Metadata
 from symbert.corpus.kinds import begin_of, refuse_another_kind
-from symbert.errors import DataError
+from symbert.errors import DataError, line_of
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
@@ -77,7 +77,7 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     except (OSError, RuntimeError) as error:
         if model.is_file():
             refuse_another_kind(model, begin_of(model), expected="KenLM")
-        raise DataError(f"{model}: not a KenLM model ({' '.join(str(error).split())})") from None
+        raise DataError(f"{model}: not a KenLM model ({line_of(error)})") from None
 
     def perplexity(text: str) -> float:
         sentence = words(text)

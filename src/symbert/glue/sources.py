@@ -113,7 +113,7 @@ def _converted(column: pa.ChunkedArray, field: pa.Field, location: str) -> pa.Ch
         try:
             return column.cast(field.type)
         except pa.ArrowException as error:
-            found += f" ({' '.join(str(error).split())})"
+            found += f" ({line_of(error)})"
             if is_number and (place := pc.index(pc.equal(pc.floor(column), column), False).as_py()) >= 0:
                 found = f"is {column[place]} in row {place + 1}"
     raise DataError(f"{location}: '{field.name}' {found}, expected {field.type}; get the file again")

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from symbert.draws import mix
-from symbert.errors import ConfigError, SymbertError
+from symbert.errors import ConfigError, SymbertError, line_of
 from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.from_transformers import (
@@ -100,7 +100,7 @@ def told(error: Exception) -> str:
     """An error of the user's own code in a line, with the last place in that code."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if is_local(Path(each.filename))]
     place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
-    return f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{place}{type(error).__name__}: {line_of(error)}"
 
 
 def keeps_tokens_apart(operator: SelfAttention) -> bool:

@@ -28,7 +28,7 @@ from symbert.configuration import (
     protocol_of,
     settings_from,
 )
-from symbert.errors import DataError, IntegrityError, MissingInputError
+from symbert.errors import DataError, IntegrityError, MissingInputError, line_of
 from symbert.experiment.sweep import Grid, grids_of
 from symbert.files import check_shape, read_json, read_json_lines, sha256_of
 from symbert.glue.blimp import PARADIGMS
@@ -683,7 +683,7 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     try:
         table = pd.read_csv(file)
     except (ValueError, OSError) as error:
-        raise DataError(f"{file}: no csv ({' '.join(str(error).split())}); {REMEDY}") from None
+        raise DataError(f"{file}: no csv ({line_of(error)}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
     ordered = {"size": names.sizes, "attention": names.attentions}
