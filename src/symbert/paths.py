@@ -24,8 +24,8 @@ from symbert.files import hash_of
 from symbert.hosts import ENCODER
 from symbert.operators import operator_named
 from symbert.sizes import SIZES
+from symbert.steps import RESULTS
 
-RESULTS = "results"
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
 RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"

@@ -1,0 +1,116 @@
+"""A job as a value: all that determines the files of a folder below results/, declared beside the function that makes
+them.
+
+Encoded, a step is the folder's settings.json; its hash is the key that ends the folder's name; decoded, it is what the
+command and the report read. Imports no torch.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from symbert.declared import mistake_in
+from symbert.errors import ConfigError
+from symbert.files import hash_of, read_json
+
+RESULTS = "results"
+SETTINGS = "settings.json"
+KEY_DIGITS = 8
+
+
+class File(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A file or folder that a step reads: with a digest its content counts, else its path."""
+
+    path: str  # from the folder with results/; `embedded:…` in the package
+    sha256: str | None = None
+
+
+class Step(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    dict=True,  # for cached properties
+    tag=True,
+    tag_field="step",
+):
+    """The fields of a subclass determine the content of its folder: settings, `File`s, and other steps.
+
+    A field that has its default is left out of settings and key, so that a new field changes no old key.
+    """
+
+    version: int = 1
+    """Of the code that makes the files. The commit that changes their content raises it: `version: int = raised(2)`, in a class
+    with `kw_only=True`."""
+
+    place: ClassVar[str] = ""  # the folder below results/, without the key
+
+    @property
+    def key(self) -> str:
+        """Eight hexadecimal digits of the SHA-256 of all fields."""
+        return hash_of(without_paths(msgspec.to_builtins(self)))[:KEY_DIGITS]
+
+    @property
+    def folder(self) -> str:
+        """Where the files lie, from the folder with results/."""
+        return f"{RESULTS}/{self.place}-{self.key}"
+
+    @property
+    def settings_file(self) -> str:
+        """The step itself, in its folder."""
+        return f"{self.folder}/{SETTINGS}"
+
+
+def raised(version: int) -> Any:
+    """The default of a field `version` above 1, which settings and key then have."""
+    return msgspec.field(default_factory=lambda: version)
+
+
+def without_paths(value: Any) -> Any:
+    """Encoded settings without the paths of files that have a digest: a file may be moved or renamed."""
+    if isinstance(value, list):
+        return [without_paths(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: without_paths(item) for name, item in value.items() if name != "path" or "sha256" not in value}
+
+
+AnyStep = TypeVar("AnyStep", bound=Step)
+
+
+def read_step(folder: Path, kind: type[AnyStep] | Any) -> AnyStep:
+    """The step, of a class or of a union of classes, that settings.json of a folder holds.
+
+    ConfigError where another version of this project planned it, and where the folder's name has another key.
+    """
+    file, remedy = folder / SETTINGS, "run snakemake again, which plans it in another folder"
+    try:
+        step = msgspec.convert(read_json(file, dict, "run snakemake again"), kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file}: {mistake_in(error, remedy=remedy)}") from None
+    found = re.search(rf"-([0-9a-f]{{{KEY_DIGITS}}})$", folder.resolve().name)
+    if not found or found[1] != step.key:
+        raise ConfigError(f"{file}: has the key {step.key} here, another version of this project planned it; {remedy}")
+    return step
+
+
+def fields_of(step: Step) -> dict[str, Any]:
+    """All that determines a result, by dotted names: values of the step, of its settings, and of the steps it reads.
+
+    Fields that have their default are among them; `step` of a nested step is the name of its class.
+    """
+    return dict(_fields(step, ""))
+
+
+def _fields(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, msgspec.Struct):
+        yield name, value
+        return
+    if isinstance(value, Step):
+        yield f"{name}.step".removeprefix("."), type(value).__name__
+    for field in value.__struct_fields__:
+        yield from _fields(getattr(value, field), f"{name}.{field}".removeprefix("."))
