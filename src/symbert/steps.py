@@ -7,6 +7,7 @@ command and the report read. Imports no torch.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -49,6 +50,10 @@ class Step(
 
     place: ClassVar[str] = ""  # the folder below results/, without the key
 
+    def __post_init__(self) -> None:
+        if self.version != version_of(type(self)):
+            raise ValueError(f"has version {self.version}, this project has {version_of(type(self))}")
+
     @property
     def key(self) -> str:
         """Eight hexadecimal digits of the SHA-256 of all fields."""
@@ -63,6 +68,13 @@ class Step(
     def settings_file(self) -> str:
         """The step itself, in its folder."""
         return f"{self.folder}/{SETTINGS}"
+
+
+@cache
+def version_of(kind: type[Step]) -> int:
+    """The version of the code that makes the files of a class of steps today."""
+    field = next(field for field in msgspec.structs.fields(kind) if field.name == "version")
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def raised(version: int) -> Any:
