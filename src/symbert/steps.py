@@ -45,8 +45,8 @@ class Step(
     """
 
     version: int = 1
-    """Of the code that makes the files. The commit that changes their content raises it: `version: int = raised(2)`, in a class
-    with `kw_only=True`."""
+    """Of the code that makes the files. The commit that changes their content raises it: `version: int = raised(2)`, in
+    a class with `kw_only=True`."""
 
     place: ClassVar[str] = ""  # the folder below results/, without the key
 
