@@ -147,7 +147,7 @@ def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
     names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
-    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder), ("pairs", experiment.pairs)):
+    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts.folder), ("pairs", experiment.pairs)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)

@@ -102,7 +102,6 @@ class Filter(Settings):
     match: Match
     min_harmful_perplexity: NotNegative  # exclusive
     max_harmful_perplexity: Positive  # exclusive
-    max_bad_fraction: Share = 0.0  # of the lines of a part that may be malformed
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
@@ -263,6 +262,12 @@ def section(own: type[Settings], *stages: type[Settings], every: bool = True) ->
     return msgspec.defstruct(own.__name__, fields, bases=(own,))
 
 
+class FilterSection(Filter, kw_only=True):
+    """Which documents are kept, and how many lines may be none."""
+
+    max_bad_fraction: Share  # of the lines of a part that may be malformed
+
+
 class Corpus(Settings):
     """Web text to rows of token ids."""
 
@@ -273,7 +278,7 @@ class Corpus(Settings):
     revision: str
     keep_raw: bool
     blocklist_url: str
-    filter: Filter
+    filter: FilterSection
     pack: PackSettings
 
 
@@ -530,10 +535,11 @@ def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
     return _settings_of(config, "glue", kind, config["suites"].get(suite, {}))
 
 
-def filter_of(config: Config) -> Config:
-    """The choice of documents, but for who annotates them; the names of the filters are in their own order."""
-    chosen = {key: value for key, value in config["corpus"]["filter"].items() if key != "max_bad_fraction"}
-    return {**chosen, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
+def filter_of(config: Config) -> FilterSettings:
+    """The choice of documents; the names of the filters are in their own order."""
+    chosen = {key: config["corpus"]["filter"][key] for key in Filter.__struct_fields__}
+    own = {"rules": [rule for rule in FILTERS if has_filter(config, rule)], "annotations": annotations_of(config)}
+    return settings_from({**chosen, **own}, FilterSettings, "config section corpus")
 
 
 def robustness_of(config: Config) -> Config:
@@ -587,8 +593,8 @@ def report_of(config: Config) -> Config:
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
         **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") != OWN_TEXT else {}),
-        "corpus.filter.rules": ", ".join(filters["rules"]) or "none",
-        **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
+        "corpus.filter.rules": ", ".join(filters.rules) or "none",
+        **{f"corpus.filter.{key}": getattr(filters, key) for key, rule in filtered.items() if filters.has(rule)},
         **{f"corpus.pack.{key}": corpus["pack"][key] for key in ("max_documents", "sequence_length")},
         **{f"pretrain.{key}": value for key, value in pretrain.items()},
         **{f"glue.{key}": value for key, value in glue.items()},

@@ -28,6 +28,7 @@ from report.conftest import (
     TASKS,
     domain_set,
     noise_set,
+    packed,
     record,
     robustness_record,
     write,
@@ -150,10 +151,7 @@ def folder(
     for run in (*runs, *others):
         write_timing(run)
     write_timing(runs[0], device="A card", sessions=2, commits=["0123abcd", "4567cdef"])
-    manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
-    manifest |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
-    manifest |= {"unigram_entropy": ESCAPE_LOSS / 0.8}
-    write(tmp_path / "manifest.json", manifest | {"surplus_tokens": {"train": 30, "validation": 20}})
+    write(tmp_path / "manifest.json", packed(unigram_entropy=ESCAPE_LOSS / 0.8))
     suites = itertools.product([*SUPERGLUE, "squad2"], SEEDS, ATTENTION[::2])
     beside = {"squad2": [], "superglue": []}
     for cell in suites:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
+from msgspec import to_builtins
 from msgspec.structs import replace as replaced
 
 from symbert.configuration import (
@@ -24,11 +25,9 @@ from symbert.configuration import (
     ParallelSettings,
     PretrainSettings,
     TaskSettings,
-    annotations_of,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
-    has_filter,
     judging_seeds,
     protocol_of,
     report_of,
@@ -37,6 +36,11 @@ from symbert.configuration import (
     training_of,
     values_of,
 )
+from symbert.corpus.blocklist import BuildBlocklist
+from symbert.corpus.parts import PrepareParts
+from symbert.corpus.published import Repository, Ut1
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText, read_of
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
@@ -69,6 +73,7 @@ from symbert.sources import (
     OWN_TEXT,
     VOCABULARY,
     PublishedFile,
+    file_of,
     located,
     name_of_text,
     own_texts,
@@ -77,6 +82,7 @@ from symbert.sources import (
     root_of,
     source_of,
 )
+from symbert.steps import Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
@@ -133,9 +139,9 @@ class Experiment:
 
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
         self.texts = self._texts()
-        self.vocabulary = self._published(VOCABULARY, "corpus")
-        self.parts_folder = self._parts()
-        self._packed: dict[VARIANT, str] = {}  # manifests of rows
+        self.vocabulary = file_of(self._published(VOCABULARY, "corpus"))
+        self.parts = self._parts()
+        self._packed: dict[VARIANT, Pack | WriteText] = {}
         self.shards = self._manifest(())
         text = {**(config["parallel"] or NUMBERS_TEXT), "sha256": {}}
         self.text = settings_from(text, ParallelSettings, "config section parallel")
@@ -179,8 +185,16 @@ class Experiment:
         self.inputs_of[path] = reads
         return path
 
-    def _keyed(self, name: str, settings: Config) -> str:
-        """A folder below results/ whose name ends in the key of its settings."""
+    def _add(self, step: Step) -> None:
+        """Plan a step of one job, and note what the job reads."""
+        self._keyed(step)
+        self.inputs_of[step.paths()[0]] = step.reads()
+
+    def _keyed(self, name: str | Step, settings: Config | None = None) -> str:
+        """A folder below results/ whose name ends in the key of a step, or of settings."""
+        if isinstance(name, Step):
+            self._plan(name.settings_file, to_builtins(name))
+            return name.folder
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
         texts = {name: file for name, file in settings.items() if isinstance(file, str) and file in self.published}
@@ -193,7 +207,7 @@ class Experiment:
 
     def _plan(self, file: str, settings: Config) -> None:
         """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
-        if Path(file).is_file() and by_content(read_json_or_empty(Path(file))) != by_content(settings):
+        if Path(file).is_file() and _content(read_json_or_empty(Path(file))) != _content(settings):
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
@@ -207,11 +221,10 @@ class Experiment:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
-        settings = {"url": self.config["corpus"]["blocklist_url"]}
-        if file.kind != "ut1":
-            default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
-            settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
-        return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
+        if file.kind == "ut1":
+            return self._keyed(Ut1(url=self.config["corpus"]["blocklist_url"]))
+        default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
+        return self._keyed(Repository(kind=file.kind, repository=file.repository, revision=revision or default))
 
     # The corpus.
 
@@ -225,37 +238,41 @@ class Experiment:
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
 
-    def _parts(self) -> str:
-        """The folder of the token ids of parts."""
+    def _parts(self) -> PrepareParts:
+        """The token ids of parts."""
         config, is_published = self.config, source_of(self.config, "corpus") != OWN_TEXT
-        files = {"vocabulary": self.vocabulary}
+        chosen, files = filter_of(config), {}
         if is_published:
-            files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
-        if has_filter(config, "categories"):
-            blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
-            listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
-            read = list(map(located, listed.values()))
-            files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
-        if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
-            files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
-        chosen = {**filter_of(config), "annotations": annotations_of(config)}
-        folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
-        read = list(map(located, files.values()))
-        self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
+            files["checksums"] = file_of(self._published(CORPUS_CHECKSUMS, "corpus"))
+        if chosen.has("categories"):
+            archive, listing = (file_of(self._published(file, "corpus")) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
+            files["blocklist"] = BuildBlocklist(archive=archive, checksums=listing)
+            self._add(files["blocklist"])
+        if chosen.annotations == "computed" and chosen.has("perplexity"):
+            files["harmful_model"] = file_of(self._published(HARMFUL_MODEL, "corpus"))
+        step = PrepareParts(vocabulary=self.vocabulary, filter=chosen, split_by_content=not is_published, **files)
+        self._keyed(step)
+        read = step.reads()
+        self.inputs_of |= {step.paths(part=part)[0]: read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
-        return folder
+        return step
+
+    def rows(self, variant: VARIANT) -> Pack | WriteText:
+        """The rows of the corpus, or of a small text."""
+        if variant not in self._packed:
+            if text := text_of(self.config, variant):
+                step: Pack | WriteText = WriteText(text=text, read=read_of(text.source))
+            else:
+                is_published = source_of(self.config, "corpus") != OWN_TEXT
+                names = len(self.texts) if is_published else list(self.texts)
+                step = Pack(parts=self.parts, texts=names, pack=packed_as(self.config, variant))
+            self._add(step)
+            self._packed[variant] = step
+        return self._packed[variant]
 
     def _manifest(self, variant: VARIANT) -> str:
-        """The manifest of rows of the corpus, or of a small text."""
-        if variant not in self._packed and (text := text_of(self.config, variant)):
-            self._packed[variant] = self._file_of("corpus/text", "manifest.json", text, [])
-        elif variant not in self._packed:
-            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
-            suffixes = (".npy", ".offsets.npy", ".json")
-            parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
-            settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
-            self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
-        return self._packed[variant]
+        """The file that describes rows."""
+        return self.rows(variant).paths()[0]
 
     def _pairs(self, text: ParallelSettings) -> str:
         """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
@@ -299,7 +316,9 @@ class Experiment:
         source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
         self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
         self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
-        self.inputs_of[folder] = [located(self.vocabulary)] if HOSTS[run.host].reads_corpus else []  # to extract models
+        self.inputs_of[folder] = (
+            [located(self.vocabulary.path)] if HOSTS[run.host].reads_corpus else []
+        )  # to extract models
         return folder
 
     def manifest(self, run: Run) -> str:
@@ -357,13 +376,15 @@ class Experiment:
         if "blimp" in self.config["sweep"]["suites"]:
             files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
             protocol = self._preparation("blimp", MinimalPairSettings)
-            rows = self._rows("blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary}, {"blimp": files})
+            rows = self._rows(
+                "blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary.path}, {"blimp": files}
+            )
             yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol)
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
         prepared = self._preparation(suite.name, TaskSettings)
-        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary}
+        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary.path}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
             settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
@@ -407,7 +428,7 @@ class Experiment:
             settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
         rows = Path(self._keyed(f"tasks/{name}", settings)).name
         for task, names in files.items():
-            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary)]
+            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary.path)]
         return rows
 
     def files_of(self, task: str) -> list[str]:
@@ -539,7 +560,7 @@ class Experiment:
             "curve": {suite: self._scores("finetune", suite, self.curve_steps) for suite in suites},
             "robustness": self._scores("robustness", "glue"),
             "blimp": self._scores("judge", "blimp"),
-            "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
+            "parts": [self.parts.paths(part=part)[2] for part in self.texts],
             "manifest": self.shards,
             **self.measured,
         }
@@ -652,3 +673,8 @@ class Experiment:
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
                 write_json(Path(file), settings)
+
+
+def _content(settings: Config) -> Config:
+    """Settings without the paths of files whose content counts."""
+    return without_paths(by_content(settings))

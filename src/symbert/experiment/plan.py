@@ -89,7 +89,7 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
     for part, name in experiment.texts.items() if shards else ():
-        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name)
+        file, text = experiment.parts.paths(part=part)[0], _text_of(name)
         of_part = text / TEXT_PER_TOKEN * (KEPT if config["corpus"]["filter"]["rules"] else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
         download = is_remote * _left(name) * COMPRESSED * text
@@ -117,7 +117,7 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, host = SIZES[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
-        held_out = settings.steps / settings.evaluate_every * pack["validation_sequences"] * host.reads_corpus
+        held_out = settings.steps / settings.evaluate_every * pack.validation_sequences * host.reads_corpus
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
@@ -132,11 +132,11 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
     """The rows of a run; pairs are as long as they may be."""
     config, mask_probability = experiment.config, experiment.training(run).mask_probability
     if text := text_of(config, run.variant):
-        return Rows(text["vocabulary"] or CHARACTERS, text["sequence_length"], mask_probability)
+        return Rows(text.vocabulary or CHARACTERS, text.sequence_length, mask_probability)
     if HOSTS[run.host].reads_corpus:
-        vocabulary = Path(located(experiment.vocabulary))
+        vocabulary = Path(located(experiment.vocabulary.path))
         pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
-        return Rows(pieces, packed_as(config, run.variant)["sequence_length"], mask_probability)
+        return Rows(pieces, packed_as(config, run.variant).sequence_length, mask_probability)
     text = experiment.text
     return Rows(text.vocabulary_size, text.max_length, target_tokens=text.max_length)
 

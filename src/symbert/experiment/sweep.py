@@ -13,8 +13,8 @@ from symbert.configuration import (
     OwnText,
     PackSettings,
     check_training,
-    read_by,
     report_of,
+    settings_from,
     training_of,
 )
 from symbert.errors import ConfigError
@@ -85,19 +85,20 @@ def variant_of(config: Config, point: Config) -> VARIANT:
     return tuple((key, value) for key, value in point.items() if key in SWEPT and value != usual.get(key, ...))
 
 
-def packed_as(config: Config, variant: VARIANT) -> Config:
+def packed_as(config: Config, variant: VARIANT) -> PackSettings:
     """How rows are packed for a variant."""
-    return config["corpus"]["pack"] | {key: value for key, value in variant if key in PackSettings.__struct_fields__}
+    own = {key: value for key, value in variant if key in PackSettings.__struct_fields__}
+    return settings_from({**config["corpus"]["pack"], **own}, PackSettings, "config section corpus")
 
 
-def text_of(config: Config, variant: VARIANT) -> Config | None:
-    """The small text of a variant, and where it is read, or by which code; None where it reads the corpus."""
+def text_of(config: Config, variant: VARIANT) -> OwnText | None:
+    """The small text of a variant; None where it reads the corpus."""
     swept = dict(variant)
     if "text" not in swept:
         return None
     text = config["texts"][swept["text"]]
     own = {key: value for key, value in swept.items() if key in OwnText.__struct_fields__}
-    return {**text, **own, "read": read_by(text["source"])}
+    return settings_from({**text, **own}, OwnText, "config section texts")
 
 
 def report_of_grids(config: Config, grids: list[Grid]) -> Config:

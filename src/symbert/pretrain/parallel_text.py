@@ -10,13 +10,14 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from symbert.configuration import ParallelSettings, settings_from
 from symbert.console import Progress
 from symbert.corpus.lines import read_lines
-from symbert.corpus.shards import hash_of_corpus
+from symbert.corpus.shards import Learned
 from symbert.corpus.tokens import ArrayWriter
 from symbert.corpus.wordpiece import LONGEST_WORD, TOKEN, learn_pieces
 from symbert.errors import ConfigError, DataError
@@ -123,7 +124,7 @@ def pack_pairs(output: Path, /) -> None:
         **({"stand_in": True} if text.stand_in else {}),
         "shards": [*shards, {**reference_text, "sha256": sha256_of(folder / REFERENCES)}],
     }
-    write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
+    write_json(output, {**manifest, "hash": msgspec.convert(manifest, Learned).learned_hash()})
 
 
 def _pack(

@@ -21,12 +21,12 @@ from torch.nn import functional as F
 
 from symbert.configuration import PretrainSettings
 from symbert.console import Progress
-from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
+from symbert.corpus.shards import Manifest
 from symbert.corpus.tokens import open_array
 from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import Masker, permute
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import read_json, verify_sha256
+from symbert.files import read_json, read_struct, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
@@ -52,10 +52,10 @@ class PackedRows:
     """The rows of one split in memory-mapped shards; `rows[index]` gathers their ids `batch token`."""
 
     def __init__(self, manifest: Path, split: str) -> None:
-        shards = [shard for shard in _read_shards(manifest, split=str, rows=int) if shard["split"] == split]
+        shards = [shard for shard in read_struct(manifest, Manifest, REMEDY).shards if shard.split == split]
         if not shards:
             raise MissingInputError(f"{manifest}: names no shard of the split '{split}'; {REMEDY}")
-        self.arrays = [_open_shard(Path(manifest).parent / shard["file"], shard["rows"]) for shard in shards]
+        self.arrays = [_open_shard(Path(manifest).parent / shard.file, shard.rows) for shard in shards]
         self.starts = np.cumsum([0] + [len(array) for array in self.arrays])
         self.sequence_length: int = self.arrays[0].shape[1]
 
@@ -71,11 +71,6 @@ class PackedRows:
         return ids
 
 
-def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
-    """The shards that a manifest lists, each with its file and these fields."""
-    return read_json(manifest, {"shards": [{"file": str, **fields}]}, REMEDY)["shards"]
-
-
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
     array = open_array(path, TOKEN, dimensions=2)
     if len(array) != rows:
@@ -85,10 +80,10 @@ def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
 
 def verify_manifest(manifest: Path) -> str:
     """The corpus's hash; IntegrityError when the manifest was changed since the corpus was packed."""
-    content = read_json(manifest, {"hash": str, **dict.fromkeys(LEARNED_FROM)}, REMEDY)
-    if content["hash"] != (found := hash_of_corpus(content)):
-        raise IntegrityError(f"{manifest}: hash expected {content['hash']}, found {found}: edited; {REMEDY}")
-    return content["hash"]
+    content = read_struct(manifest, Manifest, REMEDY)
+    if content.hash != (found := content.learned_hash()):
+        raise IntegrityError(f"{manifest}: hash expected {content.hash}, found {found}: edited; {REMEDY}")
+    return content.hash
 
 
 def verify_shards(manifest: Path) -> None:
@@ -96,10 +91,10 @@ def verify_shards(manifest: Path) -> None:
 
     Every session does so: a bit that flips on a disk changes neither size nor time of the file.
     """
-    shards = _read_shards(manifest, sha256=str)
+    shards = read_struct(manifest, Manifest, REMEDY).shards
     progress = Progress("verify shards", len(shards), "shards")
     for number, shard in enumerate(shards, start=1):
-        verify_sha256(Path(manifest).parent / shard["file"], shard["sha256"], REMEDY)
+        verify_sha256(Path(manifest).parent / shard.file, shard.sha256, REMEDY)
         progress.update(number)
 
 
@@ -219,9 +214,9 @@ class CorpusTask(Task):
         super().__init__(run, settings, manifest)
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.training_count, self.validation_count = len(self.training), len(self.validation)
-        self.corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
-        self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
-        self.token_ids = {"pad_token_id": self.corpus["special_tokens"]["pad"]}
+        self.corpus = read_struct(manifest, Manifest, REMEDY)
+        self.rows = Rows(self.corpus.vocabulary_size, self.training.sequence_length, settings.mask_probability)
+        self.token_ids = {"pad_token_id": self.corpus.special_tokens["pad"]}
 
 
 class MaskedTokens(CorpusTask):
@@ -241,8 +236,8 @@ class MaskedTokens(CorpusTask):
             )
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
-        ids, special = split[rows], self.corpus["special_tokens"]
-        probability, pieces = self.settings.mask_probability, self.corpus["vocabulary_size"]
+        ids, special = split[rows], self.corpus.special_tokens
+        probability, pieces = self.settings.mask_probability, self.corpus.vocabulary_size
         masker = Masker(seed, probability, pieces, special["mask"], tuple(special.values()))
         corrupted, positions = masker.corrupt(ids, epoch, rows)
         targets = np.full_like(ids, IGNORED)

@@ -28,9 +28,11 @@ from symbert.configuration import (
     protocol_of,
     settings_from,
 )
+from symbert.corpus.parts import PartRecord
+from symbert.corpus.shards import Manifest, Packed
 from symbert.errors import DataError, IntegrityError, MissingInputError, line_of
 from symbert.experiment.sweep import Grid, grids_of
-from symbert.files import check_shape, read_json, read_json_lines, sha256_of
+from symbert.files import check_shape, read_json, read_json_lines, read_struct, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
@@ -70,7 +72,7 @@ def kind(*base: type, **keys: Any) -> type:
 
 
 Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score
-Shares, Counted = dict[str, Share], dict[str, int]
+Shares = dict[str, Share]
 Positive, Natural = Annotated[int, msgspec.Meta(ge=1)], Annotated[int, msgspec.Meta(ge=0)]
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
 CELL_FILE = kind(RUN_FILE, step=int, task=str, finetune_seed=int, stand_in=bool, settings_hash=str)
@@ -80,12 +82,6 @@ SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool
 ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
 JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
 JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
-KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
-COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT)
-TOKENS = kind(part=str, documents=int, tokens=int, words=int)
-MANIFEST = kind(documents=Counted, rows=kind(train=int, validation=int), sequence_length=int, tokens=int)
-MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
-ENTROPY = msgspec.defstruct("File", [("unigram_entropy", float | None, None)])  # earlier manifests had none
 ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
 SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
 SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
@@ -114,8 +110,8 @@ class Collection:
     machines: list[Record] = field(default_factory=list)  # what all runs were computed on; unknown of imported ones
     grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
     escape_losses: dict[str, list[float | None]] = field(default_factory=dict)  # of grids: the same at each point
-    parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
-    manifest: Record | None = None  # of the packed rows
+    parts: list[PartRecord] = field(default_factory=list)  # of the corpus
+    manifest: Packed | None = None  # of its rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
     probes: pd.DataFrame | None = None  # relations between tokens that operators express
     blimp: pd.DataFrame | None = None  # judgements of minimal pairs
@@ -243,10 +239,10 @@ def _refuse_laxer(config: Record, data: Collection) -> None:
     """DataError for rows of tasks and lines of parts that the configuration refuses: results are shared, and an
     experiment that allows more may have made them."""
     allowed = config["corpus"]["filter"]["max_bad_fraction"]
-    for counts in (part["counts"] for part in data.parts):
-        if counts["bad"] > allowed * counts["read"]:
+    for counts in (part.counts for part in data.parts):
+        if counts.bad > allowed * counts.read:
             raise DataError(
-                f"{counts['part']}: {counts['bad']} of {counts['read']} lines are bad, more than "
+                f"{counts.part}: {counts.bad} of {counts.read} lines are bad, more than "
                 f"corpus.filter.max_bad_fraction ({allowed:g}); raise it, or correct the file"
             )
     tables = [*data.scores.items(), *data.curves.items()]
@@ -634,35 +630,35 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
 # Corpus, heads and probes.
 
 
-def read_parts(files: list[Path]) -> list[Record]:
-    """The counts and the record of each part.
+def read_parts(files: list[Path]) -> list[PartRecord]:
+    """The record of each part.
 
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
     """
     parts = {}
     for file in files:
-        part = read_json(file, kind(counts=COUNTS, record=TOKENS))
-        counts, characters = part["counts"], part["counts"]["characters"]
+        part = read_struct(file, PartRecord)
+        counts, characters = part.counts, part.counts.characters
         for what, count, expected in (
-            ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
-            ("characters read", characters["read"], characters["kept"] + sum(characters["dropped"].values())),
-            ("documents with tokens", part["record"]["documents"], counts["kept"]),
+            ("documents read", counts.read, counts.kept + counts.bad + sum(counts.dropped.values())),
+            ("characters read", characters.read, characters.kept + sum(characters.dropped.values())),
+            ("documents with tokens", part.record.documents, counts.kept),
         ):
             if count != expected:
                 raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
-        if parts.setdefault(counts["part"], part) is not part:
-            raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
+        if parts.setdefault(counts.part, part) is not part:
+            raise DataError(f"parts: duplicate: {counts.part}; delete one file of it")
     return list(parts.values())
 
 
-def read_manifest(file: Path, parts: list[Record]) -> Record:
+def read_manifest(file: Path, parts: list[PartRecord]) -> Packed:
     """What was packed; DataError where documents and tokens are more than was kept, or do not add up."""
-    manifest = read_json(file, MANIFEST)
-    packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
-    left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
-    documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
-    kept = sum(part["counts"]["kept"] for part in parts), sum(part["record"]["tokens"] for part in parts)
+    manifest = read_struct(file, Packed)
+    packed = sum(manifest.rows.values()) * manifest.sequence_length
+    left_over = manifest.remainder_tokens + sum(manifest.surplus_tokens.values())
+    documents, tokens = sum(manifest.documents.values()), manifest.tokens
+    kept = sum(part.counts.kept for part in parts), sum(part.record.tokens for part in parts)
     if packed + left_over != tokens or (parts and (documents > kept[0] or tokens > kept[1])):
         raise DataError(
             f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left, do not fit "
@@ -674,7 +670,7 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
 def read_escape_loss(manifest: Path) -> float | None:
     """The loss at or below which a run has escaped the plateau, where none is set: a share of the unigram entropy of
     the validation rows; None where the manifest does not have it."""
-    entropy = read_json(manifest, ENTROPY).get("unigram_entropy")
+    entropy = read_struct(manifest, Manifest).unigram_entropy
     return None if entropy is None else ESCAPED * entropy
 
 

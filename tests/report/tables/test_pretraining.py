@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import CensoredData, logrank
 
 from csv_rows import read
-from report.conftest import ESCAPE_LOSS
+from report.conftest import ESCAPE_LOSS, packed
 from report.written import collected, write_exhibit
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
@@ -113,12 +113,12 @@ def test_each_point_of_a_grid_has_the_level_of_its_own_text(swept):
 
 @pytest.mark.parametrize(("key", "levels"), [(None, [0.8 * 3.5, 0.8 * 4.0, None]), (3.0, [3.0, 3.0, 3.0])])
 def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_text(tmp_path, report_facts, key, levels):
-    entropies = {"copies": {"unigram_entropy": 3.5}, "words": {"unigram_entropy": 4.0}, "earlier": {}}
+    entropies = {"copies": 3.5, "words": 4.0, "earlier": None}
     sweep = {"hosts": ["encoder"], "sizes": ["tiny"], "attention": ["original"], "pretrain_seeds": SEEDS}
     sweep |= {"text": [*entropies], "contrasts": None, "grids": {}, "finetuned_pretrain_seeds": []}
     inputs = {"grids": {"sweep": []}, "manifests": {"sweep": []}}
-    for text, manifest in entropies.items():
-        write_json(tmp_path / f"{text}.json", manifest)
+    for text, entropy in entropies.items():
+        write_json(tmp_path / f"{text}.json", packed(unigram_entropy=entropy))
         for seed in SEEDS:
             folder = tmp_path / f"{text}-{seed}"
             _write_run(folder, "original", seed)
