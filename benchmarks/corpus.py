@@ -362,7 +362,7 @@ def write_settings(folder: Path) -> None:
     import yaml
     from msgspec.structs import replace
 
-    from symbert.configuration import PackSettings, filter_of
+    from symbert.configuration import filter_of, typed
     from symbert.corpus.blocklist import BuildBlocklist
     from symbert.corpus.parts import PrepareParts
     from symbert.corpus.shards import Pack
@@ -370,14 +370,14 @@ def write_settings(folder: Path) -> None:
     from symbert.files import write_json
     from symbert.steps import File
 
-    config = yaml.safe_load((Path(__file__).parents[1] / "workflow/defaults.yaml").read_text())
+    config = typed(yaml.safe_load((Path(__file__).parents[1] / "workflow/defaults.yaml").read_text()))
     given = folder / "input"
     archive, listing, vocabulary = (given / name for name in ("blacklists.tar.gz", "MD5SUM.LST", "vocab.txt"))
     listing.write_text(f"{digest_of(archive, 'md5')}  {archive.name}\n")
     blocklist = BuildBlocklist(archive=File(str(archive)), checksums=File(str(listing)))
     chosen, files = replace(filter_of(config), annotations="published"), {"vocabulary": File(str(vocabulary))}
     parts = PrepareParts(filter=chosen, split_by_content=False, blocklist=blocklist, **files)
-    packing = PackSettings(**{**config["corpus"]["pack"], "validation_sequences": VALIDATION_SEQUENCES})
+    packing = replace(config.corpus.pack, validation_sequences=VALIDATION_SEQUENCES)
     shutil.rmtree(given / "corpus", ignore_errors=True)
     for step in (parts, Pack(parts=parts, texts=["part"], pack=packing)):
         write_json(given / "corpus" / Path(step.folder).name / "settings.json", step)

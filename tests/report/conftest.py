@@ -334,7 +334,7 @@ def counts_of(size, attention):
 @pytest.fixture(scope="session")
 def configuration(root) -> dict:
     """That of the demo, but a line in a hundred may be malformed."""
-    return merge(read_config(root), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
+    return merge(to_builtins(read_config(root)), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
 
 
 @pytest.fixture(scope="session")
