@@ -50,7 +50,7 @@ def rows_of(folder: Path, parts: list[str], held_out: int) -> Pack:
 def planned(step: Step, **wildcards: str) -> str:
     """The first file of a step, whose settings.json is written."""
     write_json(Path(step.settings_file), step)
-    return step.paths(**wildcards)[0]
+    return next(iter(step.paths(**wildcards).values()))
 
 
 def pack_pairs(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from symbert.steps import File, Step, fields_of, raised, read_step
 
 class Grind(Step):
     place: ClassVar[str] = "coffee/ground"
-    files: ClassVar[tuple[str, ...]] = ("{grinder}.bag", "{grinder}.json")
+    files: ClassVar[dict[str, str]] = {"ground": "{grinder}.bag", "record": "{grinder}.json"}
 
     beans: File
     size: int
@@ -98,6 +98,6 @@ def test_all_fields_have_names_also_those_with_their_default() -> None:
 
 
 def test_the_files_of_a_job_are_those_that_its_rule_makes_of_any_key() -> None:
-    of_rule = [output.format(key=GROUND.key, grinder="left") for output in Grind.outputs()]
+    of_rule = {name: file.format(key=GROUND.key, grinder="left") for name, file in Grind.outputs().items()}
     assert GROUND.paths(grinder="left") == of_rule
-    assert all(Path(path).parent == Path(GROUND.folder) for path in of_rule)
+    assert all(Path(path).parent == Path(GROUND.folder) for path in of_rule.values())

@@ -49,16 +49,16 @@ class Step(
     a class with `kw_only=True`."""
 
     place: ClassVar[str] = ""  # the folder below results/, without the key
-    files: ClassVar[tuple[str, ...]] = ()  # in it, those that a job makes; with wildcards where it has several jobs
+    files: ClassVar[dict[str, str]] = {}  # those that a job makes, by name; with wildcards of several jobs
 
     def __post_init__(self) -> None:
         if self.version != version_of(type(self)):
             raise ValueError(f"has version {self.version}, this project has {version_of(type(self))}")
 
     @classmethod
-    def outputs(cls) -> list[str]:
+    def outputs(cls) -> dict[str, str]:
         """The files that a rule makes, of whichever key."""
-        return [f"{RESULTS}/{cls.place}-{{key}}/{file}" for file in cls.files]
+        return {name: f"{RESULTS}/{cls.place}-{{key}}/{file}" for name, file in cls.files.items()}
 
     def reads(self) -> list[str]:
         """The paths that a job waits for."""
@@ -79,9 +79,9 @@ class Step(
         """The step itself, in its folder."""
         return f"{self.folder}/{SETTINGS}"
 
-    def paths(self, **wildcards: str) -> list[str]:
+    def paths(self, **wildcards: str) -> dict[str, str]:
         """The files of a job."""
-        return [f"{self.folder}/{file.format(**wildcards)}" for file in self.files]
+        return {name: f"{self.folder}/{file.format(**wildcards)}" for name, file in self.files.items()}
 
 
 @cache

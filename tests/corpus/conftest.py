@@ -35,7 +35,7 @@ def blocklist(blocklist_file, folder):
     """The step of the demo's blocklist, which lies in its folder below the one in which the test runs."""
     archive, checksums = (file_of(f"{EMBEDDED}/{file.location}") for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
     step = BuildBlocklist(archive=archive, checksums=checksums)
-    path = folder / step.paths()[0]
+    path = folder / step.paths()["trie"]
     path.parent.mkdir(parents=True)
     path.symlink_to(blocklist_file)
     return step

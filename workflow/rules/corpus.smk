@@ -40,9 +40,9 @@ rule download_part:
 
 rule build_blocklist:
     input:
-        ancient(EXPERIMENT.reads(BuildBlocklist.outputs()[0])),
+        ancient(EXPERIMENT.reads(BuildBlocklist.outputs()["trie"])),
     output:
-        BuildBlocklist.outputs(),
+        **BuildBlocklist.outputs(),
     log:
         "results/corpus/blocklist-{key}/log.txt",
     conda:
@@ -51,15 +51,15 @@ rule build_blocklist:
         mem_mb=lambda wildcards, attempt: BuildBlocklist.memory * attempt,
         runtime=lambda wildcards, attempt: BuildBlocklist.minutes * attempt,
     shell:
-        "python -m symbert build-blocklist {output[0]:q} 2> {log:q}"
+        "python -m symbert build-blocklist {output.trie:q} 2> {log:q}"
 
 
 rule prepare_part:
     input:
-        ancient(EXPERIMENT.reads(PrepareParts.outputs()[0])),
+        ancient(EXPERIMENT.reads(PrepareParts.outputs()["tokens"])),
         text=ancient(EXPERIMENT.reads("{part}")),
     output:
-        PrepareParts.outputs(),
+        **PrepareParts.outputs(),
     log:
         "results/corpus/parts-{key}/logs/{part}.txt",
     group:
@@ -69,15 +69,15 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: PrepareParts.memory * attempt,
     shell:
-        "python -m symbert prepare-part {input.text:q} {output[0]:q}"
+        "python -m symbert prepare-part {input.text:q} {output.tokens:q}"
         f" --max-bad-fraction {EXPERIMENT.config.corpus.filter.max_bad_fraction} 2> {{log:q}}"
 
 
 rule pack:
     input:
-        ancient(EXPERIMENT.reads(Pack.outputs()[0])),
+        ancient(EXPERIMENT.reads(Pack.outputs()["manifest"])),
     output:
-        Pack.outputs(),
+        **Pack.outputs(),
     log:
         "results/corpus/shards-{key}/log.txt",
     conda:
@@ -106,7 +106,7 @@ rule pack_pairs:
 
 rule write_text:
     output:
-        WriteText.outputs(),
+        **WriteText.outputs(),
     log:
         "results/corpus/text-{key}/log.txt",
     conda:

@@ -57,8 +57,8 @@ HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts;
 class BuildBlocklist(Step):
     """The trie of UT1's archive, and how many entries each of its categories has."""
 
-    place = "corpus/blocklist"
-    files = ("blocklist.marisa", "blocklist.json")
+    place: ClassVar[str] = "corpus/blocklist"
+    files: ClassVar[dict[str, str]] = {"trie": "blocklist.marisa", "summary": "blocklist.json"}
     memory: ClassVar[int] = 4000  # MB
     minutes: ClassVar[int] = 120
 

@@ -41,8 +41,8 @@ class PrepareParts(Step):
     """The token ids of the documents of parts that no rule drops. A job reads the text of one part, which is known by
     its publisher's list, or, where it is the user's own, by the part's name."""
 
-    place = "corpus/parts"
-    files = ("{part}.npy", "{part}.offsets.npy", "{part}.json")
+    place: ClassVar[str] = "corpus/parts"
+    files: ClassVar[dict[str, str]] = {"tokens": "{part}.npy", "offsets": "{part}.offsets.npy", "record": "{part}.json"}
     memory: ClassVar[int] = 2000  # MB
 
     vocabulary: File
@@ -55,7 +55,7 @@ class PrepareParts(Step):
     def reads(self) -> list[str]:
         """What every part needs beside its text."""
         files = filter(None, (self.vocabulary, self.checksums, self.harmful_model))
-        tries = self.blocklist.paths()[:1] if self.blocklist else []
+        tries = [self.blocklist.paths()["trie"]] if self.blocklist else []
         return [*(located(file.path) for file in files), *tries]
 
 
@@ -151,7 +151,7 @@ def _write(
     chosen, tally = step.filter, Tally(max_bad_fraction)
     rules, look_up, annotate = make_rules(chosen), look_up_nothing, None
     if step.blocklist:
-        listed = Blocklist(Path(step.blocklist.paths()[0]))
+        listed = Blocklist(Path(step.blocklist.paths()["trie"]))
         check_categories(chosen.blocked_categories, listed.names, listed.without_entries)
         look_up = partial(listed.look_up, match=chosen.match)
     if chosen.annotations == "computed":

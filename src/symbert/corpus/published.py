@@ -1,7 +1,7 @@
 """`symbert download`: a published file, into the folder of its repository and revision, or of UT1's address."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import MissingInputError
@@ -25,7 +25,7 @@ class Repository(Step):
 class Ut1(Step):
     """UT1's archive and the list of its digest."""
 
-    place = "published/ut1"
+    place: ClassVar[str] = "published/ut1"
 
     url: str  # of their folder
 

@@ -34,8 +34,8 @@ MUCH = 0.1  # of all tokens
 class Pack(Step):
     """The rows of parts, which lie beside the manifest."""
 
-    place = "corpus/shards"
-    files = ("manifest.json",)
+    place: ClassVar[str] = "corpus/shards"
+    files: ClassVar[dict[str, str]] = {"manifest": "manifest.json"}
     memory: ClassVar[int] = 2000  # MB
     minutes: ClassVar[int] = 480
 
@@ -50,7 +50,7 @@ class Pack(Step):
 
     def reads(self) -> list[str]:
         """The files of the parts, and the vocabulary."""
-        parts = [file for name in self.names for file in self.parts.paths(part=name)]
+        parts = [file for name in self.names for file in self.parts.paths(part=name).values()]
         return [*parts, located(self.parts.vocabulary.path)]
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -29,8 +30,8 @@ SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 class WriteText(Step):
     """The rows of a small text, which lie beside the manifest."""
 
-    place = "corpus/text"
-    files = ("manifest.json",)
+    place: ClassVar[str] = "corpus/text"
+    files: ClassVar[dict[str, str]] = {"manifest": "manifest.json"}
 
     text: OwnText
     read: str | list[File]  # what the text is made by, or read from

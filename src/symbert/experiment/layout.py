@@ -192,7 +192,7 @@ class Experiment:
     def _add(self, step: Step) -> None:
         """Plan a step of one job, and note what the job reads."""
         self._keyed(step)
-        self.inputs_of[step.paths()[0]] = step.reads()
+        self.inputs_of |= dict.fromkeys(step.paths().values(), step.reads())
 
     def _keyed(self, name: str | Step, settings: Config | None = None) -> str:
         """A folder below results/ whose name ends in the key of a step, or of settings."""
@@ -258,7 +258,7 @@ class Experiment:
         step = PrepareParts(vocabulary=self.vocabulary, filter=chosen, split_by_content=not is_published, **files)
         self._keyed(step)
         read = step.reads()
-        self.inputs_of |= {step.paths(part=part)[0]: read for part in self.texts}
+        self.inputs_of |= {step.paths(part=part)["tokens"]: read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
         return step
 
@@ -277,7 +277,7 @@ class Experiment:
 
     def _manifest(self, variant: VARIANT) -> str:
         """The file that describes rows."""
-        return self.rows(variant).paths()[0]
+        return self.rows(variant).paths()["manifest"]
 
     def _pairs(self, text: ParallelSettings) -> str:
         """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
@@ -566,7 +566,7 @@ class Experiment:
             "curve": {suite: self._scores("finetune", suite, self.curve_steps) for suite in suites},
             "robustness": self._scores("robustness", "glue"),
             "blimp": self._scores("judge", "blimp"),
-            "parts": [self.parts.paths(part=part)[2] for part in self.texts],
+            "parts": [self.parts.paths(part=part)["record"] for part in self.texts],
             "manifest": self.shards,
             **self.measured,
         }

@@ -89,7 +89,7 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
     for part, name in experiment.texts.items() if shards else ():
-        file, text = experiment.parts.paths(part=part)[0], _text_of(name)
+        file, text = experiment.parts.paths(part=part)["tokens"], _text_of(name)
         of_part = text / TEXT_PER_TOKEN * (KEPT if config.corpus.filter.rules else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
         download = is_remote * _left(name) * COMPRESSED * text
