@@ -199,7 +199,6 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'title' quotes": {"title": {"Gated": "a test"}},  # --config title='Gated: a test'
     "'source' 'files' 'corpus.source'": {"source": "files"},
     "'pretrain' {key: value}": {"pretrain": "steps=5"},
-    "'parallel' {key: value}": {"parallel": "train.de"},
     "'sweep.attention' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},

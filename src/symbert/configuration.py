@@ -35,7 +35,6 @@ from symbert.glue.tasks import (
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sizes import SIZES
 from symbert.sources import (
-    DEMO,
     EMBEDDED,
     OWN_TEXT,
     SOURCES,
@@ -124,43 +123,6 @@ class PackSettings(Settings):
     sequences_per_shard: Count
 
 
-class ParallelText(Settings):
-    """Files whose lines are translations of each other."""
-
-    source: str  # path
-    target: str
-    validation_source: str
-    validation_target: str
-    vocabulary_size: Annotated[int, Meta(ge=8, le=65536)] = 8000  # pieces, which both sides share
-    max_length: Length = 128  # tokens of either side; longer pairs are left out
-
-
-PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
-
-
-class ParallelSettings(ParallelText, kw_only=True):
-    """Parallel text as the rule reads it that packs its pairs."""
-
-    sha256: dict[str, str]  # of each file, by its key
-    stand_in: bool = False  # whether its files are those of NUMBERS
-
-    def path(self, key: str) -> Path:
-        """The file of one of PARALLEL_FILES."""
-        return Path(NUMBERS if self.stand_in else "", getattr(self, key))
-
-
-NUMBERS = DEMO / "parallel"  # the stand-in: 4,200 numbers below a million in English and German words
-NUMBERS_TEXT = {
-    "source": "train.en.gz",
-    "target": "train.de.gz",
-    "validation_source": "validation.en.gz",
-    "validation_target": "validation.de.gz",
-    "vocabulary_size": 200,
-    "max_length": 32,
-    "stand_in": True,
-}
-
-
 class PretrainSettings(Settings):
     """Masked-language-model pre-training (paper, section 3.3)."""
 
@@ -236,7 +198,6 @@ class ReportFacts(Settings):
     settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
     contrasts: list[list[str]] | None = None  # operators whose escapes are compared; None: each with the first
     escape_loss: float | None = None  # nats, of the key; None: by the unigram entropy of the validation rows
-    stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
 
 
 # The sections.
@@ -419,7 +380,6 @@ class Configuration(Common):
     """All keys of workflow/defaults.yaml."""
 
     corpus: Corpus
-    parallel: ParallelText | None
     pretrain: section(Execution, PretrainSettings)
     hosts: dict[Literal[tuple(OTHERS)], section(Settings, PretrainSettings, every=False)]
     glue: section(Tasks, TaskSettings, GlueSettings)
@@ -556,8 +516,6 @@ def finetuned_pretrain_seeds(config: Config) -> list[int]:
 
 def judging_seeds(config: Config, host: str) -> list[int]:
     """The pre-training seeds of a host that judge minimal pairs: of encoders those that are fine-tuned, if any."""
-    if not HOSTS[host].has_likelihoods:
-        return []
     return (host == ENCODER and finetuned_pretrain_seeds(config)) or config["sweep"]["pretrain_seeds"]
 
 
@@ -600,7 +558,6 @@ def report_of(config: Config) -> Config:
             for key, value in config[section][own].items()
         },
     }
-    translates = any(not HOSTS[host].reads_corpus for host in sweep["hosts"])
     return {
         "experiment": experiment_name(config),
         "title": config.get("title") or _title(config),
@@ -609,7 +566,6 @@ def report_of(config: Config) -> Config:
         "settings": settings,
         "contrasts": sweep["contrasts"],
         "escape_loss": sweep["escape_loss"],
-        "stand_in_text": translates and config["parallel"] is None,
     }
 
 

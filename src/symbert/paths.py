@@ -2,7 +2,7 @@
 
     results/published/{repository-KEY}/…                   files of the hub, where the source is the hub
     results/corpus/{parts-KEY}/{part}.npy, .json, …        token ids of a part's kept documents, and counts
-    results/corpus/{shards-KEY}/manifest.json              packed rows; {pairs-KEY} of a parallel text
+    results/corpus/{shards-KEY}/manifest.json              packed rows
     results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
     results/runs/{host}/{model}/seed-{seed}/done.json      a pre-training; {model} is a size, an operator and a KEY
     results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder

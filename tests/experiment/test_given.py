@@ -174,7 +174,6 @@ def load_all(root: Path, *more: Path) -> dict:
 
 HUB, MIRROR = {"source": "hub"}, {"source": "mirror", "mirror": "."}
 OWN = {"corpus": {"source": "files", "files": "own.txt"}}
-TRANSLATIONS = dict.fromkeys(("source", "target", "validation_source", "validation_target"), "own.txt")
 UNREAD = {  # by the key and words of the remedy: a change without effect, and what else makes it one that has some
     "corpus.files 'corpus.source'": ({"corpus": {"files": "own.txt"}}, OWN),
     "mirror 'source'": ({"mirror": "."}, MIRROR),
@@ -199,7 +198,6 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"corpus": {"filter": {"rules": ["categories"], "min_harmful_perplexity": 9.0}}},
         {"corpus": {"filter": {"rules": ["perplexity"]}}},
     ),
-    "parallel encoder-decoder": ({"parallel": TRANSLATIONS}, {"sweep": {"hosts": ["encoder", "encoder-decoder"]}}),
     "glue.robustness.files sets": (
         {"glue": {"robustness": {"files": "."}}},
         {"glue": {"robustness": {"sets": ["hans"]}}},
@@ -212,9 +210,9 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"sweep": {"hosts": ["decoder"]}, "pretrain": {"mask_probability": 0.2}},
         {"sweep": {"hosts": ["encoder"]}},
     ),
-    "pretrain.batch_size 'hosts.encoder-decoder.batch_size'": (  # that the demo has
-        {"sweep": {"hosts": ["encoder-decoder"]}, "pretrain": {"batch_size": 16}},
-        {"sweep": {"hosts": ["encoder-decoder", "decoder"]}},
+    "pretrain.batch_size 'hosts.decoder.batch_size'": (
+        {"sweep": {"hosts": ["decoder"]}, "hosts": {"decoder": {"batch_size": 8}}, "pretrain": {"batch_size": 16}},
+        {"sweep": {"hosts": ["encoder", "decoder"]}},
     ),
     "glue.epochs 'suites.superglue.epochs'": (
         {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},

@@ -92,21 +92,6 @@ rule pack:
         "python -m symbert pack {output:q} 2> {log:q}"
 
 
-rule pack_pairs:
-    input:
-        ancient(EXPERIMENT.reads("results/corpus/pairs-{key}/manifest.json")),
-    output:
-        "results/corpus/pairs-{key}/manifest.json",
-    log:
-        "results/corpus/pairs-{key}/log.txt",
-    conda:
-        "../../envs/symbert.yaml"
-    resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-    shell:
-        "python -m symbert pack-pairs {output:q} 2> {log:q}"
-
-
 rule write_text:
     output:
         "results/corpus/text-{key}/manifest.json",

@@ -13,15 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
-from msgspec.structs import replace as replaced
 
 from symbert.configuration import (
-    NUMBERS_TEXT,
-    PARALLEL_FILES,
     Config,
     GlueSettings,
     MinimalPairSettings,
-    ParallelSettings,
     PretrainSettings,
     TaskSettings,
     annotations_of,
@@ -33,7 +29,6 @@ from symbert.configuration import (
     protocol_of,
     report_of,
     robustness_of,
-    settings_from,
     training_of,
     values_of,
 )
@@ -137,10 +132,6 @@ class Experiment:
         self.parts_folder = self._parts()
         self._packed: dict[VARIANT, str] = {}  # manifests of rows
         self.shards = self._manifest(())
-        text = {**(config["parallel"] or NUMBERS_TEXT), "sha256": {}}
-        self.text = settings_from(text, ParallelSettings, "config section parallel")
-        translates = any(not HOSTS[host].reads_corpus for host in config["sweep"]["hosts"])
-        self.pairs = self._pairs(self.text) if translates else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
@@ -257,12 +248,6 @@ class Experiment:
             self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
         return self._packed[variant]
 
-    def _pairs(self, text: ParallelSettings) -> str:
-        """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
-        text = replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
-        read = [str(text.path(name)) for name in PARALLEL_FILES]
-        return self._file_of("corpus/pairs", "manifest.json", {"pairs": values_of(text)}, read)
-
     # Pre-training.
 
     def _pretrainings(self) -> list[Run]:
@@ -295,16 +280,16 @@ class Experiment:
         }
         model = f"{run.size}-{run.attention}-{key(facts)}"
         folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        reads_corpus = HOSTS[run.host].reads_corpus and not text_of(self.config, run.variant)
-        source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
+        is_text = text_of(self.config, run.variant) is not None
+        source = {} if is_text else {"corpus_source": source_of(self.config, "corpus")}
         self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
         self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
-        self.inputs_of[folder] = [located(self.vocabulary)] if HOSTS[run.host].reads_corpus else []  # to extract models
+        self.inputs_of[folder] = [located(self.vocabulary)]  # to extract models
         return folder
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        return self._manifest(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
+        return self._manifest(run.variant)
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""

@@ -117,11 +117,11 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, host = SIZES[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
-        held_out = settings.steps / settings.evaluate_every * pack["validation_sequences"] * host.reads_corpus
+        held_out = settings.steps / settings.evaluate_every * pack["validation_sequences"]
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
-        parameters = host.parameters(shape, rows.vocabulary_size)  # of the operator `original`, the most of ours
+        parameters = shape.parameters(rows.vocabulary_size)  # of the operator `original`, the most of ours
         yield Output("pretrain", done, _left(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
@@ -129,16 +129,13 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
 
 
 def rows_of(experiment: Experiment, run: Run) -> Rows:
-    """The rows of a run; pairs are as long as they may be."""
+    """The rows of a run."""
     config, mask_probability = experiment.config, experiment.training(run).mask_probability
     if text := text_of(config, run.variant):
         return Rows(text["vocabulary"] or CHARACTERS, text["sequence_length"], mask_probability)
-    if HOSTS[run.host].reads_corpus:
-        vocabulary = Path(located(experiment.vocabulary))
-        pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
-        return Rows(pieces, packed_as(config, run.variant)["sequence_length"], mask_probability)
-    text = experiment.text
-    return Rows(text.vocabulary_size, text.max_length, target_tokens=text.max_length)
+    vocabulary = Path(located(experiment.vocabulary))
+    pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
+    return Rows(pieces, packed_as(config, run.variant)["sequence_length"], mask_probability)
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
@@ -178,7 +175,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
         shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
         if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
-            parameters = HOSTS[score.run.host].parameters(shape, rows_of(experiment, score.run).vocabulary_size)
+            parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
             weights = FLOAT32 * parameters * len(scoring.tasks) * len(score.seeds)
         seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
         yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)

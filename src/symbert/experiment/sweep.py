@@ -18,7 +18,6 @@ from symbert.configuration import (
     training_of,
 )
 from symbert.errors import ConfigError
-from symbert.hosts import HOSTS
 from symbert.paths import VARIANT
 from symbert.sources import Config
 
@@ -128,10 +127,7 @@ def check_sweep(config: Config) -> None:
 
 
 def _check_point(config: Config, point: Config) -> None:
-    host = point["host"]
     for key in ("text", *PackSettings.__struct_fields__):
-        if key in point and not HOSTS[host].reads_corpus:
-            raise ConfigError(f"config: 'sweep.{key}': the host {host} reads a parallel text; leave one of them out")
         if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
             raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")
-    check_training(config, host, point)
+    check_training(config, point["host"], point)

@@ -542,15 +542,14 @@ def losses_of(runs: pd.DataFrame, place: str = "runs", value: str = "loss") -> d
 
 def hosts_of(runs: list[Record]) -> pd.DataFrame:
     """A row per run of another host as it ended: host, size, attention, pretrain_seed, steps, validation_loss,
-    parameters, and what the host measures: `measures` by name, with the `signatures` of those that have one."""
+    parameters, and the host's `measure`."""
     rows = []
     for run in runs:
-        measures, done = [HOSTS[run["host"]].measure, *HOSTS[run["host"]].further_measures], run["done"]
+        measure, done = HOSTS[run["host"]].measure, run["done"]
         rows.append(
             {key: run[key] for key in ("host", *RUN, "steps")}
             | {"validation_loss": done["validation_loss"], "parameters": done["parameters"]}
-            | {"measures": {name: done[f"validation_{name}"] for name in measures}}
-            | {"signatures": {name: done[f"{name}_signature"] for name in measures if f"{name}_signature" in done}}
+            | {"measure": done[f"validation_{measure}"]}
         )
     return pd.DataFrame(rows)
 
