@@ -5,14 +5,24 @@ from functools import reduce
 from pathlib import Path
 
 import pytest
+import yaml
 from snakemake.cli import parse_config
 from snakemake.common.configfile import load_configfile
 
 from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
+from symbert.experiment.layout import Experiment
 from symbert.experiment.profile import check_profile
-from symbert.experiment.project import checked, configured_scale, open_experiment, read_chosen, readable
+from symbert.experiment.project import (
+    checked,
+    configured_scale,
+    open_experiment,
+    read_chosen,
+    read_experiment,
+    readable,
+)
+from symbert.glue.tasks import task_named
 from symbert.operators import OPERATORS
 
 
@@ -161,6 +171,45 @@ class Moded(OriginalAttention):
     def __init__(self, config, mode):
         super().__init__(config)
 """
+
+
+LABELS = ["null", "None", "nan", "NA", "true", "no", "1", '"quoted"', "~", "1.0"]
+TEXTS = {  # of which none is what it spells
+    "experiment": "null",
+    "title": '"null"',
+    "texts": {"1": {"source": "copying", "vocabulary": None, "sequence_length": 32, "validation_sequences": 8}},
+    "tasks": {
+        "mine": {
+            **{"train": "a.csv", "validation": "b.csv", "columns": ["null", "true"], "label": "None", "labels": LABELS},
+            "metric": "accuracy",
+        }
+    },
+}
+
+
+def test_a_quoted_text_of_a_file_is_no_null_or_number_whatever_it_spells(root, folder):
+    """A class, a column or an experiment called null was null: refused, or lost."""
+    file = Path("own.yaml")
+    file.write_text(yaml.safe_dump(TEXTS))
+    configs = [read_chosen(root, None, [file], None)]
+    configs.append(open_experiment(load_all(root, file), [root / "config.yaml", file]).config)
+    Experiment(configs[0]).write()
+    configs.append(read_experiment(None, None, None, "null").config)
+    for config in configs:
+        own = {**TEXTS["tasks"]["mine"], "kind": "classification"}
+        assert {key: config[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
+    assert task_named("mine").labels == tuple(LABELS)
+
+
+def test_a_null_of_the_command_line_is_null_and_a_label_of_that_name_is_told_to_stand_in_a_file(root, folder):
+    assert (
+        read_chosen(root, None, None, ["corpus={files: null}", "sweep={escape_loss: null}"])["corpus"]["files"] is None
+    )
+    mine = "tasks={{mine: {{train: a.csv, validation: b.csv, columns: [x], metric: accuracy, labels: [{}, yes]}}}}"
+    with pytest.raises(ConfigError, match=r"'tasks\.mine\.labels\[0\]': .*quotes, in config\.yaml"):
+        read_chosen(root, None, None, [mine.format("null")])
+    config = read_chosen(root, None, None, [mine.format("""'"null"'""")])
+    assert config["tasks"]["mine"]["labels"] == ["null", "yes"]
 
 
 def load_all(root: Path, *more: Path) -> dict:

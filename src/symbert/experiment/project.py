@@ -110,6 +110,6 @@ def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
     another workflow gives to its module, for which Snakemake reads none of our files."""
     check_options(sys.argv)
     for file in dict.fromkeys(map(Path, files)):
-        config = with_texts_of(read_settings(file), config)
+        config = with_texts_of(file, config)
     check_profile(PROJECT)
     return Experiment(begun(whole(config)))
