@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from snakemake_logger_plugin_symbert import LogHandler
 from symbert import files
 from symbert.errors import DataError, InputOutputError, explain
 from symbert.files import (
@@ -25,6 +26,7 @@ from symbert.files import (
     read_json_lines,
     sha256_of,
     single_writer,
+    size_of,
     write_json,
 )
 
@@ -232,3 +234,11 @@ def test_a_long_reading_of_files_is_told_in_one_line(tmp_path, reads, later, mon
     assert len(capsys.readouterr().err.splitlines()) == 1
     known_sha256s(paths)
     assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_vanishes_between_two_questions_has_no_size(tmp_path, monkeypatch):
+    """`exists()` and then `stat()` ended a plan, a prune and the bar of jobs whose file was removed meanwhile."""
+    monkeypatch.setattr("pathlib.Path.exists", lambda path: True)
+    assert size_of(tmp_path / "gone") is None
+    handler = mock.Mock(running={1: ("job", [str(tmp_path / "gone.log")], 0.5)}, done=0, total=1, start=0.0)
+    assert LogHandler.look(handler)[1:] == []

@@ -130,6 +130,13 @@ def reading(path: Path, absent: str = "") -> Iterator[None]:
         raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
 
 
+def size_of(path: Path, follow_symlinks: bool = True) -> int | None:
+    """Bytes of a file, or of a link; None where there is none, as the jobs of others remove theirs at any moment."""
+    with suppress(FileNotFoundError):
+        return path.stat(follow_symlinks=follow_symlinks).st_size
+    return None
+
+
 def free_space(path: Path) -> tuple[int, Path]:
     """Bytes free for `path`, which need not exist yet, and the mount point of its file system."""
     place = Path(os.path.realpath(path))
