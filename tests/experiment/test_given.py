@@ -1,6 +1,7 @@
 """Files of settings and words of the command line: what Snakemake makes of them, and what would be lost in silence."""
 
 import json
+import shutil
 from functools import reduce
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.layout import Experiment
-from symbert.experiment.profile import check_profile
+from symbert.experiment.profile import check_profiles
 from symbert.experiment.project import (
     checked,
     configured_scale,
@@ -102,6 +103,16 @@ def test_a_second_config_does_not_take_the_place_of_the_first_in_silence(option,
     with pytest.raises(SystemExit):
         open_experiment(config, [])
     assert "twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--config", "pretrain={steps: 5, steps: 6}"], ["--config=a={b: {c: 1, c: 2}}"]])
+def test_a_key_twice_in_a_word_of_config_is_refused(words, root, monkeypatch):
+    """Of `--config 'pretrain={steps: 5, steps: 6}'` the last counted, in silence."""
+    monkeypatch.setattr("sys.argv", ["snakemake", "--cores", "2", *words])
+    with pytest.raises(UsageError, match=r"--config \w+, line 1: the key '(steps|c)' stands there a second time"):
+        read_chosen(root, None, None, None)
+    with pytest.raises(UsageError, match="the key 's' stands there a second time"):
+        read_words(["p={s: 5, s: 6}"])
 
 
 NAMES = ("2024_06_01", "007", "1e5", "12", "True")
@@ -352,13 +363,16 @@ def test_a_resource_that_snakemake_takes_for_something_else_is_refused(resource,
     path, before = folder / "profiles/slurm/config.yaml", "default-resources: {runtime: attempt * 60}\nset-resources:\n"
     path.parent.mkdir(parents=True)
     path.write_text(f"{before}  pretrain: {{{resource}}}\n")
-    with pytest.raises(ConfigError) as refused:
-        check_profile(folder)
-    assert all(word in str(refused.value) for word in [str(path), *MISREAD[resource].split()]), refused.value
+    (folder / "mine").mkdir()
+    own = shutil.copy(path, folder / "mine/config.v9+.yaml")
+    for file, place, words in ((path, folder, []), (own, root, ["--profile", "mine"]), (own, root, ["--profile=mine"])):
+        with pytest.raises(ConfigError) as refused:
+            check_profiles(place, ["snakemake", "--cores", "2", *words])
+        assert all(word in str(refused.value) for word in [str(file), *MISREAD[resource].split()]), refused.value
     for right in ("720", "12h", "2d", "30m", "'attempt * 240'"):
         path.write_text(f"{before}  pretrain: {{runtime: {right}, slurm_partition: \"'all'\"}}\n")
-        check_profile(folder)
-    check_profile(root)
+        check_profiles(folder, [])
+    check_profiles(root, [])
 
 
 def test_a_file_of_settings_makes_no_objects(tmp_path):

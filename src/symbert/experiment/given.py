@@ -55,7 +55,12 @@ def _with_texts(plain: Any, settings: Any, config: Any) -> Any:
 
 
 def check_options(words: Iterable[str]) -> None:
-    """UsageError for an option that a command line has twice, of which Snakemake and argparse take the last alone."""
+    """UsageError for what a command line has twice, of which Snakemake and argparse take the last alone: an option, and
+    a key in one place of a section."""
+    words = list(words)
+    for word in words:
+        if "={" in word:
+            _assignment(word.removeprefix("--config="))
     given = [word.partition("=")[0] for word in words]
     for names in (("--config", "-C"), ("--configfile", "--configfiles")):
         if sum(word in names for word in given) > 1:
@@ -81,13 +86,15 @@ def _assignment(word: str) -> Config:
     for read in (int, float, {"": None, "True": True, "False": False}.__getitem__, _texts):
         try:
             return {key: read(text)}
+        except _Lost as error:
+            raise UsageError(f"--config {key}{error}") from None
         except (ValueError, KeyError, yaml.YAMLError):
             continue
     return {key: text}
 
 
 def _texts(text: str) -> Any:
-    return yaml.load(text, Loader=yaml.BaseLoader)  # no numbers, and no objects
+    return yaml.load(text, Loader=_Texts)
 
 
 def _not_yaml(error: Exception, lines: list[str]) -> str:
@@ -131,8 +138,8 @@ def _strange(value: float, place: str, text: str) -> Any:
     )
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is thirty times as fast
-    """YAML in which nothing is lost; as its base, it makes plain values alone."""
+class _Unique:
+    """A loader of YAML in which no key is lost."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Config:
         seen = set()
@@ -141,6 +148,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is
                 raise _twice(key.value, _line(key))
             seen.add(name)
         return super().construct_mapping(node, deep)
+
+
+class _Loader(_Unique, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is thirty times as fast
+    """YAML in which nothing is lost; as its base, it makes plain values alone."""
+
+
+class _Texts(_Unique, yaml.BaseLoader):
+    """YAML without numbers and objects."""
 
 
 def _line(node: yaml.Node) -> str:
