@@ -29,7 +29,7 @@ ALLOWED = {
     **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
-    "from symbert.model.bert import counts_of; counts_of('small', ['pairwise'])": TRAINING,
+    "from symbert.report.collect import counted; counted(['small'], ['pairwise'])": REPORT,
     **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
     **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
     "load('bundle')": REPORT,

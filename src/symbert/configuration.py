@@ -6,9 +6,10 @@ it; tests/test_paths.py declares which results it changes. Imports no torch.
 """
 
 import ast
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -412,7 +413,7 @@ def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict:
 
 REMEDIES = {  # by what msgspec says
     "Expected `str` matching": "write letters, digits, '.', '_' and '-' alone",
-    r"Expected `str( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
+    r"Expected `[^`]*\bstr( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
     "Expected `bool`": "write true or false",
     r"Expected `int( \| null)?`, got": "write a whole number",
     r"Expected `float( \| null)?`, got": "write a number, as 0.5",
@@ -657,20 +658,44 @@ def typed(config: Config) -> Config:
     return _distinct(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False)))
 
 
-def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
-    """`value` with the values that texts of `--config` spell where no declared type says so: null, a path below the
-    home folder, which the shell leaves to us, and the values of keys that are FREE."""
+def _spelt(value: Any) -> Any:
+    """`value` with the values that texts of `--config` spell where no declared type says so: null, a text in the quotes
+    of JSON, a path below the home folder, which the shell leaves to us, and the values of keys that are FREE."""
+
+    def read(text: str, is_free: bool) -> Any:
+        with suppress(ValueError):
+            if is_free or _is_misread(text):
+                return spelt(text)
+        return os.path.expanduser(text) if "/" in text else text  # noqa: PTH111 (a Path would lose the // of a URL)
+
+    return _with_texts(value, read)
+
+
+def quoted(value: Any) -> Any:
+    """Settings of a file as `check` takes them: texts that would be read as what they spell are JSON."""
+
+    def quote(text: str, is_free: bool) -> str:
+        with suppress(ValueError):
+            if is_free or _is_misread(text):
+                spelt(text)
+                return json.dumps(text)
+        return text
+
+    return _with_texts(value, quote)
+
+
+def _is_misread(text: str) -> bool:
+    return text == "null" or text.startswith('"')
+
+
+def _with_texts(value: Any, change: Callable[[str, bool], Any], key: str = "", is_free: bool = False) -> Any:
+    """`value` with other texts; those of keys that are FREE are changed as such."""
     is_free = is_free or key in FREE
     if isinstance(value, dict):
-        return {name: _spelt(item, name, is_free) for name, item in value.items()}
+        return {name: _with_texts(item, change, name, is_free) for name, item in value.items()}
     if isinstance(value, list):
-        return [_spelt(item, key, is_free) for item in value]
-    if value == "null":
-        return None
-    if is_free and isinstance(value, str):
-        with suppress(ValueError):
-            return spelt(value)
-    return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
+        return [_with_texts(item, change, key, is_free) for item in value]
+    return change(value, is_free) if isinstance(value, str) else value
 
 
 def spelt(text: str) -> Any:

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import known_sha256, verify_sha256
+from symbert.files import verify_sha256
 from symbert.paths import RESULTS
 
 Config = dict[str, Any]
@@ -63,11 +63,11 @@ HARMFUL_MODEL = PublishedFile("model", "oscar-corpus/harmful-kenlms", "en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
 
-def name_of_text(path: str) -> str:
+def name_of_text(path: str, sha256: str) -> str:
     """The name of a part that is a file of the user's own: its content and its kind."""
     suffix = Path(re.sub(r"\.(gz|zst)$", "", path)).suffix[1:]
     kind = "folder" if Path(path).is_dir() else re.sub(r"^(jsonl|ndjson)$", "json", suffix)
-    return f"{known_sha256(path)[:16]}-{kind}"
+    return f"{sha256[:16]}-{kind}"
 
 
 def located(name: str) -> str:

@@ -53,7 +53,11 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     digest = _verified_digest(text, settings.get("checksums"))
-    if settings["split_by_content"] and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
+    if (
+        settings["split_by_content"]
+        and OWN_PART.fullmatch(output.stem)
+        and name_of_text(str(text), digest) != output.stem
+    ):
         raise DataError(f"{text}: changed since the workflow was started; start it again")
     _write_part(text, output, settings, digest)
 

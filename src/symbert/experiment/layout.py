@@ -34,7 +34,7 @@ from symbert.configuration import (
 )
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
-from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
+from symbert.files import known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
 from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
@@ -211,7 +211,10 @@ class Experiment:
         SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
         if source_of(self.config, "corpus") != OWN_TEXT:
             return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
-        named = sorted((name_of_text(path), path) for path in own_texts(self.config))
+        paths = own_texts(self.config)
+        named = sorted(
+            (name_of_text(path, sha256), path) for path, sha256 in zip(paths, known_sha256s(paths), strict=True)
+        )
         texts = dict(named)
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts

@@ -14,7 +14,7 @@ from symbert.corpus.lines import read_lines
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
-from symbert.files import free_space
+from symbert.files import free_space, size_of
 from symbert.glue.tasks import task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
@@ -107,8 +107,9 @@ def _text_of(name: str) -> float:
     """Bytes of text in a part, by the size of its file; of one that is not here, as much as of the paper's."""
     path = Path(located(name))
     if path.is_dir():
-        return sum(file.stat().st_size for file in path.rglob("*.arrow"))
-    return path.stat().st_size / BYTES.get(path.suffix, JSON) if path.exists() else TEXT_OF_PART
+        return sum(size_of(file) or 0 for file in path.rglob("*.arrow"))
+    size = size_of(path)
+    return TEXT_OF_PART if size is None else size / BYTES.get(path.suffix, JSON)
 
 
 def _pretraining(experiment: Experiment) -> Iterator[Output]:

@@ -11,7 +11,6 @@ import traceback
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 from symbert.draws import mix
 from symbert.errors import ConfigError, SymbertError, line_of
 from symbert.model.attention import CopiedLinear, SelfAttention, SymmetricOthersAttention, WideLinear
-from symbert.model.configuration import Configuration, configuration_of
+from symbert.model.configuration import Configuration
 from symbert.model.from_transformers import (
     BertConfig,
     normal_,
@@ -34,7 +32,6 @@ from symbert.model.from_transformers import (
 )
 from symbert.model.start import set_width
 from symbert.operators import Operator, operator_named, operator_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE
 from symbert.syntax import is_local
 
 PLAIN = (SelfAttention.forward,)  # the forward passes that attend by query, key and value alone
@@ -425,27 +422,6 @@ def attention_parameters(model: HostModel) -> dict[str, int]:
     """Parameters of the operator of one `layer`, and of all `layers` together, shared ones once."""
     sites = nn.ModuleList(layer.attention.self for layer in model.bert.encoder.layer)
     return {"layer": _count(sites[0]), "layers": _count(sites)}
-
-
-def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
-    """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections, at the paper's
-    vocabulary of 30,522 (Tables 1 and 2), of models without memory on the meta device."""
-    with torch.device("meta"), _NothingDrawn():
-        models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
-    sites = {name: model.bert.encoder.layer[0].attention.self for name, model in models.items()}
-    return {
-        "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
-        "parameters": {name: _count(model) for name, model in models.items()},
-        "attention_parameters": {name: _count(site) for name, site in sites.items()},
-    }
-
-
-class _NothingDrawn(TorchFunctionMode):
-    """Weights are not initialised: on the meta device, where none are, PyTorch imports its compiler to draw them."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        is_drawing = getattr(func, "__module__", None) == "torch.nn.init"
-        return None if is_drawing else func(*args, **(kwargs or {}))
 
 
 def _count(module: nn.Module) -> int:

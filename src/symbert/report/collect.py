@@ -9,7 +9,7 @@ import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
@@ -36,10 +36,11 @@ from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
+from symbert.pretrain.run import OF_RUN
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
 from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
-from symbert.sizes import SIZES
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 Record = dict[str, Any]
 
@@ -103,7 +104,7 @@ class Collection:
 
     facts: ReportFacts | None = None  # None without an experiment
     hosts_trained: tuple[str, ...] = (ENCODER,)
-    parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.bert.counts_of` counts them
+    parameters: Record = field(default_factory=dict)  # by size, as `counted` has them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
     curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
@@ -471,21 +472,21 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int), OF_RUN), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
-        raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {REMEDY}")
+        raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {OF_RUN}")
     digest = sha256_of(log)
     if digest != done.get("metrics_sha256", digest):
-        raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
+        raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {OF_RUN}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
     kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
-    lines = list(read_json_lines(log, REMEDY))
+    lines = list(read_json_lines(log, OF_RUN))
     for number, line in enumerate(lines, start=1):
-        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", REMEDY)
+        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", OF_RUN)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
-        raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
+        raise DataError(f"{log}: expected validation losses at increasing steps; {OF_RUN}")
     initial = next((line for line in lines if line.get("split") == "initial"), {})
     return {
         **{key: done[key] for key in (*RUN, "steps")},
@@ -508,7 +509,7 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
     for run in runs:
         if run["steps"] != steps[run["host"]]:
             expected = f"expected {steps[run['host']]}"
-            raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {REMEDY}")
+            raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {OF_RUN}")
     key = ("host", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
     check("runs", runs, key, [*wanted, *present])
@@ -575,7 +576,7 @@ def grids_of_runs(
                 run = runs[folder]
                 for key, value in {**point, "pretrain_seed": seed}.items():
                     if run.get(key, value) != value:
-                        raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; delete it")
+                        raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; {OF_RUN}")
                 losses[seed] = dict(zip(run["step"], run["loss"], strict=True))
             frames.append(pd.DataFrame.from_dict(losses, orient="index").sort_index())
         made.append((grid, frames))
@@ -585,7 +586,7 @@ def grids_of_runs(
 def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
     several sessions are not known."""
-    timing = read_json(run["folder"] / "timing.json", TIMING)
+    timing = read_json(run["folder"] / "timing.json", TIMING, OF_RUN)
     facts = run["done"] | timing
     begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
     hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
@@ -695,20 +696,32 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path] = ()) -> Record:
-    """Parameters of each of these operators: of one of this project in these sizes and those of the paper, of another
-    one in the sizes that it was trained in, as its `runs` counted them: its class may know no others."""
-    from symbert.model.bert import counts_of  # imports torch
+    """By size, of those here and of the paper, its `shape`, and by operator the `parameters` of a model with BERT's
+    30,522 word pieces, tied weights once, and the `attention_parameters` of a layer.
 
-    ours, chosen = [name for name in attention if OPERATORS[name].is_of_project], {*PAPERS_SIZES, *sizes}
-    counts = {size: counts_of(size, ["original", *ours]) for size in SIZES if size in chosen}
-    for file in (folder / "done.json" for folder in runs if len(ours) < len(attention)):
-        done = read_json(file, RUN_FILE)
-        size, name, own = done["size"], done["attention"], done.get("attention_parameters")
-        if own and name not in ours:
-            of_size = counts[size]
-            usual = of_size["shape"]["num_hidden_layers"] * of_size["attention_parameters"]["original"]
-            of_size["parameters"][name] = of_size["parameters"]["original"] - usual + own["layers"]
-            of_size["attention_parameters"][name] = own["layer"]
-    for of_size, what in product(counts.values(), ("parameters", "attention_parameters")):
-        of_size[what] = {name: of_size[what][name] for name in attention if name in of_size[what]}
+    They are as the `runs` counted them, and without a run by the formula that the operator states.
+    """
+    ran: Record = {}
+    for file in (folder / "done.json" for folder in runs):
+        done = read_json(file, RUN_FILE, OF_RUN)
+        ran.setdefault((done["size"], done["attention"]), done.get("attention_parameters"))
+    counts = {}
+    for size, shape in SIZES.items():
+        if size not in {*PAPERS_SIZES, *sizes}:
+            continue
+        layers, place = shape.num_hidden_layers, (shape.hidden_size, shape.num_attention_heads)
+        of_layer = {name: ran.get((size, name)) or _by_formula(name, layers, *place) for name in attention}
+        of_layer = {name: of for name, of in of_layer.items() if of}
+        usual = shape.parameters() - _by_formula("original", layers, *place)["layers"]
+        counts[size] = {
+            "shape": {**asdict(shape), "vocab_size": VOCABULARY_SIZE},
+            "parameters": {name: usual + of["layers"] for name, of in of_layer.items()},
+            "attention_parameters": {name: of["layer"] for name, of in of_layer.items()},
+        }
     return counts
+
+
+def _by_formula(name: str, layers: int, hidden_size: int, heads: int) -> Record | None:
+    """The parameters of an operator as a run counts them; None of one that states no formula."""
+    layer = OPERATORS[name].count(hidden_size, heads)
+    return layer and {"layer": layer, "layers": layers * layer}

@@ -22,9 +22,10 @@ def operators_drawing(data: Collection) -> Path:
 
 def operators_table(data: Collection) -> Table:
     """Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 of
-    arXiv 2406.06366; corrected: leading terms; exact: with biases, checked against the counts. Erratum: the paper
-    prints O(2h² + h/n) for pairwise; its own table 2 needs 2h² + h²/n: base pairwise has 103,017,018 − 102,427,194 =
-    589,824 = 12 × 768²/12 parameters more than base symmetric, over 12 layers with h = 768 and n = 12 heads.
+    arXiv 2406.06366; corrected: leading terms; exact: with biases; counted: by the runs, in other sizes by this
+    formula. Erratum: the paper prints O(2h² + h/n) for pairwise; its own table 2 needs 2h² + h²/n: base pairwise has
+    103,017,018 − 102,427,194 = 589,824 = 12 × 768²/12 parameters more than base symmetric, over 12 layers with h = 768
+    and n = 12 heads.
     """
     sizes = names.sizes(data.parameters)
     rows = []
