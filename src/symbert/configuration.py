@@ -399,7 +399,6 @@ class Sweep(Swept, kw_only=True):
     tasks: list[str]
     untrained: bool
     anatomy: bool
-    probes: list[str]
     curve: Curve
     grids: dict[Name, OwnGrid]
 
@@ -660,9 +659,11 @@ def define_own(config: Config) -> None:
         operators.OPERATORS[name].count(SIZES["base"].hidden_size, SIZES["base"].num_attention_heads)
     known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config["texts"]}
     named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
-    named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.suites", sweep["suites"], SUITES)]
+    named += [
+        ("sweep.suites", sweep["suites"], SUITES),
+        ("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]]),
+    ]
     named += [("sweep.curve.sizes", curve["sizes"], SIZES), ("sweep.curve.steps", curve["steps"], SIZES)]
-    named += [("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])]
     for key, words, registry in named:
         for word in (word for word in words if word not in registry):
             raise ConfigError(f"config: '{key}' has {word!r}{suggestion(word, registry)}")

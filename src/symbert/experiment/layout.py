@@ -44,7 +44,6 @@ from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import operator_named
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
@@ -150,7 +149,7 @@ class Experiment:
             self._score(run)
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
-        measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
     @property
@@ -483,13 +482,6 @@ class Experiment:
             read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
             settings = {"checkpoints": folders, "manifest": self.shards}
             yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
-
-    def _probes(self) -> Iterator[str]:
-        """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [operator_named(name) for name in self.config["sweep"]["probes"]]
-        codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        if codes:
-            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
 
     # What rules ask.
 

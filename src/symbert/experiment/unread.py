@@ -89,7 +89,7 @@ def _scored(config: Config) -> Iterator[tuple[str, bool, str]]:
     is_finetuned = ENCODER in config["sweep"]["hosts"] and finetuned_pretrain_seeds(config) and not has_grids
     for key in ("tasks", "finetune_seeds", "untrained"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
-    for key in ("suites", "anatomy", "probes"):
+    for key in ("suites", "anatomy"):
         yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 
 
