@@ -81,7 +81,8 @@ superglue scores: {suites.superglue.epochs: 3}
 superglue rows: {suites.superglue.max_length: 64}
 trainings, all rows, noisy rows, blimp: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
 # How a job computes, what it keeps, and what this sweep does not ask for.
-nothing: {mirror: ., corpus.files: "*.jsonl", corpus.keep_raw: true, corpus.filter.max_bad_fraction: 0.1,
+nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpus.keep_raw: true,
+  corpus.filter.max_bad_fraction: 0.1,
   pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
   glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,

@@ -27,6 +27,7 @@ from symbert.sizes import SIZES
 from symbert.steps import RESULTS
 
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
+DATASET_FILE = f"{RESULTS}/published/dataset--{{repository}}/{{file}}"  # of the hub, read as a part
 RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
 ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"
