@@ -20,8 +20,8 @@ from symbert.sources import DEMO, VOCABULARY
 
 ELSEWHERE = {"extract": "pretrain/test_extract.py", "export-classifier": "glue/test_export.py"}
 ONE_FILE = {  # or none, which is whole or absent
-    *("plan", "status", "prune", "bundle", "check-operator", "probe", "anatomy", "prepare-task", "measure-speeds"),
-    *("measure-probes", "measure-anatomy"),
+    *("plan", "status", "prune", "bundle", "check-operator", "anatomy", "prepare-task", "measure-speeds"),
+    "measure-anatomy",
 }
 GO_ON = {  # from what an earlier attempt left: bytes, checkpoints, seeds, tables of a page
     *("download", "pretrain", "score", "report", "import-scores"),

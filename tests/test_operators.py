@@ -249,7 +249,7 @@ def test_a_description_that_the_report_cannot_read_is_found_before_training(code
         )
         code_of_flat({"flat.py": flat})
         config = {"operators": {"flat": {"class": "flat:Flat"}}, "sizes": {}, "tasks": {}, "texts": {}}
-        config["sweep"] = {"curve": {"sizes": [], "steps": []}, "grids": {}, "probes": [], "suites": [], "tasks": []}
+        config["sweep"] = {"curve": {"sizes": [], "steps": []}, "grids": {}, "suites": [], "tasks": []}
         with pytest.raises(ConfigError, match=said):
             define_own(config)
 

@@ -29,7 +29,7 @@ source: hub
 corpus: {annotations: computed, parts: 3}
 glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
 sweep: {hosts: [encoder, decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
-  suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], probes: [original], pretrain_seeds: [1, 2],
+  suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], pretrain_seeds: [1, 2],
   finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
 """)
 BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
@@ -75,9 +75,10 @@ all scores: {glue.batch_size: 8, glue.learning_rate: 1.0e-4, glue.warmup_ratio: 
 noisy rows: {glue.robustness.sets: [hans], glue.robustness.noise: [0.2], glue.robustness.noise_kinds: [drop]}
 superglue scores: {suites.superglue.epochs: 3}
 superglue rows: {suites.superglue.max_length: 64}
-trainings, all rows, noisy rows, blimp, probes: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
+trainings, all rows, noisy rows, blimp: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
 # How a job computes, what it keeps, and what this sweep does not ask for.
-nothing: {mirror: ., corpus.files: "*.jsonl", corpus.keep_raw: true, corpus.filter.max_bad_fraction: 0.1,
+nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpus.keep_raw: true,
+  corpus.filter.max_bad_fraction: 0.1,
   pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
   glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
@@ -97,7 +98,7 @@ MORE = yaml.safe_load("""
 {sweep.hosts: [encoder, decoder], sweep.sizes: [tiny, small], sweep.attention: [original, shared, pairwise],
  sweep.contrasts: [[shared, original]], sweep.pretrain_seeds: [1, 2, 3], sweep.finetuned_pretrain_seeds: [1, 2],
  sweep.finetune_seeds: [1, 2, 3], sweep.suites: [glue, superglue, blimp, squad2], sweep.tasks: [mnli, rte, cb, cola],
- sweep.untrained: true, sweep.anatomy: false, sweep.probes: [], sweep.curve.sizes: [tiny],
+ sweep.untrained: true, sweep.anatomy: false, sweep.curve.sizes: [tiny],
  sweep.curve.finetune_seeds: [2], sweep.curve.steps: {tiny: [200]}}
 """)
 
@@ -182,7 +183,7 @@ def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
     start_less = start()
     for key, value in MORE.items():
         less, more = start_less, start(nested(key, value))
-        if key in ("sweep.hosts", "sweep.anatomy", "sweep.probes"):  # whose values above are fewer
+        if key in ("sweep.hosts", "sweep.anatomy"):  # whose values above are fewer
             less, more = more, less
         kept = {file: facts for file, facts in less.settings.items() if not re.search("/(speeds|anatomy)-", file)}
         assert len(kept) > 20 and kept.items() <= more.settings.items(), key

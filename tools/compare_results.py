@@ -61,9 +61,8 @@ def facts_of(folder: Path) -> Iterator[Fact]:
             yield from _packed(place)
         yield from _blob("blocklist", place / "blocklist.marisa")
     yield from _tables(folder / "report/tables")
-    for option in ("anatomy", "probes"):
-        for file in inputs.get(option, []):
-            yield from _table(above / file, "probes and anatomy")
+    for file in inputs.get("anatomy", []):
+        yield from _table(above / file, "anatomy")
 
 
 def _run(folder: Path) -> Iterator[Fact]:

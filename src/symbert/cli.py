@@ -29,7 +29,6 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "prune": "symbert.experiment.prune:prune",
     "bundle": "symbert.report.bundle:bundle",
     "check-operator": "symbert.model.check:check_operator",
-    "probe": "symbert.model.probes:probe",
     "anatomy": "symbert.pretrain.anatomy:anatomy",
     "export": "symbert.model.hf:export",
     "export-classifier": "symbert.glue.export:export_classifier",
@@ -46,7 +45,6 @@ JOBS: dict[str, str] = {  # that rules run
     "prepare-task": "symbert.glue.prepare:prepare_task",
     "score": "symbert.glue.score:score",
     "measure-speeds": "symbert.pretrain.speeds:measure_speeds",
-    "measure-probes": "symbert.model.probes:measure_probes",
     "measure-anatomy": "symbert.pretrain.anatomy:measure_anatomy",
     "report": "symbert.report.report:report",
 }

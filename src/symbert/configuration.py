@@ -36,8 +36,9 @@ from symbert.glue.tasks import (
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sizes import SIZES
 from symbert.sources import (
+    DATASET,
     EMBEDDED,
-    OWN_TEXT,
+    OF_USERS,
     SOURCES,
     Config,
     check_directory,
@@ -63,7 +64,7 @@ NotNegative = number(ge=0)
 Share = number(ge=0, lt=1)
 FILTERS = keys_of("symbert.corpus.filters", "REASONS_BY_FILTER")
 Source = Literal[tuple(SOURCES)]
-Publisher = Literal[tuple(name for name in SOURCES if name != OWN_TEXT)]
+Publisher = Literal[tuple(name for name in SOURCES if name not in OF_USERS)]
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -225,11 +226,23 @@ def section(own: type[Settings], *stages: type[Settings], every: bool = True) ->
     return msgspec.defstruct(own.__name__, fields, bases=(own,))
 
 
+class Dataset(Settings):
+    """A dataset as `load_dataset` of the `datasets` library takes it, and its column of text."""
+
+    path: str  # owner/name on the hub, a folder, or a format of `data_files`: parquet | json | csv | text | arrow
+    name: str | None = None  # its configuration
+    data_files: str | Annotated[list[str], Meta(min_length=1)] | None = None  # patterns; null: all files of the split
+    split: str = "train"
+    revision: str = "main"  # on the hub
+    column: str = "text"
+
+
 class Corpus(Settings):
     """Web text to rows of token ids."""
 
     source: Source | None
     files: str | None
+    dataset: Dataset | None
     annotations: Annotator | None
     parts: Annotated[int, Meta(ge=1, le=100_000)]  # each has a name, and jobs of its own
     revision: str
@@ -361,7 +374,6 @@ class Sweep(Swept, kw_only=True):
     tasks: list[str]
     untrained: bool
     anatomy: bool
-    probes: list[str]
     curve: Curve
     grids: dict[Name, OwnGrid]
 
@@ -420,7 +432,7 @@ REMEDIES = {  # by what msgspec says
     "Expected `array": "write a list, as [a, b]",
     "Expected `object": "write it as {key: value}, or leave it out",
     "Object missing": "add it",
-    f"Invalid enum value '{OWN_TEXT}' - at `\\$.source`": "set 'corpus.source' to it: tasks come from 'source'",
+    r"Invalid enum value '(files|dataset)' - at `\$.source`": "set 'corpus.source' to it: tasks come from 'source'",
     f"Invalid enum value '{ENCODER}' - at `key` in `\\$.hosts`": "its keys stand in 'pretrain'",
 }
 
@@ -545,7 +557,8 @@ def report_of(config: Config) -> Config:
         "recipe": config["recipe"],
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
-        **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") != OWN_TEXT else {}),
+        **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") not in OF_USERS else {}),
+        **({f"corpus.dataset.{key}": value for key, value in _dataset_of(config)}),
         "corpus.filter.rules": ", ".join(filters["rules"]) or "none",
         **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
         **{f"corpus.pack.{key}": corpus["pack"][key] for key in ("max_documents", "sequence_length")},
@@ -568,6 +581,13 @@ def report_of(config: Config) -> Config:
         "contrasts": sweep["contrasts"],
         "escape_loss": sweep["escape_loss"],
     }
+
+
+def _dataset_of(config: Config) -> Iterator[tuple[str, str]]:
+    """The keys of `corpus.dataset` that are set, where that is the corpus."""
+    for key, value in config["corpus"]["dataset"].items() if source_of(config, "corpus") == DATASET else ():
+        if value is not None:
+            yield key, ", ".join(value) if isinstance(value, list) else value
 
 
 def _title(config: Config) -> str:
@@ -617,9 +637,11 @@ def define_own(config: Config) -> None:
         operators.OPERATORS[name].count(SIZES["base"].hidden_size, SIZES["base"].num_attention_heads)
     known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config["texts"]}
     named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
-    named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.suites", sweep["suites"], SUITES)]
+    named += [
+        ("sweep.suites", sweep["suites"], SUITES),
+        ("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]]),
+    ]
     named += [("sweep.curve.sizes", curve["sizes"], SIZES), ("sweep.curve.steps", curve["steps"], SIZES)]
-    named += [("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])]
     for key, words, registry in named:
         for word in (word for word in words if word not in registry):
             raise ConfigError(f"config: '{key}' has {word!r}{suggestion(word, registry)}")

@@ -1,7 +1,7 @@
 """Where text and tasks come from: the sources, their words in captions, and where their files lie.
 
-A source is a value of `source`, `corpus.source` or `glue.source`. All but the user's own text have the publishers'
-names and layout: `corpus.published` downloads these files.
+A source is a value of `source`, `corpus.source` or `glue.source`. Files that users do not bring have the publishers'
+names and layout: `corpus.published` downloads them.
 """
 
 import glob
@@ -118,7 +118,8 @@ class Source:
     is_stand_in: bool = False  # its text and tasks have only the shape of the paper's
 
 
-OWN_TEXT = "files"
+OWN_TEXT, DATASET = "files", "dataset"
+OF_USERS = (OWN_TEXT, DATASET)  # the sources of text that users bring
 SOURCES = {
     "embedded": Source(
         corpus="a stand-in corpus of refrains and documentation",
@@ -136,6 +137,13 @@ SOURCES = {
         terms="The terms of those files are known to whoever gave them.",
         annotations="computed",
     ),
+    DATASET: Source(
+        corpus="a dataset (corpus.dataset)",
+        tasks="",
+        training_text="a dataset of the user's choice",
+        terms="The terms of that dataset stand on its card.",
+        annotations="computed",
+    ),
 }
 
 
@@ -147,7 +155,7 @@ def source_of(config: Config, stage: str) -> str:
 def root_of(config: Config, stage: str) -> str | None:
     """The folder of the published files that a stage reads; None where they come from the publishers' hosts.
 
-    Beside the user's own text, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
+    Beside text that users bring, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
     """
     return {"embedded": EMBEDDED, "hub": None}.get(source_of(config, stage), config["mirror"])
 
@@ -162,9 +170,11 @@ def check_sources(config: Config) -> None:
     """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
     check_blocklist_url(config["corpus"]["blocklist_url"])
     for source in (source_of(config, stage) for stage in ("corpus", "glue")):
-        if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
+        if source == "mirror" or (source in OF_USERS and config["mirror"]):
             check_directory("mirror", config["mirror"], "the files in the publishers' layout")
     own_texts(config)
+    if source_of(config, "corpus") == DATASET and config["corpus"]["dataset"] is None:
+        raise ConfigError("config: 'corpus.source' is dataset, but 'corpus.dataset' is null; add {path: owner/name}")
     for name, task in config["tasks"].items():
         for split in ("train", "validation"):
             _check_name(f"tasks.{name}.{split}", task[split])

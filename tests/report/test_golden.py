@@ -113,15 +113,6 @@ def heads_file(file):
     return file
 
 
-def probes_file(file):
-    lines = ["attention,relation,own_position,share,low,high,chance,steps"]
-    for name, own, relation in itertools.product(ATTENTION, ("yes", "no"), ("cycle", "partner", "chain")):
-        fails = name == "symmetric" and relation == "cycle"
-        lines.append(f"{name},{relation},{own},{'0,0,0.045,0.0625,' if fails else '1,0.955,1,0.0625,4'}")
-    file.write_text("\n".join([*lines, ""]))
-    return file
-
-
 @pytest.fixture
 def folder(
     tmp_path, monkeypatch, configuration, report_facts, write_scores, write_run, write_timing,
@@ -168,13 +159,12 @@ def folder(
         **{"parts": corpus_files(1, 2, 10), "manifest": tmp_path / "manifest.json"},
         "blimp": [write(tmp_path / f"judged/{at}.json", entry) for at, entry in enumerate(judged)],
         "anatomy": [heads_file(tmp_path / "anatomy.csv")],
-        "probes": [probes_file(tmp_path / "probes.csv")],
     }
     inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
     settings = {"glue.source": "mirror", "pretrain.learning_rate": 1e-3}
     sweep = {"suites": list(SUITES), "tasks": [*TASKS, *SUPERGLUE, "squad2"], "attention": list(ATTENTION)}
     sweep |= {"pretrain_seeds": list(SEEDS), "finetuned_pretrain_seeds": None, "finetune_seeds": list(SEEDS)}
-    sweep |= {"sizes": [], "probes": [], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # no more is asked
+    sweep |= {"sizes": [], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # no more is asked
     told = {"experiment": "golden", "key": "0123abcd", "inputs": inputs, "settings": {}}
     told["configuration"] = {**configuration, "sweep": configuration["sweep"] | sweep, "tasks": {}}
     told["report"] = to_builtins(report_facts(settings, experiment="golden", title="Experiment golden"))

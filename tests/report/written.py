@@ -29,7 +29,7 @@ def collected(
     if facts is None:
         return Collection(**fields)
     files |= {name: {suite: files[name]} for name in ("scores", "curve") if name in files}
-    files |= {name: [files[name]] for name in ("anatomy", "probes") if name in files}
+    files |= {name: [files[name]] for name in ("anatomy",) if name in files}
     chosen = {**SWEEP, "curve": {"sizes": [], "finetune_seeds": [1]}, **(sweep or {})}
     with mock.patch("symbert.report.collect.machine_of", dict):
         return replace(read_inputs(facts, {"sweep": chosen}, files), **fields)

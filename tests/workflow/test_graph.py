@@ -14,9 +14,9 @@ SETTINGS = {
     "paper": ["scale=paper", "source=hub"],
     "hosts": ["sweep={hosts: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
-    "one": [f"sweep={{{ONE}, probes: []}}"],
+    "one": [f"sweep={{{ONE}}}"],
     "more": [
-        f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true, probes: [shared]}}",
+        f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true}}",
         "glue={robustness: {noise: []}}",
     ],
     "every operator": [f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"],
@@ -84,8 +84,8 @@ def test_a_swept_key_is_trained_at_each_value_and_nothing_is_fine_tuned(jobs):
 
 def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
     one, more = jobs("one"), jobs("more")
-    assert (one["pretrain"], one["extract"], one["score"]) == (1, 2, 2) and "measure_operators" not in one
-    assert (more["pretrain"], more["extract"], more["score"], more["measure_operators"]) == (1, 3, 3, 2)
+    assert (one["pretrain"], one["extract"], one["score"]) == (1, 2, 2) and "measure_anatomy" not in one
+    assert (more["pretrain"], more["extract"], more["score"], more["measure_anatomy"]) == (1, 3, 3, 1)
     assert "score_robustness" in one and "score_robustness" not in more
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
+from msgspec import to_builtins
 
 from symbert.configuration import (
     Config,
@@ -32,14 +33,14 @@ from symbert.configuration import (
     training_of,
     values_of,
 )
+from symbert.corpus.dataset import Reading, hub_dataset, is_of_hub, local_dataset
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
-from symbert.files import known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
+from symbert.files import hash_of, known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
 from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import operator_named
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
@@ -59,9 +60,10 @@ from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
+    DATASET,
     EMBEDDED,
     HARMFUL_MODEL,
-    OWN_TEXT,
+    OF_USERS,
     VOCABULARY,
     PublishedFile,
     located,
@@ -127,6 +129,8 @@ class Experiment:
         self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
+        self.dataset: Reading | None = None  # how the files of a dataset are read, where that is the corpus
+        self.sizes_of: dict[str, int] = {}  # bytes of its files that the hub has
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
         self.parts_folder = self._parts()
@@ -141,7 +145,7 @@ class Experiment:
             self._score(run)
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
-        measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
     @property
@@ -209,19 +213,39 @@ class Experiment:
     def _texts(self) -> dict[str, str]:
         """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
         SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
-        if source_of(self.config, "corpus") != OWN_TEXT:
+        source = source_of(self.config, "corpus")
+        if source not in OF_USERS:
             return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
-        paths = own_texts(self.config)
-        named = sorted(
-            (name_of_text(path, sha256), path) for path, sha256 in zip(paths, known_sha256s(paths), strict=True)
-        )
+        if source == DATASET:
+            named = self._dataset_files(self.config["corpus"]["dataset"])
+        else:
+            paths = own_texts(self.config)
+            named = sorted(
+                (name_of_text(path, sha256), path) for path, sha256 in zip(paths, known_sha256s(paths), strict=True)
+            )
         texts = dict(named)
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
 
+    def _dataset_files(self, asked: Config) -> list[tuple[str, str]]:
+        """The parts and the files of a dataset, in the order in which the library reads them. A part of the hub's is
+        named by the commit and the path, another one as a file of the user's own is."""
+        if not is_of_hub(asked):
+            self.dataset, files = local_dataset(asked)
+            return [(name_of_text(file), file) for file in files]
+        from symbert.corpus.published import listed_files  # huggingface_hub takes a moment
+
+        repository = asked["path"]
+        settings = {"kind": "dataset", "repository": repository, "revision": asked["revision"]}
+        folder = self._keyed(f"published/{DATASET}--{repository.replace('/', '--')}", settings)
+        commit, sizes = listed_files(Path(folder), repository, asked["revision"])
+        self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
+        self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
+        return [(f"hub-{hash_of(repository, commit, file)}", f"{folder}/{file}") for file in files]
+
     def _parts(self) -> str:
         """The folder of the token ids of parts."""
-        config, is_published = self.config, source_of(self.config, "corpus") != OWN_TEXT
+        config, is_published = self.config, source_of(self.config, "corpus") not in OF_USERS
         files = {"vocabulary": self.vocabulary}
         if is_published:
             files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
@@ -233,7 +257,9 @@ class Experiment:
         if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
             files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
         chosen = {**filter_of(config), "annotations": annotations_of(config)}
-        folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
+        dataset = {"dataset": to_builtins(self.dataset)} if self.dataset else {}
+        settings = {**files, **dataset, "split_by_content": not is_published, "filter": chosen}
+        folder = self._keyed("corpus/parts", settings)
         read = list(map(located, files.values()))
         self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
@@ -471,13 +497,6 @@ class Experiment:
             read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
             settings = {"checkpoints": folders, "manifest": self.shards}
             yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
-
-    def _probes(self) -> Iterator[str]:
-        """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [operator_named(name) for name in self.config["sweep"]["probes"]]
-        codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        if codes:
-            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
 
     # What rules ask.
 

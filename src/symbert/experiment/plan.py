@@ -84,15 +84,16 @@ def _left(*files: str) -> bool:
 
 def _corpus(experiment: Experiment) -> Iterator[Output]:
     """Parts and rows; once the rows are packed nothing is read again."""
-    config, is_remote = experiment.config, source_of(experiment.config, "corpus") == "hub"
+    config = experiment.config
+    is_remote = source_of(config, "corpus") == "hub" or bool(experiment.sizes_of)
     manifests = list(dict.fromkeys(map(experiment.manifest, experiment.runs)))
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
     for part, name in experiment.texts.items() if shards else ():
-        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name)
+        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name, experiment.sizes_of.get(name))
         of_part = text / TEXT_PER_TOKEN * (KEPT if config["corpus"]["filter"]["rules"] else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
-        download = is_remote * _left(name) * COMPRESSED * text
+        download = is_remote * _left(name) * experiment.sizes_of.get(name, COMPRESSED * text)
         written = TOKEN_BYTES * of_part + download * config["corpus"]["keep_raw"]
         left = _left(*shards) and _left(file)
         yield Output("corpus", file, left, seconds, bytes=written, download=download)
@@ -103,12 +104,12 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
         yield Output("corpus", manifest, _left(manifest), bytes=TOKEN_BYTES * packed)
 
 
-def _text_of(name: str) -> float:
-    """Bytes of text in a part, by the size of its file; of one that is not here, as much as of the paper's."""
+def _text_of(name: str, size: int | None = None) -> float:
+    """Bytes of text in a part, by the size of its file; of one of unknown size, as much as of the paper's."""
     path = Path(located(name))
     if path.is_dir():
         return sum(size_of(file) or 0 for file in path.rglob("*.arrow"))
-    size = size_of(path)
+    size = size_of(path) if size_of(path) is not None else size
     return TEXT_OF_PART if size is None else size / BYTES.get(path.suffix, JSON)
 
 

@@ -61,7 +61,6 @@ JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
 MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own_share"]
-PROBED = ["attention", "relation", "own_position", "share", "low", "high", "chance", "steps"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
 
@@ -118,7 +117,6 @@ class Collection:
     parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
     manifest: Record | None = None  # of the packed rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
-    probes: pd.DataFrame | None = None  # relations between tokens that operators express
     blimp: pd.DataFrame | None = None  # judgements of minimal pairs
     hosts: pd.DataFrame | None = None  # the runs of other hosts than the encoder as they ended
     courses: dict[tuple[str, str, str], pd.DataFrame] = field(default_factory=dict)  # and over their training
@@ -210,8 +208,8 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
 
     of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
     data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
-    for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
-        data |= {name: read_table(given[name][0], columns)} if name in given else {}
+    if "anatomy" in given:
+        data["anatomy"] = read_table(given["anatomy"][0], [*HEAD, "head", *MEASURES])
     return Collection(
         facts,
         hosts_trained=tuple(sweep["hosts"]),
@@ -631,7 +629,7 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["size", "attention", *SPEEDS, "ratios", "machine"])
 
 
-# Corpus, heads and probes.
+# Corpus and heads.
 
 
 def read_parts(files: list[Path]) -> list[Record]:
