@@ -219,10 +219,7 @@ class Experiment:
         if source == DATASET:
             named = self._dataset_files(self.config["corpus"]["dataset"])
         else:
-            paths = own_texts(self.config)
-            named = sorted(
-                (name_of_text(path, sha256), path) for path, sha256 in zip(paths, known_sha256s(paths), strict=True)
-            )
+            named = sorted(_named(own_texts(self.config)))
         texts = dict(named)
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
@@ -232,7 +229,7 @@ class Experiment:
         named by the commit and the path, another one as a file of the user's own is."""
         if not is_of_hub(asked):
             self.dataset, files = local_dataset(asked)
-            return [(name_of_text(file), file) for file in files]
+            return _named(files)
         from symbert.corpus.published import listed_files  # huggingface_hub takes a moment
 
         repository = asked["path"]
@@ -659,3 +656,8 @@ class Experiment:
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
                 write_json(Path(file), settings)
+
+
+def _named(texts: list[str]) -> list[tuple[str, str]]:
+    """Files of the user's own with the names of their parts."""
+    return [(name_of_text(path, sha256), path) for path, sha256 in zip(texts, known_sha256s(texts), strict=True)]
