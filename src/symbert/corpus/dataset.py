@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from symbert.configuration import Dataset
 from symbert.corpus.document import ROWS_AT_ONCE, Row, read_rows, rows_of_tables
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, line_of
-from symbert.sources import NAMEABLE, Config
+from symbert.sources import NAMEABLE
 
 if TYPE_CHECKING:
     import datasets
@@ -44,20 +45,20 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     commit: str | None = None
 
 
-def is_of_hub(asked: Config) -> bool:
+def is_of_hub(asked: Dataset) -> bool:
     """Whether `corpus.dataset` names a repository of the hub, and no folder or format."""
-    path = asked["path"]
+    path = asked.path
     return path not in FORMATS and not Path(path).exists() and bool(REPOSITORY.fullmatch(path))
 
 
-def local_dataset(asked: Config) -> tuple[Reading, list[str]]:
+def local_dataset(asked: Dataset) -> tuple[Reading, list[str]]:
     """How a dataset is read that lies in a folder, or whose `path` is a format, and its files in the library's order.
 
     ConfigError or MissingInputError for an unknown configuration, split or column, and where there are no such files.
     """
-    path = asked["path"]
+    path = asked.path
     if path in FORMATS:
-        if not asked["data_files"]:
+        if not asked.data_files:
             raise ConfigError(f"{KEY}.path' is {path}, a format; add the pattern of its files as 'data_files'")
         return _found(asked, path, "")
     if not Path(path).is_dir():
@@ -66,18 +67,18 @@ def local_dataset(asked: Config) -> tuple[Reading, list[str]]:
         )
     if (note := Path(path, "dataset_dict.json")).is_file():  # of `save_to_disk`, with a folder for each split
         splits = json.loads(note.read_bytes())["splits"]
-        _refuse_unknown("split", asked["split"], splits)
-        return Reading(asked["column"]), [f"{path}/{asked['split']}"]
+        _refuse_unknown("split", asked.split, splits)
+        return Reading(asked.column), [f"{path}/{asked.split}"]
     if Path(path, "state.json").is_file():
-        return Reading(asked["column"]), [path]
+        return Reading(asked.column), [path]
     return _found(asked, path, path)
 
 
-def hub_dataset(asked: Config, folder: Path, commit: str, files: list[str]) -> tuple[Reading, list[str]]:
+def hub_dataset(asked: Dataset, folder: Path, commit: str, files: list[str]) -> tuple[Reading, list[str]]:
     """How a dataset of the hub is read, and the paths of its files in the repository, by the names of all files at a
     commit and its card, which lies in `folder`. Errors are those of `local_dataset`."""
     with TemporaryDirectory(prefix="symbert-") as above:
-        copy = Path(above, asked["path"])  # of the names: what they hold is read by the jobs
+        copy = Path(above, asked.path)  # of the names: what they hold is read by the jobs
         for file in map(copy.joinpath, files):
             if file.resolve().is_relative_to(copy.resolve()):
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,40 +87,40 @@ def hub_dataset(asked: Config, folder: Path, commit: str, files: list[str]) -> t
             if (folder / card).is_file():
                 shutil.copyfile(folder / card, copy / card)
         reading, paths = _found(asked, str(copy), str(copy))
-        reading = msgspec.structs.replace(reading, repository=asked["path"], commit=commit)
+        reading = msgspec.structs.replace(reading, repository=asked.path, commit=commit)
         return reading, [str(Path(path).relative_to(copy)) for path in paths]
 
 
-def _found(asked: Config, path: str, base: str) -> tuple[Reading, list[str]]:
+def _found(asked: Dataset, path: str, base: str) -> tuple[Reading, list[str]]:
     """How a dataset is read, and its files, named as `base` is, the folder that has them all; none: this folder."""
-    name, builder = asked["path"], _builder(asked, path)
+    name, builder = asked.path, _builder(asked, path)
     config, features, kind = builder.config, builder.info.features, type(builder).__module__.split(".")[-2]
-    _refuse_unknown("split", asked["split"], list(config.data_files))
+    _refuse_unknown("split", asked.split, list(config.data_files))
     if features:
-        _refuse_unknown("column", asked["column"], list(features))
+        _refuse_unknown("column", asked.column, list(features))
     if kind not in FORMATS:
         raise ConfigError(f"{KEY}': {name}: is {kind}; name files of {', '.join(FORMATS)} in 'data_files'")
     root, paths = Path(base).resolve(), []
-    for file in map(Path, config.data_files[asked["split"]]):
+    for file in map(Path, config.data_files[asked.split]):
         if base and not file.resolve().is_relative_to(root):
             raise ConfigError(f"{KEY}': {name}: {file} is not one of its files; download it, and name it")
         paths.append(str(Path(base, file.relative_to(root)) if file.is_relative_to(root) else file))
         if not NAMEABLE.fullmatch(paths[-1]):
             raise ConfigError(f"{KEY}': {paths[-1]}: has braces or - at the beginning, or is not UTF-8; rename it")
     if not paths:
-        raise MissingInputError(f"{KEY}.data_files': no file is {asked['data_files']}; correct it")
+        raise MissingInputError(f"{KEY}.data_files': no file is {asked.data_files}; correct it")
     usual = vars(type(config)())
     options = {key: value for key, value in vars(config).items() if key not in NO_OPTIONS and value != usual.get(key)}
     types = features.to_dict() if features and kind != "parquet" else None  # which has them in its files
-    return Reading(asked["column"], kind, options, types), paths
+    return Reading(asked.column, kind, options, types), paths
 
 
-def _builder(asked: Config, path: str) -> "datasets.DatasetBuilder":
+def _builder(asked: Dataset, path: str) -> "datasets.DatasetBuilder":
     """The library's builder of a dataset. It leaves nothing in the user's cache."""
-    datasets, name = _library(), asked["path"]
+    datasets, name = _library(), asked.path
     with TemporaryDirectory(prefix="symbert-") as cache:
         try:
-            return datasets.load_dataset_builder(path, asked["name"], data_files=asked["data_files"], cache_dir=cache)
+            return datasets.load_dataset_builder(path, asked.name, data_files=asked.data_files, cache_dir=cache)
         except RuntimeError:  # a script
             remedy = "convert it" if path == name else "the hub may have a copy without: revision: refs/convert/parquet"
             raise ConfigError(f"{KEY}': {name}: needs code of its own, which is never run; {remedy}") from None

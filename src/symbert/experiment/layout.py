@@ -14,22 +14,30 @@ from typing import Any
 
 import yaml
 from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from symbert.configuration import (
     Config,
+    Configuration,
+    Dataset,
     GlueSettings,
     MinimalPairSettings,
     PretrainSettings,
+    ReportFacts,
+    Stage,
     TaskSettings,
-    annotations_of,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
-    has_filter,
     judging_seeds,
+    own_texts,
+    parts_of,
     protocol_of,
+    read_by,
     report_of,
     robustness_of,
+    root_of,
+    source_of,
     training_of,
     values_of,
 )
@@ -68,11 +76,7 @@ from symbert.sources import (
     PublishedFile,
     located,
     name_of_text,
-    own_texts,
     part_file,
-    parts_of,
-    root_of,
-    source_of,
 )
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
@@ -111,7 +115,7 @@ class Experiment:
     ConfigError where a folder of the same key exists with other settings, and where imported scores have its name.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Configuration) -> None:
         self.config = config
         self.name = experiment_name(config)
         self.folder = f"{RESULTS}/{self.name}"
@@ -119,9 +123,9 @@ class Experiment:
             raise ConfigError(
                 f"{self.folder}: has imported scores; choose another 'experiment', or move the folder away"
             )
-        self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
-        self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
-        self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
+        self.final: int = config.pretrain.steps  # the last step of pre-training
+        self.compared = [0, self.final] if config.sweep.untrained else [self.final]  # the steps of Table 3
+        self.tasks: list[str] = config.sweep.tasks  # that every checkpoint is fine-tuned on
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
@@ -144,7 +148,7 @@ class Experiment:
         for run in self.runs if self.scorings else ():
             self._score(run)
         self.needs = self._needs(1)
-        self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
+        self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
         measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
@@ -152,15 +156,15 @@ class Experiment:
     def summary(self) -> str:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
-        return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
+        return f"{self.name}: scale {self.config.scale}, {sources}, recipe {self.config.recipe}"
 
     @property
     def longer_rows(self) -> Iterator[str]:
         """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
         positions beyond."""
-        trained, read = self.config["corpus"]["pack"]["sequence_length"], {}
+        trained, read = self.config.corpus.pack.sequence_length, {}
         for suite in dict.fromkeys(scoring.suite for scoring in self.scorings):
-            key = f"suites.{suite}" if "max_length" in self.config["suites"].get(suite, {}) else "glue"
+            key = f"suites.{suite}" if "max_length" in self.config.suites.get(suite, {}) else "glue"
             read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, MinimalPairSettings).max_length
         if longer := [key.format(length) for key, length in read.items() if length > trained]:
             yield (
@@ -192,19 +196,20 @@ class Experiment:
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
-    def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
+    def _published(self, file: PublishedFile, stage: Stage, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
         name = f"{self._published_folder(file, stage, revision)}/{file.path}"
         self.published.add(name)
         return name
 
-    def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
+    def _published_folder(self, file: PublishedFile, stage: Stage, revision: str | None) -> str:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
-        settings = {"url": self.config["corpus"]["blocklist_url"]}
+        settings = {"url": self.config.corpus.blocklist_url}
         if file.kind != "ut1":
-            default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
+            section = self.config.corpus if stage == "corpus" else self.config.glue
+            default = section.revision if file.kind == "dataset" else "main"
             settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
         return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
 
@@ -217,14 +222,14 @@ class Experiment:
         if source not in OF_USERS:
             return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
         if source == DATASET:
-            named = self._dataset_files(self.config["corpus"]["dataset"])
+            named = self._dataset_files(self.config.corpus.dataset)
         else:
             named = sorted(_named(own_texts(self.config)))
         texts = dict(named)
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
 
-    def _dataset_files(self, asked: Config) -> list[tuple[str, str]]:
+    def _dataset_files(self, asked: Dataset) -> list[tuple[str, str]]:
         """The parts and the files of a dataset, in the order in which the library reads them. A part of the hub's is
         named by the commit and the path, another one as a file of the user's own is."""
         if not is_of_hub(asked):
@@ -232,30 +237,29 @@ class Experiment:
             return _named(files)
         from symbert.corpus.published import listed_files  # huggingface_hub takes a moment
 
-        repository = asked["path"]
-        settings = {"kind": "dataset", "repository": repository, "revision": asked["revision"]}
+        repository = asked.path
+        settings = {"kind": "dataset", "repository": repository, "revision": asked.revision}
         folder = self._keyed(f"published/{DATASET}--{repository.replace('/', '--')}", settings)
-        commit, sizes = listed_files(Path(folder), repository, asked["revision"])
+        commit, sizes = listed_files(Path(folder), repository, asked.revision)
         self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
         self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
         return [(f"hub-{hash_of(repository, commit, file)}", f"{folder}/{file}") for file in files]
 
     def _parts(self) -> str:
         """The folder of the token ids of parts."""
-        config, is_published = self.config, source_of(self.config, "corpus") not in OF_USERS
+        chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") not in OF_USERS
         files = {"vocabulary": self.vocabulary}
         if is_published:
             files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
-        if has_filter(config, "categories"):
+        if chosen.has("categories"):
             blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
             listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
             read = list(map(located, listed.values()))
             files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
-        if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
+        if chosen.annotations == "computed" and chosen.has("perplexity"):
             files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
-        chosen = {**filter_of(config), "annotations": annotations_of(config)}
         dataset = {"dataset": to_builtins(self.dataset)} if self.dataset else {}
-        settings = {**files, **dataset, "split_by_content": not is_published, "filter": chosen}
+        settings = {**files, **dataset, "split_by_content": not is_published, "filter": values_of(chosen)}
         folder = self._keyed("corpus/parts", settings)
         read = list(map(located, files.values()))
         self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
@@ -265,9 +269,11 @@ class Experiment:
     def _manifest(self, variant: VARIANT) -> str:
         """The manifest of rows of the corpus, or of a small text."""
         if variant not in self._packed and (text := text_of(self.config, variant)):
-            self._packed[variant] = self._file_of("corpus/text", "manifest.json", text, [])
+            settings = {**asdict(text), "read": read_by(text.source)}
+            self._packed[variant] = self._file_of("corpus/text", "manifest.json", settings, [])
         elif variant not in self._packed:
-            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
+            pack = asdict(packed_as(self.config, variant))
+            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": pack}
             suffixes = (".npy", ".offsets.npy", ".json")
             parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
             settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
@@ -277,11 +283,11 @@ class Experiment:
     # Pre-training.
 
     def _pretrainings(self) -> list[Run]:
-        sweep = self.config["sweep"]
+        sweep = self.config.sweep
         if self.grids:
             return list(dict.fromkeys(run for grid in self.grids for run in self.runs_of_grid(grid)))
-        axes = (sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])
-        return [Run(*values, host) for host in HOSTS if host in sweep["hosts"] for values in product(*axes)]
+        axes = (sweep.sizes, sweep.attention, sweep.pretrain_seeds)
+        return [Run(*values, host) for host in HOSTS if host in sweep.hosts for values in product(*axes)]
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
         """The pre-trainings of a grid, point by point, with each seed."""
@@ -327,8 +333,8 @@ class Experiment:
 
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
-        curve = self.config["sweep"]["curve"]
-        return sorted({*curve["steps"].get(size, ()), self.final}) if size in curve["sizes"] else []
+        curve = self.config.sweep.curve
+        return sorted({*curve.steps.get(size, ()), self.final}) if size in curve.sizes else []
 
     def steps(self, run: Run, host: str = ENCODER) -> list[int]:
         """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""
@@ -339,7 +345,7 @@ class Experiment:
     def judging_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
         encoder, as far as the run keeps them."""
-        is_asked = "blimp" in self.config["sweep"]["suites"]
+        is_asked = "blimp" in self.config.sweep.suites
         if not is_asked or run.pretrain_seed not in judging_seeds(self.config, run.host):
             return []
         training = self.training(run)
@@ -351,7 +357,7 @@ class Experiment:
         another host than the encoder, the last one too."""
         if self.grids:
             return []
-        is_last_read = run.host != ENCODER or self.config["sweep"]["anatomy"]
+        is_last_read = run.host != ENCODER or self.config.sweep.anatomy
         last = [self.training(run).steps] if is_last_read else []
         return sorted({*self.steps(run), *self.judging_steps(run), *last})
 
@@ -365,7 +371,7 @@ class Experiment:
             for name, members in {suite.name: [task for task in tasks if task not in own], **own}.items():
                 if members:
                     yield from self._scorings_of(name, suite, members)
-        if "blimp" in self.config["sweep"]["suites"]:
+        if "blimp" in self.config.sweep.suites:
             files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
             protocol = self._preparation("blimp", MinimalPairSettings)
             rows = self._rows("blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary}, {"blimp": files})
@@ -377,16 +383,17 @@ class Experiment:
         settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
-            settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
+            settings["own"] = {task: {**asdict(self.config.tasks[task]), "sha256": digests[task]} for task in own}
         files = {task: self.files_of(task) for task in tasks}
         rows = self._rows(name, settings, files)
         protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
         trained = self._scoring(name, "finetune", suite.name, rows, tasks, protocol=protocol)
         yield trained
         if measured := [task for task in tasks if task in self._measured_tasks]:
-            settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
-            if root := settings["robustness"]["root"]:
-                settings["other_domains"] = known_sha256(root)
+            robustness = robustness_of(self.config)
+            settings = {**settings, "kind": "robustness", "robustness": values_of(robustness)}
+            if robustness.root:
+                settings["other_domains"] = known_sha256(robustness.root)
             rows = self._rows(f"{name}-robustness", settings, {task: files[task] for task in measured})
             scoring = self._scoring(name, "robustness", suite.name, rows, measured, trained=trained.name)
             yield replace(scoring, trained=trained)
@@ -397,12 +404,12 @@ class Experiment:
 
         ConfigError when sets are asked for and no task answers any.
         """
-        chosen, tasks = self.config["glue"]["robustness"], tasks_of_suite("glue", self.tasks)
-        if chosen["noise"] or not chosen["sets"]:
-            return tasks if chosen["noise"] else []
-        if measured := [task for task in tasks if challenges_for(task_named(task), chosen["sets"])]:
+        chosen, tasks = self.config.glue.robustness, tasks_of_suite("glue", self.tasks)
+        if chosen.noise or not chosen.sets:
+            return tasks if chosen.noise else []
+        if measured := [task for task in tasks if challenges_for(task_named(task), chosen.sets)]:
             return measured
-        sets = ", ".join(chosen["sets"])
+        sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
     def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
@@ -450,7 +457,7 @@ class Experiment:
                     read.append(self._file(replace(score, scoring=scoring.trained)))
                 file = self._file(score)
                 self.scores[file], self.inputs_of[file] = score, read
-                if self.config["glue"]["keep_finetuned"] and scoring.kind == "finetune" and step == self.final:
+                if self.config.glue.keep_finetuned and scoring.kind == "finetune" and step == self.final:
                     again = file.replace(".json", "-weights.json")
                     self.kept[again], self.inputs_of[again] = score, read
 
@@ -465,16 +472,16 @@ class Experiment:
 
     def finetune_seeds(self, run: Run, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint."""
-        sweep = self.config["sweep"]
-        final = sweep["finetune_seeds"] if step in self.compared else []
-        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(run.size) else []
+        sweep = self.config.sweep
+        final = sweep.finetune_seeds if step in self.compared else []
+        curve = sweep.curve.finetune_seeds if step in self.curve_steps(run.size) else []
         return sorted({*final, *curve})
 
     # Measurements.
 
     def _speeds(self) -> Iterator[str]:
         """Where the speeds of the operators of each size are measured side by side."""
-        first = [run for run in self.encoders if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
+        first = [run for run in self.encoders if run.pretrain_seed == self.config.sweep.pretrain_seeds[0]]
         for size in dict.fromkeys(run.size for run in first):
             runs = [run for run in first if run.size == size]
             settings = {
@@ -482,13 +489,13 @@ class Experiment:
                 "models": {run.attention: run.model for run in runs},
                 "training": values_of(self.training(runs[0])),
                 "manifest": self.manifest(runs[0]),
-                "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
+                "micro_batch_size": self.config.pretrain.micro_batch_size,
             }
             yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
 
     def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
-        if self.config["sweep"]["anatomy"] and not self.grids:
+        if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
             read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
@@ -524,7 +531,7 @@ class Experiment:
 
         Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
         """
-        nodes, gpus = self.config["pretrain"]["nodes"], self.needs_of_training.gpus
+        nodes, gpus = self.config.pretrain.nodes, self.needs_of_training.gpus
         if nodes == 1:
             return {"nodes": 1, "gpu": gpus}
         gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
@@ -623,7 +630,7 @@ class Experiment:
     @cached_property
     def key(self) -> str:
         """The key of the report: of its inputs and of all that it says of the configuration."""
-        return key(self.inputs, self.report_settings)
+        return key(self.inputs, to_builtins(self.report_settings))
 
     @property
     def reported(self) -> str:
@@ -631,7 +638,7 @@ class Experiment:
         return f"{self.folder}/{REPORTED.format(key=self.key)}"
 
     @property
-    def report_settings(self) -> Config:
+    def report_settings(self) -> ReportFacts:
         """What the report says of the configuration."""
         return report_of_grids(self.config, self.grids) if self.grids else report_of(self.config)
 
@@ -641,8 +648,8 @@ class Experiment:
         return {
             "experiment": self.name,
             "key": self.key,
-            "configuration": self.config,
-            "report": self.report_settings,
+            "configuration": to_builtins(self.config),
+            "report": to_builtins(self.report_settings),
             "inputs": self.inputs,
             "checkpoints": [self.checkpoint(run, step) for run in self.runs for step in self.extracted_steps(run)],
             "settings": self.settings,
@@ -651,7 +658,7 @@ class Experiment:
     def write(self) -> None:
         """Write experiment.json, config.yaml, and the settings of keyed folders that have none yet."""
         write_json(Path(self.folder, "experiment.json"), self.record)
-        text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(to_builtins(self.config), sort_keys=False, allow_unicode=True)
         write_text(Path(self.folder, CONFIGURATION), f"# snakemake --configfile {self.folder}/{CONFIGURATION}\n{text}")
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
