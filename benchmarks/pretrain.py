@@ -298,7 +298,7 @@ def write_corpus(folder: Path, rows: int, tokens: int, vocabulary_size: int) -> 
     special_tokens = {name: number for number, name in enumerate(SPECIAL_TOKENS)}
     digest, counts = sha256_of(folder / "vocab.txt"), {"train": rows, "validation": VALIDATION_ROWS}
     learned = Learned(tokens, vocabulary_size, digest, special_tokens, counts, shards)
-    write_json(folder / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash()))
+    write_json(folder / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash(), unigram_entropy=0.0))
     return folder / "manifest.json"
 
 

@@ -28,7 +28,6 @@ sweep:
   pretrain_seeds: [1]
   finetuned_pretrain_seeds: null
   suites: [glue]
-  probes: []
   curve: {steps: {tiny: [300, 1200, 2400]}}
 """)
 DEMO_OPERATORS = yaml.safe_load((ROOT / "workflow/scales/demo.yaml").read_text())["operators"]

@@ -15,9 +15,8 @@ HEAVY = {
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
 REPORT = LIGHT | {"jinja2", "matplotlib", "pandas"}
 TRAINING = LIGHT | {"torch"}
-PROBING = TRAINING | {"pandas", "scipy.stats"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
-PROCESSES = ([LIGHT], [REPORT], [TRAINING, PROBING, MODEL])
+PROCESSES = ([LIGHT], [REPORT], [TRAINING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.pretrain.compute import AdamW; weights = __import__('torch').ones(2, requires_grad=True); "
@@ -28,9 +27,8 @@ ALLOWED = {
     **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
-    "from symbert.model.bert import counts_of; counts_of('small', ['pairwise'])": TRAINING,
+    "from symbert.report.collect import counted; counted(['small'], ['pairwise'])": REPORT,
     **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
-    **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
     "load('bundle')": REPORT,
 }
 

@@ -15,7 +15,6 @@ from symbert.configuration import PackSettings, PretrainSettings, values_of
 from symbert.corpus.shards import Learned, Manifest, Pack, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
-from symbert.hosts import HOSTS
 from symbert.paths import Run
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
@@ -38,7 +37,9 @@ def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, len
     write_vocabulary(directory / "vocab.txt", vocabulary_size)
     digest, counts = sha256_of(directory / "vocab.txt"), {"train": rows, "validation": 8}
     learned = Learned(length, vocabulary_size, digest, SPECIAL, counts, shards)
-    write_json(directory / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash()))
+    write_json(
+        directory / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash(), unigram_entropy=4.0)
+    )
     return directory / "manifest.json"
 
 
@@ -80,9 +81,8 @@ def write_run(
 ) -> Run:
     """Plan a run in `folder`: its run.json."""
     run = Run(size, attention, seed, host)
-    source = {"corpus_source": "embedded"} if HOSTS[host].reads_corpus else {}
     facts = {**run.facts, "host": host, "model": run.model, "training": values_of(settings)}
-    write_json(folder / "run.json", {**facts, "manifest": str(manifest), **source})
+    write_json(folder / "run.json", {**facts, "manifest": str(manifest), "corpus_source": "embedded"})
     return run
 
 

@@ -27,7 +27,10 @@ def test_rows_are_those_of_the_shards_across_their_borders(tmp_path_factory, siz
     for number, piece in enumerate(np.split(whole.astype(np.uint16), np.cumsum(sizes)[:-1])):
         np.save(folder / f"{number}.npy", piece)
     shards = [Shard(f"{number}.npy", "train", size, "") for number, size in enumerate(sizes)]
-    write_json(folder / "manifest.json", Manifest(3, 2**16, "", {}, {"train": sum(sizes)}, shards, hash=""))
+    write_json(
+        folder / "manifest.json",
+        Manifest(3, 2**16, "", {}, {"train": sum(sizes)}, shards, hash="", unigram_entropy=0.0),
+    )
     rows = PackedRows(folder / "manifest.json", "train")
     index = np.array(data.draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=20)), np.int64)
     assert len(rows) == sum(sizes) and rows.sequence_length == 3

@@ -75,6 +75,7 @@ def packed(**changes) -> dict:
     manifest = Packed(
         **asdict(learned),
         hash=learned.learned_hash(),
+        unigram_entropy=5.0,
         passed_over_rows=0,
         documents={"train": 900, "validation": 50},
         tokens=640_060,

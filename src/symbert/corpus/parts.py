@@ -20,6 +20,7 @@ from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, BuildBlocklist, look_up_nothing
 from symbert.corpus.counts import Counts, Tally
+from symbert.corpus.dataset import Reading, rows_of
 from symbert.corpus.document import Document, Line, documents, suffix_of
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
@@ -51,6 +52,7 @@ class PrepareParts(Step):
     checksums: File | None = None  # the publisher's list of SHA-256 sums
     blocklist: BuildBlocklist | None = None  # these where a filter needs them
     harmful_model: File | None = None  # of KenLM
+    dataset: Reading | None = None  # how the files of a dataset are read
 
     def reads(self) -> list[str]:
         """What every part needs beside its text."""
@@ -99,7 +101,7 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     digest = _verified_digest(text, step.checksums)
-    if step.split_by_content and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
+    if step.split_by_content and OWN_PART.fullmatch(output.stem) and name_of_text(str(text), digest) != output.stem:
         raise DataError(f"{text}: changed since the workflow was started; start it again")
     _write_part(text, output, step, max_bad_fraction, digest)
 
@@ -158,8 +160,10 @@ def _write(
         annotate = annotator(verified(step.harmful_model.path) if step.harmful_model else None, look_up)
     progress = Progress(f"prepare {output.stem}", None, "documents")
 
+    rows = rows_of(text, step.dataset) if step.dataset else None
+
     def kept() -> Iterator[Line]:
-        for line, document in documents(text, chosen.annotations, tally.bad, chosen.has("categories")):
+        for line, document in documents(text, chosen.annotations, tally.bad, chosen.has("categories"), rows):
             if annotate:
                 document.metadata = annotate(document)
             categories = look_up(document.url)
@@ -193,7 +197,7 @@ def _write(
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "lines": lines if suffix_of(text) == ".txt" else None,
+        "lines": lines if suffix_of(text) == ".txt" and not step.dataset else None,
         "encoder": Encoder(tokenizer.name, checked, tokenizer.referred),
     }
 

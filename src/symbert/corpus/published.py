@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import MissingInputError
+from symbert.sources import DATASET
 from symbert.steps import RESULTS, SETTINGS, Step, read_step
 
 
@@ -16,10 +17,18 @@ class Repository(Step):
     repository: str  # owner/name
     revision: str
 
+    prefix: ClassVar[str] = ""  # of the folder's name
+
     @property
     def folder(self) -> str:
         """Where the files lie, each at its path in the repository."""
-        return f"{RESULTS}/published/{self.repository.replace('/', '--')}-{self.key}"
+        return f"{RESULTS}/published/{self.prefix}{self.repository.replace('/', '--')}-{self.key}"
+
+
+class TextRepository(Repository):
+    """A dataset of the hub whose files are parts, which go when they are read."""
+
+    prefix: ClassVar[str] = f"{DATASET}--"
 
 
 class Ut1(Step):
@@ -43,7 +52,7 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
     if folder is None:
         raise MissingInputError(f"{file.parent}: no {SETTINGS}; let snakemake run this command")
     check_environment()
-    origin = read_step(folder, Repository | Ut1)
+    origin = read_step(folder, Repository | TextRepository | Ut1)
     if isinstance(origin, Ut1):
         hub.fetch_blocklist(origin.url, file)
         return

@@ -83,7 +83,7 @@ class Manifest(Learned, frozen=True, kw_only=True):
     """manifest.json of rows."""
 
     hash: str  # of what training reads
-    unigram_entropy: float | None = None  # nats, of the validation rows; none of pairs
+    unigram_entropy: float  # nats, of the validation rows
 
 
 class Packed(Manifest, frozen=True, kw_only=True):

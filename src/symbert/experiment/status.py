@@ -15,7 +15,7 @@ from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnin
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.operators import unfollowed_code
-from symbert.paths import Run
+from symbert.paths import RESULTS, Run
 
 
 def status(
@@ -30,6 +30,12 @@ def status(
     Of the experiment of that name, as it was started last, or with the options of Snakemake, and --scale, as one would
     be started. Run it in the folder with results/; nothing is changed.
     """
+    folder = Path(RESULTS, name or "")
+    if origin := read_json_or_empty(folder / "experiment.json").get("inputs", {}).get("origin"):
+        page = folder / "report/report.html"
+        made = page if page.is_file() else "no report yet: symbert report makes it"
+        print(f"Experiment {name}: imported from {', '.join(origin['files'])}, so nothing is to be run; {made}")
+        return
     print("\n".join(status_of(read_experiment(scale, configfile, config, name))))
 
 

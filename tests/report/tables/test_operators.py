@@ -1,4 +1,4 @@
-"""Tables of operators: parameters against counts by hand, training, heads and probes."""
+"""Tables of operators: parameters against counts by hand, training and heads."""
 
 import pytest
 
@@ -37,10 +37,10 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outp
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'")],
+    [("", "no csv"), ("size,attention\ntiny,original\n", "no column 'pretrain_seed'")],
 )
 def test_another_file_is_refused_with_its_name(tmp_path, report_facts, text, message):
-    path = tmp_path / "probes.csv"
+    path = tmp_path / "anatomy.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=f"probes.csv: {message}"):
-        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, facts=report_facts())
+    with pytest.raises(DataError, match=f"anatomy.csv: {message}"):
+        write_exhibit("table-anatomy", [tmp_path / "out.csv"], anatomy=path, facts=report_facts())
