@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import to_builtins
 from snakemake.cli import parse_config
 from snakemake.common.configfile import load_configfile
 
@@ -208,19 +209,20 @@ def test_a_quoted_text_of_a_file_is_no_null_or_number_whatever_it_spells(root, f
     configs.append(read_experiment(None, None, None, "null").config)
     for config in configs:
         own = {**TEXTS["tasks"]["mine"], "kind": "classification"}
-        assert {key: config[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
+        encoded = to_builtins(config)
+            assert {key: encoded[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
     assert task_named("mine").labels == tuple(LABELS)
 
 
 def test_a_null_of_the_command_line_is_null_and_a_label_of_that_name_is_told_to_stand_in_a_file(root, folder):
     assert (
-        read_chosen(root, None, None, ["corpus={files: null}", "sweep={escape_loss: null}"])["corpus"]["files"] is None
+        read_chosen(root, None, None, ["corpus={files: null}", "sweep={escape_loss: null}"]).corpus.files is None
     )
     mine = "tasks={{mine: {{train: a.csv, validation: b.csv, columns: [x], metric: accuracy, labels: [{}, yes]}}}}"
     with pytest.raises(ConfigError, match=r"'tasks\.mine\.labels\[0\]': .*quotes, in config\.yaml"):
         read_chosen(root, None, None, [mine.format("null")])
     config = read_chosen(root, None, None, [mine.format("""'"null"'""")])
-    assert config["tasks"]["mine"]["labels"] == ["null", "yes"]
+    assert config.tasks["mine"].labels == ["null", "yes"]
 
 
 def load_all(root: Path, *more: Path) -> dict:
