@@ -184,7 +184,7 @@ class Moded(OriginalAttention):
 """
 
 
-LABELS = ["null", "None", "nan", "NA", "true", "no", "1", '"quoted"', "~", "1.0"]
+LABELS = ["null", "None", "nan", "NA", "true", "no", "1", '"quoted"', "1.0"]
 TEXTS = {  # of which none is what it spells
     "experiment": "null",
     "title": '"null"',
