@@ -110,7 +110,8 @@ def load(command: str) -> Callable[..., None]:
     """The function behind a command; its module is imported only now. ConfigError for a variable that this would not
     survive."""
     check_hub_variables()
-    gc.disable()  # what torch and its like make stays: the collector would search it in vain, a sixth of the time
+    # What libraries make stays: the collector would search it in vain, for 0.9 of 3.9 s of a report, 0.2 of a training.
+    gc.disable()
     try:
         return pkgutil.resolve_name(COMMANDS[command])
     finally:
