@@ -23,6 +23,13 @@ def markers(lines) -> dict[str, str]:
     return {canonical(requirement.name): str(requirement.marker or "") for requirement in requirements}
 
 
+def test_libraries_whose_newer_interfaces_are_called_are_not_older(root):
+    """huggingface_hub and httpx2 had no bound: pip kept an old one that was there."""
+    dependencies = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = {canonical(each.name): str(each.specifier) for each in map(Requirement, dependencies)}
+    assert all(">=" in bounds[name] for name in ("huggingface-hub", "httpx2", "torch", "transformers"))
+
+
 def test_constraints_pin_every_dependency_and_every_environment_agrees(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     constraints = pins((root / "envs/constraints.txt").read_text().split())

@@ -755,7 +755,7 @@ def _spelt(value: Any) -> Any:
         with suppress(ValueError):
             if is_free or _is_misread(text):
                 return spelt(text)
-        return os.path.expanduser(text) if text == "~" or "/" in text else text  # noqa: PTH111 (a Path would lose the // of a URL)
+        return os.path.expanduser(text)  # noqa: PTH111 (a Path would lose the // of a URL)
 
     return _with_texts(value, read)
 

@@ -185,7 +185,7 @@ class Moded(OriginalAttention):
 """
 
 
-LABELS = ["null", "None", "nan", "NA", "true", "no", "1", '"quoted"', "~", "1.0"]
+LABELS = ["null", "None", "nan", "NA", "true", "no", "1", '"quoted"', "1.0"]
 TEXTS = {  # of which none is what it spells
     "experiment": "null",
     "title": '"null"',
@@ -210,14 +210,12 @@ def test_a_quoted_text_of_a_file_is_no_null_or_number_whatever_it_spells(root, f
     for config in configs:
         own = {**TEXTS["tasks"]["mine"], "kind": "classification"}
         encoded = to_builtins(config)
-            assert {key: encoded[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
+        assert {key: encoded[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
     assert task_named("mine").labels == tuple(LABELS)
 
 
 def test_a_null_of_the_command_line_is_null_and_a_label_of_that_name_is_told_to_stand_in_a_file(root, folder):
-    assert (
-        read_chosen(root, None, None, ["corpus={files: null}", "sweep={escape_loss: null}"]).corpus.files is None
-    )
+    assert read_chosen(root, None, None, ["corpus={files: null}", "sweep={escape_loss: null}"]).corpus.files is None
     mine = "tasks={{mine: {{train: a.csv, validation: b.csv, columns: [x], metric: accuracy, labels: [{}, yes]}}}}"
     with pytest.raises(ConfigError, match=r"'tasks\.mine\.labels\[0\]': .*quotes, in config\.yaml"):
         read_chosen(root, None, None, [mine.format("null")])
