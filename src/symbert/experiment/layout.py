@@ -20,7 +20,6 @@ from msgspec.structs import replace as replaced
 from symbert.configuration import (
     NUMBERS_TEXT,
     PARALLEL_FILES,
-    Config,
     Configuration,
     GlueSettings,
     MinimalPairSettings,
@@ -56,7 +55,6 @@ from symbert.operators import operator_named
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
-    RESULTS,
     ROBUSTNESS,
     ROWS,
     RUN,
@@ -76,11 +74,13 @@ from symbert.sources import (
     HARMFUL_MODEL,
     OWN_TEXT,
     VOCABULARY,
+    Config,
     PublishedFile,
     located,
     name_of_text,
     part_file,
 )
+from symbert.steps import RESULTS
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
