@@ -17,7 +17,6 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from symbert.configuration import (
-    Config,
     Configuration,
     Dataset,
     GlueSettings,
@@ -52,7 +51,6 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
-    RESULTS,
     ROBUSTNESS,
     ROWS,
     RUN,
@@ -73,11 +71,13 @@ from symbert.sources import (
     HARMFUL_MODEL,
     OF_USERS,
     VOCABULARY,
+    Config,
     PublishedFile,
     located,
     name_of_text,
     part_file,
 )
+from symbert.steps import RESULTS
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 

@@ -15,7 +15,8 @@ from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnin
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.operators import unfollowed_code
-from symbert.paths import RESULTS, Run
+from symbert.paths import Run
+from symbert.steps import RESULTS
 
 
 def status(
