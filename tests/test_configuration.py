@@ -210,6 +210,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'pretrain.schedule_steps' number null": {"pretrain": {"schedule_steps": "None"}},
     "'title' quotes": {"title": {"Gated": "a test"}},  # --config title='Gated: a test'
     "'source' 'files' 'corpus.source'": {"source": "files"},
+    "'source' 'dataset' 'corpus.source'": {"source": "dataset"},
     "'pretrain' {key: value}": {"pretrain": "steps=5"},
     "'sweep.attention' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
@@ -236,6 +237,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'suites.blimp' epochs": {"suites": {"blimp": {"epochs": 3}}},
     "'corpus.filter.min_harmful_perplexity' 200000 lower": {"corpus": {"filter": {"min_harmful_perplexity": 2e5}}},
     "'mirror'": {"source": "mirror"},
+    "'corpus.dataset' null path owner/name": {"corpus": {"source": "dataset"}},
     "'glue.robustness.files'": {"glue": {"robustness": {"sets": ["hans"]}}},
     # Trainings, of the encoder and of another host by its own keys.
     "'pretrain.warmup_steps' 'pretrain.steps'": {"pretrain": {"steps": 50, "warmup_steps": 51}},

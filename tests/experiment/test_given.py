@@ -234,6 +234,7 @@ def load_all(root: Path, *more: Path) -> dict:
 
 HUB, MIRROR = {"source": "hub"}, {"source": "mirror", "mirror": "."}
 OWN = {"corpus": {"source": "files", "files": "own.txt"}}
+DATASET = {"path": "someone/pages"}
 UNREAD = {  # by the key and words of the remedy: a change without effect, and what else makes it one that has some
     "corpus.files 'corpus.source'": ({"corpus": {"files": "own.txt"}}, OWN),
     "mirror 'source'": ({"mirror": "."}, MIRROR),
@@ -245,6 +246,11 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
     "corpus.revision hub": ({"corpus": {"revision": "v2"}}, HUB),
     "glue.revision hub": ({"glue": {"revision": "v2"}}, HUB),
     "corpus.keep_raw": ({"corpus": {"keep_raw": True}}, HUB),
+    "corpus.dataset 'corpus.source'": ({"corpus": {"dataset": DATASET}}, {"corpus": {"source": "dataset"}}),
+    "corpus.parts data_files": (
+        {"corpus": {"source": "dataset", "dataset": DATASET, "parts": 3}},
+        {"corpus": {"source": "embedded", "dataset": None}},
+    ),
     "corpus.blocklist_url UT1": ({"corpus": {"blocklist_url": "https://ut1.example"}}, OWN),
     "corpus.filter.match categories": (
         {"corpus": {"filter": {"rules": [], "match": "suffix"}}},

@@ -6,10 +6,12 @@ A plan is a list of files, each with what making it takes; what exists costs not
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of, source_of
 from symbert.console import aligned, data_size
+from symbert.corpus.annotation import INSTALL_KENLM
 from symbert.corpus.lines import read_lines
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
@@ -142,9 +144,12 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
-    """What a plan and a start say beforehand: models that cannot be made, and settings under which a step without any
-    hidden token is to be expected, whose loss and gradient are zero."""
+    """What a plan and a start say beforehand: models that cannot be made, a package that is missing, and settings under
+    which a step without any hidden token is to be expected, whose loss and gradient are zero."""
     lines = lines_of_lost(experiment)
+    is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
+    if is_computed and _left(experiment.shards) and not find_spec("kenlm"):
+        lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
     for run in {run.variant: run for run in experiment.runs if run.host == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)

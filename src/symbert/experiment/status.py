@@ -108,7 +108,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     yield f"  disk     {disk_line(outputs_of(experiment))}"
     if equal := experiment.equal_texts:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
-        yield f"  warning  corpus.files: {len(equal):,} of {count:,} files equal another and are read once: {which}"
+        yield f"  warning  corpus: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
     own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
     yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))
