@@ -60,7 +60,8 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     yield "corpus.parts", corpus != DATASET, "a dataset is read whole; name some of its files in 'data_files'"
     yield "corpus.parts", config.corpus.parts == parts, f"the {corpus} corpus has {parts} parts; lower it"
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
-    downloads = corpus == "hub" or (
+    dataset = config.corpus.dataset if corpus == DATASET else None
+    downloads = corpus == "hub" or (dataset is not None and is_of_hub(dataset))
         corpus == DATASET and config.corpus.dataset is not None and is_of_hub(config.corpus.dataset)
     )
     yield "corpus.keep_raw", downloads, "only downloads are ever removed; leave it out"
