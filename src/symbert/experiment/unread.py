@@ -62,8 +62,6 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
     dataset = config.corpus.dataset if corpus == DATASET else None
     downloads = corpus == "hub" or (dataset is not None and is_of_hub(dataset))
-        corpus == DATASET and config.corpus.dataset is not None and is_of_hub(config.corpus.dataset)
-    )
     yield "corpus.keep_raw", downloads, "only downloads are ever removed; leave it out"
     yield "glue.revision", glue == "hub", "it is of the hub; set 'glue.source' to hub, or leave it out"
     lists = filters.has("categories")
