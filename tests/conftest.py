@@ -108,6 +108,12 @@ def mirror() -> Path:
 
 
 @pytest.fixture
+def kenlm() -> None:
+    """The package that g++ compiles; without it the test is skipped."""
+    pytest.importorskip("kenlm", reason="kenlm is not installed, which g++ compiles: pip install kenlm")
+
+
+@pytest.fixture
 def config() -> dict:
     """The keys of the configuration at demo scale, but for what tests count: operators, seeds, steps."""
     return merge(yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text()), steady_demo())

@@ -1,8 +1,11 @@
 """The configuration: the paper's values, types, values that follow from it, and a line for every mistake."""
 
+import copy
 import os
 import re
+from typing import get_args
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -13,7 +16,15 @@ from msgspec.structs import replace
 from symbert import operators, sizes
 from symbert.configuration import (
     Configuration,
+    FinetuneKeys,
     GlueSettings,
+    Listed,
+    Metric,
+    PackSettings,
+    PretrainSettings,
+    Settings,
+    SuiteKeys,
+    Swept,
     TaskSettings,
     merge,
     own_texts,
@@ -199,6 +210,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'pretrain.schedule_steps' number null": {"pretrain": {"schedule_steps": "None"}},
     "'title' quotes": {"title": {"Gated": "a test"}},  # --config title='Gated: a test'
     "'source' 'files' 'corpus.source'": {"source": "files"},
+    "'source' 'dataset' 'corpus.source'": {"source": "dataset"},
     "'pretrain' {key: value}": {"pretrain": "steps=5"},
     "'sweep.attention' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
@@ -225,6 +237,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'suites.blimp' epochs": {"suites": {"blimp": {"epochs": 3}}},
     "'corpus.filter.min_harmful_perplexity' 200000 lower": {"corpus": {"filter": {"min_harmful_perplexity": 2e5}}},
     "'mirror'": {"source": "mirror"},
+    "'corpus.dataset' null path owner/name": {"corpus": {"source": "dataset"}},
     "'glue.robustness.files'": {"glue": {"robustness": {"sets": ["hans"]}}},
     # Trainings, of the encoder and of another host by its own keys.
     "'pretrain.warmup_steps' 'pretrain.steps'": {"pretrain": {"steps": 50, "warmup_steps": 51}},
@@ -292,3 +305,23 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
     for name in ("ranked", "miscounted"):
         operators.OPERATORS.pop(name)
     assert resolve(to_builtins(own)) == own and {"ranked", "miscounted"} <= operators.OPERATORS.keys()
+
+
+def test_what_stands_in_a_file_or_a_dictionary_stays_as_it_was_given(config):
+    """The dictionary itself got the names of the sweep's operators, so that a second reading saw another."""
+    given = merge(config, {"sweep": {"attention": ["original", MISCOUNTED]}, "pretrain": {"steps": "2400"}})
+    before = copy.deepcopy(given)
+    resolved = resolve(given)
+    assert given == before and resolve(given) == resolved == resolve(to_builtins(resolved))
+
+
+def test_keys_and_words_that_are_written_out_twice_are_the_same():
+    """A type checker sees no fields of classes that are made."""
+
+    def types(*kinds: type[Settings]) -> dict[str, object]:
+        return {field.name: field.type for kind in kinds for field in msgspec.structs.fields(kind)}
+
+    swept = {name: Listed[kind] for name, kind in types(PackSettings, PretrainSettings).items()}
+    assert types(Swept) == {"text": Listed[str], **swept}
+    assert types(SuiteKeys) == types(FinetuneKeys, TaskSettings)
+    assert get_args(Metric) == tasks.METRICS_OF_CLASSES + tasks.METRICS_OF_GRADES

@@ -25,6 +25,7 @@ OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
     **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
+    "from symbert.cli import _spare_pandas; import pyarrow; _spare_pandas(); pyarrow.array([1])": LIGHT,
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
     "from symbert.report.collect import counted; counted(['small'], ['pairwise'])": REPORT,

@@ -107,7 +107,8 @@ def load(command: str) -> Callable[..., None]:
     """The function behind a command; its module is imported only now. ConfigError for a variable that this would not
     survive."""
     check_hub_variables()
-    gc.disable()  # what torch and its like make stays: the collector would search it in vain, a sixth of the time
+    # What libraries make stays: the collector would search it in vain, for 0.9 of 3.9 s of a report, 0.2 of a training.
+    gc.disable()
     try:
         return pkgutil.resolve_name(COMMANDS[command])
     finally:
@@ -116,12 +117,12 @@ def load(command: str) -> Callable[..., None]:
 
 
 def _spare_pandas() -> None:
-    """Keep pyarrow from importing pandas for its first array, for which it asks once: that takes as long as most jobs.
+    """Keep pyarrow from importing pandas for its first array, for which it asks once: 0.4 s of a job that reads rows.
 
     A command that works with data frames has imported pandas by now.
     """
     if "pyarrow" in sys.modules and "pandas" not in sys.modules:
-        path, sys.path = sys.path, []  # where it does not find it
+        path, sys.path = sys.path, []  # where it does not find it; pyarrow fails with None in sys.modules
         sys.modules["pyarrow"].array([])
         sys.path = path
 

@@ -88,7 +88,8 @@ class Step(
 def version_of(kind: type[Step]) -> int:
     """The version of the code that makes the files of a class of steps today."""
     field = next(field for field in msgspec.structs.fields(kind) if field.name == "version")
-    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    version: int = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return version
 
 
 def raised(version: int) -> Any:

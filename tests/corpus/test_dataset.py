@@ -224,6 +224,14 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(start, pages):
         start("typed", column="bdy")
 
 
+def test_a_card_in_a_folder_that_names_files_elsewhere_is_refused(start, folder):
+    write("elsewhere/secret.txt", "password\n")
+    for path in (f"{folder}/elsewhere/secret.txt", "../elsewhere/*.txt"):
+        write("pages/README.md", f"---\nconfigs: [{{config_name: default, data_files: '{path}'}}]\n---\n")
+        with pytest.raises(ConfigError, match="secret.txt is not one of its files; download it, and name it"):
+            start("pages", column="text")
+
+
 def test_a_damaged_file_of_a_dataset_is_named_and_not_skipped(start):
     write("typed/a.jsonl", '{"body": "x"}\n{"body": broken\n')
     with pytest.raises(DataError, match="typed/a.jsonl: damaged"):

@@ -147,6 +147,7 @@ def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
     assert read_json(output.with_suffix(".json"))["counts"]["file_sha256"] == sha256_of(part)
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist):
     files = [part_file("en_meta_part_1"), VOCABULARY, CORPUS_CHECKSUMS, HARMFUL_MODEL]
     for file in files:
@@ -226,6 +227,15 @@ def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_fi
     assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
     kept, counts = run(own, annotations="computed", rules=["categories"])
     assert (len(kept), counts["dropped"]["blocked_category"]) == (2, 1)
+
+
+def test_kenlm_is_needed_for_computed_perplexities_alone(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    records, model = [record(), record(harmful_pp=1.0)], {"harmful_model": DEMO / HARMFUL_MODEL.location}
+    assert run(records)[0] == [1]
+    assert run([{"text": "one"}], annotations="computed", rules=["categories"])[0] == [1]
+    with pytest.raises(ConfigError, match=r"rules: perplexity .*kenlm.*; with g\+\+ .*: pip install kenlm, or leave"):
+        run([{"text": "one"}], model, annotations="computed")
 
 
 records = st.builds(

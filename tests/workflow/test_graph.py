@@ -1,11 +1,17 @@
 """The jobs that Snakemake plans: dry runs of many settings in one process."""
 
+import json
 import re
 from collections.abc import Callable
 
 import pytest
 
+from corpus.hub_site import served_hub
+from corpus.test_dataset import FILES, NAME
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config
 from symbert.operators import OPERATORS
+from symbert.sources import DEMO
 from workflow.checkout import check_out
 
 ONE = "attention: [original], pretrain_seeds: [1], suites: [glue]"
@@ -148,3 +154,19 @@ def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_pa
     after = copy.snakemake(*words)
     assert before.jobs["download_file"] == 21 + 67 and before.jobs["download_part"] == 2
     assert after.jobs == {rule: count for rule, count in before.jobs.items() if not rule.startswith("download")}
+
+
+def test_each_file_of_a_dataset_of_the_hub_is_downloaded_and_prepared(root, tmp_path, monkeypatch):
+    copy, dataset = check_out(root, tmp_path / "copy"), {"path": NAME, "name": "pages", "column": "body"}
+    corpus = {"source": "dataset", "dataset": dataset}
+    monkeypatch.chdir(copy.directory)
+    with served_hub(monkeypatch) as hub:
+        hub.add_dataset(NAME, FILES)
+        Experiment(read_config(root, {"mirror": str(DEMO), "corpus": corpus}))  # which asks; from then on nothing does
+    words = [f"mirror={DEMO}", f"corpus={json.dumps(corpus)}", "sweep={pretrain_seeds: [1]}"]
+    outcome = copy.snakemake("--dry-run", "--config", *words)
+    assert outcome.code == 0, outcome.output[-3000:]
+    jobs = outcome.jobs
+    assert (
+        jobs["download_dataset"] == jobs["prepare_part"] == 2 and not {"download_file", "download_part"} & jobs.keys()
+    )

@@ -54,7 +54,7 @@ NAMES, EMPTY = " names", " empty"  # the latter: names of categories without ent
 HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts; a few megabytes
 
 
-class BuildBlocklist(Step):
+class BuildBlocklist(Step, frozen=True):
     """The trie of UT1's archive, and how many entries each of its categories has."""
 
     place: ClassVar[str] = "corpus/blocklist"

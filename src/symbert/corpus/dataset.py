@@ -101,9 +101,10 @@ def _found(asked: Dataset, path: str, base: str) -> tuple[Reading, list[str]]:
     if kind not in FORMATS:
         raise ConfigError(f"{KEY}': {name}: is {kind}; name files of {', '.join(FORMATS)} in 'data_files'")
     root, paths = Path(base).resolve(), []
-    for file in map(Path, config.data_files[asked.split]):
-        if base and not file.resolve().is_relative_to(root):
-            raise ConfigError(f"{KEY}': {name}: {file} is not one of its files; download it, and name it")
+    for address in config.data_files[asked.split]:
+        file = Path(address)
+        if "://" in address or (base and not file.resolve().is_relative_to(root)):
+            raise ConfigError(f"{KEY}': {name}: {address} is not one of its files; download it, and name it")
         paths.append(str(Path(base, file.relative_to(root)) if file.is_relative_to(root) else file))
         if not NAMEABLE.fullmatch(paths[-1]):
             raise ConfigError(f"{KEY}': {paths[-1]}: has braces or - at the beginning, or is not UTF-8; rename it")
@@ -150,7 +151,7 @@ def rows_of(file: Path, reading: Reading) -> Iterator[Row]:
     DataError where there is no column of text, and where the file is damaged.
     """
     columns = [reading.column, "url", "id"]
-    is_read_here = reading.format in (None, "parquet")  # by columns
+    is_read_here = reading.format is None or (file.suffix == ".parquet" and not reading.options)  # by columns
     for row in read_rows(file, columns) if is_read_here else rows_of_tables(file, _tables(file, reading), columns):
         if not isinstance(row, DataError):
             if reading.column not in row:
@@ -163,6 +164,7 @@ def rows_of(file: Path, reading: Reading) -> Iterator[Row]:
 def _tables(file: Path, reading: Reading) -> "Iterator[tuple[list[str], pyarrow.Table]]":
     """The names of all columns and a few rows at a time, as the library streams them."""
     datasets = _library()
+    datasets.config.TORCH_AVAILABLE = False  # or it imports torch, two seconds, to ask for workers that read beside it
     features = datasets.Features.from_dict(reading.features) if reading.features else None
     options = dict(reading.options)
     with TemporaryDirectory(prefix="symbert-") as folder:

@@ -38,7 +38,7 @@ FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
 
 
-class PrepareParts(Step):
+class PrepareParts(Step, frozen=True):
     """The token ids of the documents of parts that no rule drops. A job reads the text of one part, which is known by
     its publisher's list, or, where it is the user's own, by the part's name."""
 

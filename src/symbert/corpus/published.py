@@ -9,7 +9,7 @@ from symbert.sources import DATASET
 from symbert.steps import RESULTS, SETTINGS, Step, read_step
 
 
-class Repository(Step):
+class Repository(Step, frozen=True):
     """Files of a repository of the hub at a revision. The commit to which it resolves is asked for once, and kept
     beside them in commit.json."""
 
@@ -25,13 +25,13 @@ class Repository(Step):
         return f"{RESULTS}/published/{self.prefix}{self.repository.replace('/', '--')}-{self.key}"
 
 
-class TextRepository(Repository):
+class TextRepository(Repository, frozen=True):
     """A dataset of the hub whose files are parts, which go when they are read."""
 
     prefix: ClassVar[str] = f"{DATASET}--"
 
 
-class Ut1(Step):
+class Ut1(Step, frozen=True):
     """UT1's archive and the list of its digest."""
 
     place: ClassVar[str] = "published/ut1"

@@ -31,7 +31,7 @@ LONG = 100  # lines
 MUCH = 0.1  # of all tokens
 
 
-class Pack(Step):
+class Pack(Step, frozen=True):
     """The rows of parts, which lie beside the manifest."""
 
     place: ClassVar[str] = "corpus/shards"

@@ -27,7 +27,7 @@ DOCUMENTS = [f"{EMBEDDED}/{part_file(f'en_meta_part_{number}').location}" for nu
 SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
 
 
-class WriteText(Step):
+class WriteText(Step, frozen=True):
     """The rows of a small text, which lie beside the manifest."""
 
     place: ClassVar[str] = "corpus/text"

@@ -2,16 +2,17 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
-from symbert.configuration import Config, merge, quoted
+from symbert.configuration import merge, quoted
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import reading
+from symbert.sources import Config
 
 
 def read_yaml(path: Path) -> Config:
@@ -38,14 +39,16 @@ def read_yaml(path: Path) -> Config:
 
 def read_settings(path: Path) -> Config:
     """A file of settings whose texts stay texts where `configuration.check` reads what texts of `--config` spell."""
-    return quoted(read_yaml(path))
+    values: Config = quoted(read_yaml(path))
+    return values
 
 
 def with_texts_of(path: Path, config: Config) -> Config:
     """A configuration that Snakemake merged of this file among others, with the file's texts as `read_settings` gives
     them."""
     settings = read_yaml(path)
-    return _with_texts(settings, quoted(settings), config)
+    changed: Config = _with_texts(settings, quoted(settings), config)
+    return changed
 
 
 def _with_texts(plain: Any, settings: Any, config: Any) -> Any:
@@ -128,7 +131,7 @@ def _twice(name: str, place: str) -> _Lost:
     return _Lost(f"{place}: the key '{name}' stands there a second time, and the first would be lost; make one of them")
 
 
-def _strange(value: float, place: str, text: str) -> Any:
+def _strange(value: float, place: str, text: str) -> NoReturn:
     """Refuse a number of another value than it looks."""
     if not math.isfinite(value):
         raise _Lost(f"{place}: {text} is no number that settings have; write a finite one, as 1.0e+30")
@@ -138,10 +141,10 @@ def _strange(value: float, place: str, text: str) -> Any:
     )
 
 
-class _Unique:
+class _Unique(yaml.constructor.BaseConstructor):
     """A loader of YAML in which no key is lost."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Config:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key, _ in node.value:
             if (name := (key.tag, str(key.value))) in seen:
@@ -150,7 +153,7 @@ class _Unique:
         return super().construct_mapping(node, deep)
 
 
-class _Loader(_Unique, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is thirty times as fast
+class _Loader(_Unique, yaml.CSafeLoader):  # the one in C is thirty times as fast
     """YAML in which nothing is lost; as its base, it makes plain values alone."""
 
 
@@ -166,7 +169,7 @@ def _number(read: Callable[[str], float], tag: str) -> None:
     """Have the loader refuse numbers of a tag that Python does not read as YAML does."""
 
     def construct(loader: _Loader, node: yaml.ScalarNode) -> float:
-        value = yaml.SafeLoader.yaml_constructors[tag](loader, node)
+        value: float = yaml.SafeLoader.yaml_constructors[tag](loader, node)
         try:
             is_plain = read(node.value) == value
         except ValueError:

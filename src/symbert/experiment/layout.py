@@ -17,7 +17,6 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from symbert.configuration import (
-    Config,
     Configuration,
     Dataset,
     GlueSettings,
@@ -56,7 +55,6 @@ from symbert.hosts import ENCODER, HOSTS
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
-    RESULTS,
     ROBUSTNESS,
     ROWS,
     RUN,
@@ -77,13 +75,14 @@ from symbert.sources import (
     HARMFUL_MODEL,
     OF_USERS,
     VOCABULARY,
+    Config,
     PublishedFile,
     file_of,
     located,
     name_of_text,
     part_file,
 )
-from symbert.steps import Step, without_paths
+from symbert.steps import RESULTS, Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 

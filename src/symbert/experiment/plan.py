@@ -6,10 +6,12 @@ A plan is a list of files, each with what making it takes; what exists costs not
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of, source_of
 from symbert.console import aligned, data_size
+from symbert.corpus.annotation import INSTALL_KENLM
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
@@ -18,10 +20,11 @@ from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
 from symbert.glue.tasks import task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
-from symbert.paths import RESULTS, ROWS, Run
+from symbert.paths import ROWS, Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import located
+from symbert.steps import RESULTS
 
 # Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
 PAPER_PARTS, PAPER_TOKENS = 300, 70_000_000_000
@@ -143,9 +146,12 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
-    """What a plan and a start say beforehand: models that cannot be made, and settings under which a step without any
-    hidden token is to be expected, whose loss and gradient are zero."""
+    """What a plan and a start say beforehand: models that cannot be made, a package that is missing, and settings under
+    which a step without any hidden token is to be expected, whose loss and gradient are zero."""
     lines = lines_of_lost(experiment)
+    is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
+    if is_computed and _left(experiment.shards) and not find_spec("kenlm"):
+        lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
     for run in {run.variant: run for run in experiment.runs if run.host == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)

@@ -15,7 +15,8 @@ from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnin
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.operators import unfollowed_code
-from symbert.paths import RESULTS, Run
+from symbert.paths import Run
+from symbert.steps import RESULTS
 
 
 def status(
@@ -107,7 +108,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     yield f"  disk     {disk_line(outputs_of(experiment))}"
     if equal := experiment.equal_texts:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
-        yield f"  warning  corpus.files: {len(equal):,} of {count:,} files equal another and are read once: {which}"
+        yield f"  warning  corpus: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
     own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
     yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))

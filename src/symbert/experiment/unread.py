@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 from msgspec import to_builtins
@@ -40,8 +39,10 @@ def refuse_unread(config: Configuration, before: Configuration) -> None:
             raise ConfigError(f"config: '{key}' is {json.dumps(value)}, which has no effect: {remedy}")
 
 
-def _value(values: dict[str, Any], key: str) -> Any:
-    return reduce(lambda section, name: (section or {}).get(name), key.split("."), values)
+def _value(values: Any, key: str) -> Any:
+    for name in key.split("."):
+        values = (values or {}).get(name)
+    return values
 
 
 def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
@@ -59,7 +60,8 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     yield "corpus.parts", corpus != DATASET, "a dataset is read whole; name some of its files in 'data_files'"
     yield "corpus.parts", config.corpus.parts == parts, f"the {corpus} corpus has {parts} parts; lower it"
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
-    downloads = corpus == "hub" or (corpus == DATASET and is_of_hub(config.corpus.dataset))
+    dataset = config.corpus.dataset if corpus == DATASET else None
+    downloads = corpus == "hub" or (dataset is not None and is_of_hub(dataset))
     yield "corpus.keep_raw", downloads, "only downloads are ever removed; leave it out"
     yield "glue.revision", glue == "hub", "it is of the hub; set 'glue.source' to hub, or leave it out"
     lists = filters.has("categories")

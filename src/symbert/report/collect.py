@@ -683,7 +683,7 @@ def read_escape_loss(manifest: Path) -> float:
 def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     """A csv file with these columns in the order of tables; DataError for another file."""
     try:
-        table = pd.read_csv(file)
+        table = pd.read_csv(file, keep_default_na=False, na_values=[""])  # an operator may be called NA
     except (ValueError, OSError) as error:
         raise DataError(f"{file}: no csv ({line_of(error)}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:

@@ -6,6 +6,7 @@ from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.operators import OPERATORS
+from symbert.report.collect import read_table
 
 
 def test_an_operator_of_the_user_is_counted_without_a_formula(counted, outputs):
@@ -33,6 +34,14 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outp
     assert {model: share for model, share in printed.items() if share} == {("base", "shared"): "66.53"}
     assert "what arXiv 2412.00359 prints for shared (66.5366, cut off)" in outputs[1].read_text()
     assert [rows[size, "shared"]["parameters"] for size in ("small", "base")] == ["26700090", "95367738"]
+
+
+@pytest.mark.parametrize("name", ["NA", "null", "None", "nan"])
+def test_an_operator_of_the_user_has_any_name(tmp_path, name):
+    """In the tables of probes and heads it was an empty cell."""
+    (tmp_path / "probes.csv").write_text(f"attention,share\n{name},\n")
+    table = read_table(tmp_path / "probes.csv", [])
+    assert list(table["attention"]) == [name] and table["share"].isna().all()
 
 
 @pytest.mark.parametrize(
