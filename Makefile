@@ -5,6 +5,7 @@ CORES ?= all
 TORCH_INDEX ?=
 REPOSITORY ?=
 BIN := .venv/bin
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .PHONY: env reproduce test test-studies test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
@@ -14,7 +15,8 @@ env: .venv/complete
 .venv/complete: pyproject.toml envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "symbert: $(PYTHON) is older than 3.11; run make PYTHON=python3.11 …" >&2; exit 64; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt -e '.[test]'
+	$(INSTALL) -e '.[test]'
+	@if command -v g++ > /dev/null; then $(INSTALL) -e '.[kenlm]'; else echo "symbert: no g++, so kenlm is left out; corpora with 'annotations: computed' and the filter perplexity need it: pip install kenlm" >&2; fi
 	touch $@
 
 reproduce: env

@@ -22,7 +22,7 @@ if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another work
     os.environ.update(PYTHONSAFEPATH="1")  # a numpy.py in the folder where jobs run is not numpy
 
 from symbert.experiment.status import begin
-from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
+from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, DATASET_FILE, PART, ROBUSTNESS, RUN, SCORES
 from symbert.experiment.project import configured_scale, open_experiment, readable
 
 

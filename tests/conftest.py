@@ -28,7 +28,6 @@ sweep:
   pretrain_seeds: [1]
   finetuned_pretrain_seeds: null
   suites: [glue]
-  probes: []
   curve: {steps: {tiny: [300, 1200, 2400]}}
 """)
 DEMO_OPERATORS = yaml.safe_load((ROOT / "workflow/scales/demo.yaml").read_text())["operators"]
@@ -106,6 +105,12 @@ def mirror() -> Path:
     if not directory.is_dir():
         pytest.skip("no ../shared/mirror beside the project: the test needs real OSCAR, UT1 and GLUE files")
     return directory
+
+
+@pytest.fixture
+def kenlm() -> None:
+    """The package that g++ compiles; without it the test is skipped."""
+    pytest.importorskip("kenlm", reason="kenlm is not installed, which g++ compiles: pip install kenlm")
 
 
 @pytest.fixture

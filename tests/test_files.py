@@ -14,13 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from snakemake_logger_plugin_symbert import LogHandler
 from symbert import files
 from symbert.errors import DataError, InputOutputError, explain
 from symbert.files import (
+    KNOWN,
+    known_sha256,
+    known_sha256s,
     publish,
     read_json,
     read_json_lines,
+    sha256_of,
     single_writer,
+    size_of,
     write_json,
 )
 
@@ -149,3 +155,90 @@ def test_json_of_another_shape_is_told_by_what_is_wrong_with_it(tmp_path, told):
     with pytest.raises(DataError) as failure:
         read_json(tmp_path / "x.json", SHAPE)
     assert str(failure.value) == f"{tmp_path}/x.json: {told}; delete it and run again"
+
+
+@pytest.fixture
+def reads(tmp_path, monkeypatch):
+    """The files whose content is read for `known_sha256s`, which keeps also what takes no time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "QUICK", 0)
+    read, digest = [], files._sha256_of_file
+    monkeypatch.setattr(files, "_sha256_of_file", lambda file: (read.append(file.name), digest(file))[1])
+    return read
+
+
+def texts(folder, *contents):
+    for number, content in enumerate(contents):
+        (folder / f"{number}.txt").write_text(content)
+    return sorted(folder.glob("*.txt"))
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """A minute later than it is."""
+    now = time.time_ns
+    monkeypatch.setattr(files.time, "time_ns", lambda: now() + 60 * 10**9)
+
+
+def test_a_start_reads_files_of_the_users_own_again_only_where_they_changed(tmp_path, reads, later):
+    """Those of less than 100 MB were read at every start and in every job: 10,000 small ones, too."""
+    (tmp_path / "folder").mkdir()
+    paths = [*texts(tmp_path / "folder", "a", "b"), *texts(tmp_path, "one", "two", "three")]
+    places = [tmp_path / "folder", *paths[2:]]
+    digests = known_sha256s(places)
+    assert digests == [sha256_of(place) for place in places]
+    reads.clear()
+    assert (known_sha256s(places), reads) == (digests, [])
+    paths[0].write_text("c")
+    assert known_sha256s(places)[1:] == digests[1:] != known_sha256s(places)[:1] and reads == ["0.txt"]
+
+
+@pytest.mark.parametrize("way", [os.replace, lambda other, file: file.write_bytes(other.read_bytes())])
+def test_another_file_of_the_same_size_and_time_is_not_taken_for_the_one_that_was_read(tmp_path, reads, later, way):
+    """Its digest was kept by size and time alone: `cp -p` of another text of the same length was not seen."""
+    file, other = texts(tmp_path, "first", "other")
+    first, facts = known_sha256(file), file.stat()
+    way(other, file)
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (facts.st_size, facts.st_mtime_ns)
+    assert known_sha256(file) == sha256_of(file) != first
+
+
+def test_a_file_that_changed_an_instant_ago_is_read_again(tmp_path, reads):
+    """It may change once more in the same tick of the disk's clock, and would be taken for what it was."""
+    (file,) = texts(tmp_path, "first")
+    known_sha256(file)
+    assert known_sha256(file) == sha256_of(file) and reads == ["0.txt", "0.txt"] and not KNOWN.exists()
+
+
+def test_processes_that_keep_digests_at_the_same_time_harm_no_digest(tmp_path, reads, later):
+    paths = texts(tmp_path, *map(str, range(40)))
+    KNOWN.parent.mkdir()
+    KNOWN.write_text('{"torn": [[1, 2')
+    ours = "from pathlib import Path; from symbert import files; import sys, time; now = time.time_ns; files.QUICK = 0;"
+    ours += "files.time.time_ns = lambda: now() + 60 * 10**9; print(*files.known_sha256s(sys.argv[1:]))"
+    halves = [[sys.executable, "-c", ours, *paths[start : start + 20]] for start in (0, 10, 20) for _ in range(2)]
+    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for words in halves]
+    for words, process in zip(halves, processes, strict=True):
+        assert process.communicate()[0].split() == [sha256_of(path) for path in words[3:]]
+    assert known_sha256s(paths) == [sha256_of(path) for path in paths]
+    reads.clear()
+    known_sha256s(paths)
+    assert reads == []
+
+
+def test_a_long_reading_of_files_is_told_in_one_line(tmp_path, reads, later, monkeypatch, capsys):
+    paths = texts(tmp_path, "one", "two")
+    monkeypatch.setattr(files, "_sha256_of_file", lambda file: time.sleep(0.6) or "0" * 64)
+    known_sha256s(paths)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    known_sha256s(paths)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_vanishes_between_two_questions_has_no_size(tmp_path, monkeypatch):
+    """`exists()` and then `stat()` ended a plan, a prune and the bar of jobs whose file was removed meanwhile."""
+    monkeypatch.setattr("pathlib.Path.exists", lambda path: True)
+    assert size_of(tmp_path / "gone") is None
+    handler = mock.Mock(running={1: ("job", [str(tmp_path / "gone.log")], 0.5)}, done=0, total=1, start=0.0)
+    assert LogHandler.look(handler)[1:] == []

@@ -11,8 +11,6 @@ from corpus.oscar import write_archive, write_settings
 from corpus.test_texts import TEXT
 from left_overs import assert_nothing_is_left
 from model.test_export import write_checkpoint
-from pretrain.parallel import settings_of
-from pretrain.test_parallel_text import LINES
 from symbert.cli import COMMANDS, main
 from symbert.configuration import read_by
 from symbert.corpus.texts import TEXTS
@@ -22,8 +20,8 @@ from symbert.sources import DEMO, VOCABULARY
 
 ELSEWHERE = {"extract": "pretrain/test_extract.py", "export-classifier": "glue/test_export.py"}
 ONE_FILE = {  # or none, which is whole or absent
-    *("plan", "status", "prune", "bundle", "check-operator", "probe", "anatomy", "prepare-task", "measure-speeds"),
-    *("measure-probes", "measure-anatomy"),
+    *("plan", "status", "prune", "bundle", "check-operator", "anatomy", "prepare-task", "measure-speeds"),
+    "measure-anatomy",
 }
 GO_ON = {  # from what an earlier attempt left: bytes, checkpoints, seeds, tables of a page
     *("download", "pretrain", "score", "report", "import-scores"),
@@ -36,13 +34,6 @@ def pack(folder: Path) -> list[str]:
     settings = {"parts": parts, "from": "parts", "pack": values, "vocabulary": "vocab.txt"}
     write_json(folder / "shards/settings.json", settings)
     return ["shards/manifest.json"]
-
-
-def pack_pairs(folder: Path) -> list[str]:
-    for key, lines in LINES.items():
-        (folder / key).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    settings_of({key: str(folder / key) for key in LINES}, folder)
-    return ["parallel/manifest.json"]
 
 
 def write_text(folder: Path) -> list[str]:
@@ -71,7 +62,7 @@ def export(folder: Path) -> list[str]:
 
 INPUTS = {
     function.__name__.replace("_", "-"): function
-    for function in (pack, pack_pairs, write_text, prepare_part, build_blocklist, export)
+    for function in (pack, write_text, prepare_part, build_blocklist, export)
 }
 
 

@@ -29,14 +29,13 @@ scale: demo
 source: hub
 corpus: {annotations: computed, parts: 3}
 glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
-sweep: {hosts: [encoder, decoder, encoder-decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
-  suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], probes: [original], pretrain_seeds: [1, 2],
+sweep: {hosts: [encoder, decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
+  suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], pretrain_seeds: [1, 2],
   finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
 """)
 BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
 parts: [shards]
 shards: [encoder, decoder, speeds, anatomy]
-pairs: [encoder-decoder]
 encoder: [scores, superglue scores, noisy scores, judged pairs, anatomy]
 decoder: [judged pairs]
 rows: [scores, noisy rows]
@@ -45,11 +44,10 @@ scores: [noisy scores]
 noisy rows: [noisy scores]
 blimp: [judged pairs]
 """)
-RUNS = {"encoder", "decoder", "encoder-decoder"}
+RUNS = {"encoder", "decoder"}
 ROWS, SCORES = {"rows", "superglue rows"}, {"scores", "superglue scores"}
 KINDS = {  # names below for several kinds of key
     **{"nothing": set(), "trainings": {"speeds", *RUNS}, "all rows": ROWS, "all scores": SCORES},
-    "trainings without a value of their own in the scale demo": {"speeds", "encoder", "decoder"},
 }
 # Every key of workflow/defaults.yaml but the axes of the sweep: the kinds of key that it changes, and another value.
 EFFECTS = yaml.safe_load("""
@@ -62,12 +60,10 @@ parts: {corpus.annotations: published, corpus.revision: v2,
   corpus.filter.min_harmful_perplexity: 6.0, corpus.filter.max_harmful_perplexity: 9.0e+4}
 shards: {corpus.parts: 2, corpus.pack.sequence_length: 16, corpus.pack.validation_sequences: 100,
   corpus.pack.max_documents: 100, corpus.pack.sequences_per_shard: 100}
-pairs: {parallel: {source: a, target: b, validation_source: c, validation_target: d}}
-trainings without a value of their own in the scale demo: {pretrain.steps: 800, pretrain.batch_size: 64}
-trainings: {pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20, pretrain.schedule_steps: null,
-  pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8,
-  pretrain.adam_beta2: 0.9, pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2,
-  pretrain.mask_probability: 0.2, pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
+trainings: {pretrain.steps: 800, pretrain.batch_size: 64, pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20,
+  pretrain.schedule_steps: null, pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8, pretrain.adam_beta2: 0.9,
+  pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2, pretrain.mask_probability: 0.2,
+  pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
 speeds: {pretrain.micro_batch_size: 2}
 decoder: {hosts: {decoder: {steps: 300}}}
 blimp, all rows: {glue.source: mirror}
@@ -80,9 +76,10 @@ all scores: {glue.batch_size: 8, glue.learning_rate: 1.0e-4, glue.warmup_ratio: 
 noisy rows: {glue.robustness.sets: [hans], glue.robustness.noise: [0.2], glue.robustness.noise_kinds: [drop]}
 superglue scores: {suites.superglue.epochs: 3}
 superglue rows: {suites.superglue.max_length: 64}
-trainings, all rows, noisy rows, blimp, probes: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
+trainings, all rows, noisy rows, blimp: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
 # How a job computes, what it keeps, and what this sweep does not ask for.
-nothing: {mirror: ., corpus.files: "*.jsonl", corpus.keep_raw: true, corpus.filter.max_bad_fraction: 0.1,
+nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpus.keep_raw: true,
+  corpus.filter.max_bad_fraction: 0.1,
   pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
   glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
@@ -97,13 +94,12 @@ EFFECTS = {
     for kinds, values in EFFECTS.items()
     for key, value in values.items()
 }
-TEXT_PAIRS = EFFECTS["parallel"][0]
 # Axes of the sweep: more of them adds folders, and changes none but those that describe all models together.
 MORE = yaml.safe_load("""
 {sweep.hosts: [encoder, decoder], sweep.sizes: [tiny, small], sweep.attention: [original, shared, pairwise],
  sweep.contrasts: [[shared, original]], sweep.pretrain_seeds: [1, 2, 3], sweep.finetuned_pretrain_seeds: [1, 2],
  sweep.finetune_seeds: [1, 2, 3], sweep.suites: [glue, superglue, blimp, squad2], sweep.tasks: [mnli, rte, cb, cola],
- sweep.untrained: true, sweep.anatomy: false, sweep.probes: [], sweep.curve.sizes: [tiny],
+ sweep.untrained: true, sweep.anatomy: false, sweep.curve.sizes: [tiny],
  sweep.curve.finetune_seeds: [2], sweep.curve.steps: {tiny: [200]}}
 """)
 
@@ -148,7 +144,7 @@ def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
     names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
-    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder), ("pairs", experiment.pairs)):
+    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)
@@ -188,7 +184,7 @@ def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
     start_less = start()
     for key, value in MORE.items():
         less, more = start_less, start(nested(key, value))
-        if key in ("sweep.hosts", "sweep.anatomy", "sweep.probes"):  # whose values above are fewer
+        if key in ("sweep.hosts", "sweep.anatomy"):  # whose values above are fewer
             less, more = more, less
         kept = {file: facts for file, facts in less.settings.items() if not re.search("/(speeds|anatomy)-", file)}
         assert len(kept) > 20 and kept.items() <= more.settings.items(), key
@@ -242,7 +238,6 @@ def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):
 MIRROR = {"source": "mirror", "mirror": "theirs"}
 CONTENTS = {  # a file that settings name, and the kinds of key that its content is part of
     "sets/train.tsv": ({"glue": {"robustness": {"files": "sets", "sets": ["hans"]}}}, {"noisy rows"}),
-    "b": ({"parallel": TEXT_PAIRS}, {"pairs"}),
     "theirs/google-bert/bert-base-uncased/vocab.txt": (MIRROR, {"parts", "blimp", *ROWS}),
     "theirs/oscar-corpus/OSCAR-2301/en_meta/checksum.sha256": (MIRROR, {"parts"}),  # the parts' text follows from it
     "theirs/oscar-corpus/harmful-kenlms/en.arpa": (MIRROR, {"parts"}),

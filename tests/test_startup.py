@@ -16,9 +16,8 @@ LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at m
 DOWNLOAD = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "matplotlib", "pandas"}
 TRAINING = LIGHT | {"torch"}
-PROBING = TRAINING | {"pandas", "scipy.stats"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
-PROCESSES = ([LIGHT, DOWNLOAD], [REPORT], [TRAINING, PROBING, MODEL])
+PROCESSES = ([LIGHT, DOWNLOAD], [REPORT], [TRAINING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.pretrain.compute import AdamW; weights = __import__('torch').ones(2, requires_grad=True); "
@@ -27,11 +26,11 @@ OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
     **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
+    "from symbert.cli import _spare_pandas; import pyarrow; _spare_pandas(); pyarrow.array([1])": LIGHT,
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
-    "from symbert.model.bert import counts_of; counts_of('small', ['pairwise'])": TRAINING,
+    "from symbert.report.collect import counted; counted(['small'], ['pairwise'])": REPORT,
     **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
-    **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
     "load('bundle')": REPORT,
     "load('download')": DOWNLOAD,
 }

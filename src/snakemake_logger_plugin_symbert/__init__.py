@@ -98,11 +98,19 @@ class LogHandler(LogHandlerBase):
         """How many jobs are done; then the running jobs, each with the last line of progress in its log."""
         places = []
         for name, logs, start in list(self.running.values()):
-            if all(Path(log).exists() and Path(log).stat().st_mtime >= start for log in logs[:1]):
+            if all(_changed(log) >= start for log in logs[:1]):
                 line = next(filter(RATE.search, reversed(lines_of(logs[:1]))), "")
                 places.append(f"{name}: {line.partition(': ')[2] or timedelta(0, int(time() - start))}")
         summary = f"{self.done} of {self.total} jobs in {timedelta(0, int(time() - self.start))}, {len(places)} run"
         return [summary, *places[:SHOWN]]
+
+
+def _changed(log: str) -> float:
+    """When it was written last; 0 where it is absent: Snakemake may delete it at any moment."""
+    try:
+        return Path(log).stat().st_mtime
+    except FileNotFoundError:
+        return 0
 
 
 def lines_of(logs: list[str]) -> list[str]:
@@ -110,7 +118,6 @@ def lines_of(logs: list[str]) -> list[str]:
 
 
 def _text_of(log: str) -> str:
-    """Nothing where the log is absent: Snakemake may delete it at any moment."""
     try:
         return Path(log).read_text(errors="replace")
     except FileNotFoundError:

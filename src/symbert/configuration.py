@@ -8,9 +8,10 @@ Imports no torch.
 """
 
 import ast
+import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -30,9 +31,10 @@ from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, tasks_of_sweep
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.sizes import SIZES
 from symbert.sources import (
-    DEMO,
+    DATASET,
     DEMO_PARTS,
     EMBEDDED,
+    OF_USERS,
     OWN_TEXT,
     SOURCES,
     Config,
@@ -112,43 +114,6 @@ class PackSettings(Settings, frozen=True):
     validation_sequences: Count  # at most: held-out rows that are also training rows are passed over
     max_documents: Count
     sequences_per_shard: Count
-
-
-class ParallelText(Settings, frozen=True):
-    """Files whose lines are translations of each other."""
-
-    source: str  # path
-    target: str
-    validation_source: str
-    validation_target: str
-    vocabulary_size: Annotated[int, Meta(ge=8, le=65536)] = 8000  # pieces, which both sides share
-    max_length: Length = 128  # tokens of either side; longer pairs are left out
-
-
-PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
-
-
-class ParallelSettings(ParallelText, frozen=True, kw_only=True):
-    """Parallel text as the rule reads it that packs its pairs."""
-
-    sha256: dict[str, str]  # of each file, by its key
-    stand_in: bool = False  # whether its files are those of NUMBERS
-
-    def path(self, key: str) -> Path:
-        """The file of one of PARALLEL_FILES."""
-        return Path(NUMBERS if self.stand_in else "", getattr(self, key))
-
-
-NUMBERS = DEMO / "parallel"  # the stand-in: 4,200 numbers below a million in English and German words
-NUMBERS_TEXT = {
-    "source": "train.en.gz",
-    "target": "train.de.gz",
-    "validation_source": "validation.en.gz",
-    "validation_target": "validation.de.gz",
-    "vocabulary_size": 200,
-    "max_length": 32,
-    "stand_in": True,
-}
 
 
 class PretrainKeys(Settings, frozen=True, kw_only=True):
@@ -242,10 +207,20 @@ class ReportFacts(Settings, frozen=True):
     settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
     contrasts: list[list[str]] | None = None  # operators whose escapes are compared; None: each with the first
     escape_loss: float | None = None  # nats, of the key; None: by the unigram entropy of the validation rows
-    stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
 
 
 # The sections.
+
+
+class Dataset(Settings, frozen=True):
+    """A dataset as `load_dataset` of the `datasets` library takes it, and its column of text."""
+
+    path: str  # owner/name on the hub, a folder, or a format of `data_files`: parquet | json | csv | text | arrow
+    name: str | None = None  # its configuration
+    data_files: str | Annotated[list[str], Meta(min_length=1)] | None = None  # patterns; null: all files of the split
+    split: str = "train"
+    revision: str = "main"  # on the hub
+    column: str = "text"
 
 
 class Corpus(Settings, frozen=True):
@@ -253,6 +228,7 @@ class Corpus(Settings, frozen=True):
 
     source: str | None
     files: str | None
+    dataset: Dataset | None
     annotations: Annotator | None
     parts: Annotated[int, Meta(ge=1, le=100_000)]  # each has a name, and jobs of its own
     revision: str
@@ -401,7 +377,6 @@ class Sweep(Swept, frozen=True, kw_only=True):
     tasks: list[str]
     untrained: bool
     anatomy: bool
-    probes: list[str]
     curve: Curve
     grids: dict[Name, OwnGrid]
 
@@ -417,7 +392,6 @@ class Configuration(Settings, frozen=True, kw_only=True):
     recipe: Recipe
     precision: Precision
     corpus: Corpus
-    parallel: ParallelText | None
     pretrain: Pretrain
     hosts: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
     glue: Glue
@@ -452,7 +426,7 @@ def settings_from(
 
 REMEDIES = {  # by what msgspec says
     "Expected `str` matching": "write letters, digits, '.', '_' and '-' alone",
-    r"Expected `str( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
+    r"Expected `[^`]*\bstr( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
     "Expected `bool`": "write true or false",
     r"Expected `int( \| null)?`, got": "write a whole number",
     r"Expected `float( \| null)?`, got": "write a number, as 0.5",
@@ -508,7 +482,7 @@ def source_of(config: Configuration, stage: Stage) -> str:
 def root_of(config: Configuration, stage: Stage) -> str | None:
     """The folder of the published files that a stage reads; None where they come from the publishers' hosts.
 
-    Beside the user's own text, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
+    Beside text that users bring, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
     """
     return {"embedded": EMBEDDED, "hub": None}.get(source_of(config, stage), config.mirror)
 
@@ -580,8 +554,6 @@ def finetuned_pretrain_seeds(config: Configuration) -> list[int]:
 
 def judging_seeds(config: Configuration, host: str) -> list[int]:
     """The pre-training seeds of a host that judge minimal pairs: of encoders those that are fine-tuned, if any."""
-    if not HOSTS[host].has_likelihoods:
-        return []
     return (host == ENCODER and finetuned_pretrain_seeds(config)) or config.sweep.pretrain_seeds
 
 
@@ -609,7 +581,8 @@ def report_of(config: Configuration) -> ReportFacts:
         "recipe": config.recipe,
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
-        **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") != OWN_TEXT else {}),
+        **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") not in OF_USERS else {}),
+        **dict(_dataset_of(config)),
         "corpus.filter.rules": ", ".join(filters.rules) or "none",
         **{f"corpus.filter.{key}": getattr(filters, key) for key, rule in filtered.items() if filters.has(rule)},
         **{f"corpus.pack.{key}": getattr(corpus.pack, key) for key in ("max_documents", "sequence_length")},
@@ -623,7 +596,6 @@ def report_of(config: Configuration) -> ReportFacts:
             for key, value in keys.items()
         },
     }
-    translates = any(not HOSTS[host].reads_corpus for host in sweep.hosts)
     return ReportFacts(
         experiment=experiment_name(config),
         title=config.title or _title(config),
@@ -632,8 +604,15 @@ def report_of(config: Configuration) -> ReportFacts:
         settings=settings,
         contrasts=sweep.contrasts,
         escape_loss=sweep.escape_loss,
-        stand_in_text=translates and config.parallel is None,
     )
+
+
+def _dataset_of(config: Configuration) -> Iterator[tuple[str, str]]:
+    """The keys of `corpus.dataset` that are set, where that is the corpus."""
+    if source_of(config, "corpus") == DATASET and config.corpus.dataset:
+        for key, value in asdict(config.corpus.dataset).items():
+            if value is not None:
+                yield f"corpus.dataset.{key}", ", ".join(value) if isinstance(value, list) else value
 
 
 def _title(config: Configuration) -> str:
@@ -691,7 +670,7 @@ def define_own(config: Configuration) -> Configuration:
     words: list[tuple[str, Iterable[str], Collection[str]]] = [
         (f"{key}.{axis}", part.get(axis, []), names) for axis, names in known.items() for key, part in axes.items()
     ]
-    words += [("sweep.probes", sweep.probes, operators.OPERATORS), ("sweep.suites", sweep.suites, SUITES)]
+    words += [("sweep.suites", sweep.suites, SUITES)]
     words += [("sweep.curve.sizes", sweep.curve.sizes, SIZES), ("sweep.curve.steps", sweep.curve.steps, SIZES)]
     words += [("sweep.tasks", sweep.tasks, [*PUBLISHED, *config.tasks])]
     _refuse_unknown(words)
@@ -731,7 +710,7 @@ def typed(values: Config) -> Configuration:
     """`values` with the types of their keys. ConfigError for a key that is unknown or of another type."""
     config = settings_from(_spelt(values), Configuration, "config", strict=False)
     config = msgspec.convert(_distinct(to_builtins(config)), Configuration)
-    publishers, beside = [name for name in SOURCES if name != OWN_TEXT], [suite.name for suite in BESIDE_GLUE]
+    publishers, beside = [name for name in SOURCES if name not in OF_USERS], [suite.name for suite in BESIDE_GLUE]
     _refuse_unknown(
         [
             ("source", [config.source], publishers),
@@ -767,25 +746,49 @@ def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Collection[str]]])
 
 
 ELSEWHERE = {  # where a name would have its effect
-    ("source", OWN_TEXT): "; set 'corpus.source' to it: tasks come from 'source'",
+    **dict.fromkeys([("source", name) for name in OF_USERS], "; set 'corpus.source' to it: tasks come from 'source'"),
     ("hosts", ENCODER): "; its keys stand in 'pretrain'",
 }
 
 
-def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
-    """`value` with the values that texts of `--config` spell where no declared type says so: null, a path below the
-    home folder, which the shell leaves to us, and the values of keys that are FREE."""
+def _spelt(value: Any) -> Any:
+    """`value` with the values that texts of `--config` spell where no declared type says so: null, a text in the quotes
+    of JSON, a path below the home folder, which the shell leaves to us, and the values of keys that are FREE."""
+
+    def read(text: str, is_free: bool) -> Any:
+        with suppress(ValueError):
+            if is_free or _is_misread(text):
+                return spelt(text)
+        return os.path.expanduser(text)  # noqa: PTH111 (a Path would lose the // of a URL)
+
+    return _with_texts(value, read)
+
+
+def quoted(value: Any) -> Any:
+    """Settings of a file as `check` takes them: texts that would be read as what they spell are JSON."""
+
+    def quote(text: str, is_free: bool) -> str:
+        with suppress(ValueError):
+            if is_free or _is_misread(text):
+                spelt(text)
+                return json.dumps(text)
+        return text
+
+    return _with_texts(value, quote)
+
+
+def _is_misread(text: str) -> bool:
+    return text == "null" or text.startswith('"')
+
+
+def _with_texts(value: Any, change: Callable[[str, bool], Any], key: str = "", is_free: bool = False) -> Any:
+    """`value` with other texts; those of keys that are FREE are changed as such."""
     is_free = is_free or key in FREE
     if isinstance(value, dict):
-        return {name: _spelt(item, name, is_free) for name, item in value.items()}
+        return {name: _with_texts(item, change, name, is_free) for name, item in value.items()}
     if isinstance(value, list):
-        return [_spelt(item, key, is_free) for item in value]
-    if value == "null":
-        return None
-    if is_free and isinstance(value, str):
-        with suppress(ValueError):
-            return spelt(value)
-    return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111 (a Path would lose the // of a URL)
+        return [_with_texts(item, change, key, is_free) for item in value]
+    return change(value, is_free) if isinstance(value, str) else value
 
 
 def spelt(text: str) -> Any:
@@ -812,9 +815,11 @@ def _check_sources(config: Configuration) -> None:
     """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
     check_blocklist_url(config.corpus.blocklist_url)
     for source in (source_of(config, "corpus"), source_of(config, "glue")):
-        if source == "mirror" or (source == OWN_TEXT and config.mirror):
+        if source == "mirror" or (source in OF_USERS and config.mirror):
             check_directory("mirror", config.mirror, "the files in the publishers' layout")
     own_texts(config)
+    if source_of(config, "corpus") == DATASET and config.corpus.dataset is None:
+        raise ConfigError("config: 'corpus.source' is dataset, but 'corpus.dataset' is null; add {path: owner/name}")
     for name, task in config.tasks.items():
         check_name(f"tasks.{name}.train", task.train)
         check_name(f"tasks.{name}.validation", task.validation)

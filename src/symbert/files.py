@@ -12,10 +12,11 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from typing import IO, Any, TypedDict, Union
 
 import msgspec
@@ -129,6 +130,13 @@ def reading(path: Path, absent: str = "") -> Iterator[None]:
         raise MissingInputError(f"{path}: file not found{absent and f'; {absent}'}") from None
 
 
+def size_of(path: Path, follow_symlinks: bool = True) -> int | None:
+    """Bytes of a file, or of a link; None where there is none, as the jobs of others remove theirs at any moment."""
+    with suppress(FileNotFoundError):
+        return path.stat(follow_symlinks=follow_symlinks).st_size
+    return None
+
+
 def free_space(path: Path) -> tuple[int, Path]:
     """Bytes free for `path`, which need not exist yet, and the mount point of its file system."""
     place = Path(os.path.realpath(path))
@@ -223,18 +231,23 @@ def copy_file(origin: Path, destination: Path) -> None:
         shutil.copyfile(origin, temporary)
 
 
-def sha256_of(path: Path, absent: str = "") -> str:
+def _sha256_of_file(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of(path: Path, absent: str = "", digest: Callable[[Path], str] = _sha256_of_file) -> str:
     """Hexadecimal SHA-256 of a file's content; of a folder, that of a list of its files as sha256sum prints it.
 
-    MissingInputError with the remedy `absent` where there is none.
+    MissingInputError with the remedy `absent` where there is none. `digest` is that of a file.
     """
     with reading(path, absent):
-        if Path(path).is_dir():
-            files = sorted(file for file in Path(path).rglob("*") if file.is_file())
-            listed = "".join(f"{sha256_of(file)}  {file.relative_to(path)}\n" for file in files)
-            return hashlib.sha256(os.fsencode(listed)).hexdigest()
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        if not Path(path).is_dir():
+            return digest(Path(path))
+        below = (Path(folder, name) for folder, _, names in os.walk(path, followlinks=True) for name in names)
+        files = sorted(filter(Path.is_file, below))
+        listed = "".join(f"{digest(file)}  {file.relative_to(path)}\n" for file in files)
+        return hashlib.sha256(os.fsencode(listed)).hexdigest()
 
 
 def verify_sha256(path: Path, expected: str, remedy: str) -> str:
@@ -309,26 +322,57 @@ def holder(directory: Path) -> str | None:
     return None
 
 
-KNOWN = Path("results/digests.json")  # of the user's large files, by path
-LARGE = 100 * MEGABYTE  # whose digest is kept
+KNOWN = Path("results/digests.json")  # of files of the user's own, by path
+TICK = 2  # seconds, in which two changes of a file may have the same time: FAT's
+QUICK = 0.1  # seconds of reading, which are not worth a file
+Known = tuple[list[int], str]  # the state of a file as `_state` gives it, and the SHA-256 that it had
 
 
 def known_sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, or of all files of a folder; a large one is read once for each size and change time."""
-    file = Path(path)
-    below = (Path(folder, name) for folder, _, names in os.walk(file, followlinks=True) for name in names)
-    files = sorted(filter(Path.is_file, below)) if file.is_dir() else [file]
-    with reading(file, absent="correct its path in the configuration"):
-        states = [[str(part), part.stat().st_size, part.stat().st_mtime_ns] for part in files]
-    size, known = sum(state[1] for state in states), read_json_or_empty(KNOWN)
-    entry = known.get(str(file.resolve()), {})
-    if entry.get("states") == states:
-        return entry["sha256"]
-    if size > LARGE:
-        print(f"symbert: reads {file} once for its SHA-256 ({size / MEGABYTE:,.0f} MB)", file=sys.stderr)
-    digests = list(map(sha256_of, files))
-    digest = digests[0] if file.is_file() else hashlib.sha256("".join(digests).encode()).hexdigest()
-    if size > LARGE:
-        with suppress(OSError, UnicodeEncodeError):  # a folder that cannot be written to, a name that is not UTF-8
-            write_json(KNOWN, {**known, str(file.resolve()): {"states": states, "sha256": digest}})
-    return digest
+    """The SHA-256 of a file or folder of the user's own, as `known_sha256s` reads it."""
+    return known_sha256s([path])[0]
+
+
+def known_sha256s(paths: Sequence[str | Path]) -> list[str]:
+    """The SHA-256 of files and folders as `sha256_of` has it; each file is read once, until it changes.
+
+    KNOWN keeps the digests. Of two processes that write it at once one may lose what it has read, and reads it again.
+    A file that has just changed is not kept: it may change once more without another time. MissingInputError names a
+    file that is not there.
+    """
+    known, new, begin = _known(), {}, time.monotonic()
+
+    def digest(file: Path) -> str:
+        state, now = _state(file), time.time_ns()
+        name = os.fsencode(file.absolute()).decode(errors="replace")
+        if name in known and known[name][0] == state:
+            return known[name][1]
+        sha256 = _sha256_of_file(file)
+        if now - max(state[1:3]) > TICK * 10**9 and _state(file) == state:
+            new[name] = state, sha256
+        return sha256
+
+    others = f" and {len(paths) - 1:,} more" if paths[1:] else ""
+    line = f"symbert: reads {paths[0]}{others} for the SHA-256, once until they change" if paths else ""
+    notice = Timer(1, print, [line], {"file": sys.stderr})
+    notice.start()
+    try:
+        return [sha256_of(Path(path), "correct its path in the configuration", digest) for path in paths]
+    finally:
+        notice.cancel()
+        if new and time.monotonic() - begin > QUICK:
+            with suppress(OSError):  # of a folder that cannot be written to
+                write_text(KNOWN, msgspec.json.encode({**_known(), **new}).decode())
+
+
+def _known() -> dict[str, Known]:
+    with suppress(OSError, ValueError):
+        return msgspec.json.decode(KNOWN.read_bytes(), type=dict[str, Known])
+    return {}
+
+
+def _state(file: Path) -> list[int]:
+    """What changes with a file's content: its size, the times of its last change (ns), and its inode, which another
+    file with the same time has not. Its device is a number of each node's own."""
+    facts = file.stat()
+    return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]

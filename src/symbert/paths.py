@@ -2,14 +2,14 @@
 
     results/published/{repository-KEY}/…                   files of the hub, where the source is the hub
     results/corpus/{parts-KEY}/{part}.npy, .json, …        token ids of a part's kept documents, and counts
-    results/corpus/{shards-KEY}/manifest.json              packed rows; {pairs-KEY} of a parallel text
+    results/corpus/{shards-KEY}/manifest.json              packed rows
     results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
     results/runs/{host}/{model}/seed-{seed}/done.json      a pre-training; {model} is a size, an operator and a KEY
     results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
     results/tasks/{rows}/{task}.parquet                    token ids of a task
     results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   scores of the requested tasks, seeds
     results/robustness/…                                   the same models on noise and out-of-domain sets
-    results/measured/…-KEY.…                               speeds, probes, anatomy
+    results/measured/…-KEY.…                               speeds, anatomy
     results/{experiment}/experiment.json                   the paths of its report; config.yaml has its configuration
 
 A folder with a key has the settings behind the key in settings.json, a run in run.json. Imports no torch.
@@ -27,6 +27,7 @@ from symbert.sizes import SIZES
 from symbert.steps import RESULTS
 
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
+DATASET_FILE = f"{RESULTS}/published/dataset--{{repository}}/{{file}}"  # of the hub, read as a part
 RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
 ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"

@@ -42,12 +42,6 @@ class Shape:
         """Parameters of BERT's head, whose decoder is tied to the embeddings."""
         return (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size + vocabulary_size
 
-    def encoder_decoder_parameters(self, vocabulary_size: int = VOCABULARY_SIZE) -> int:
-        """Parameters of encoder and decoder with the operator `original`: the encoder has no head, the decoder a
-        cross-attention in each layer."""
-        across = self.num_hidden_layers * (4 * (self.hidden_size + 1) * self.hidden_size + 2 * self.hidden_size)
-        return 2 * self.parameters(vocabulary_size) - self._head_parameters(vocabulary_size) + across
-
     @property
     def threads(self) -> int:
         """CPU threads of a process that trains it: their number grows with the root of the parameters."""

@@ -1,7 +1,7 @@
 """Where text and tasks come from: the sources, their words in captions, and where their files lie.
 
-A source is a value of `source`, `corpus.source` or `glue.source`. All but the user's own text have the publishers'
-names and layout: `corpus.published` downloads these files.
+A source is a value of `source`, `corpus.source` or `glue.source`. Files that users do not bring have the publishers'
+names and layout: `corpus.published` downloads them.
 """
 
 import glob
@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import known_sha256, verify_sha256
+from symbert.files import verify_sha256
 from symbert.steps import RESULTS
 
 Config = dict[str, Any]
@@ -63,11 +63,11 @@ HARMFUL_MODEL = PublishedFile("model", "oscar-corpus/harmful-kenlms", "en.arpa")
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
 
-def name_of_text(path: str) -> str:
+def name_of_text(path: str, sha256: str) -> str:
     """The name of a part that is a file of the user's own: its content and its kind."""
     suffix = Path(re.sub(r"\.(gz|zst)$", "", path)).suffix[1:]
     kind = "folder" if Path(path).is_dir() else re.sub(r"^(jsonl|ndjson)$", "json", suffix)
-    return f"{known_sha256(path)[:16]}-{kind}"
+    return f"{sha256[:16]}-{kind}"
 
 
 def located(name: str) -> str:
@@ -118,7 +118,8 @@ class Source:
     is_stand_in: bool = False  # its text and tasks have only the shape of the paper's
 
 
-OWN_TEXT = "files"
+OWN_TEXT, DATASET = "files", "dataset"
+OF_USERS = (OWN_TEXT, DATASET)  # the sources of text that users bring
 SOURCES = {
     "embedded": Source(
         corpus="a stand-in corpus of refrains and documentation",
@@ -134,6 +135,13 @@ SOURCES = {
         tasks="",
         training_text="the user's own files",
         terms="The terms of those files are known to whoever gave them.",
+        annotations="computed",
+    ),
+    DATASET: Source(
+        corpus="a dataset (corpus.dataset)",
+        tasks="",
+        training_text="a dataset of the user's choice",
+        terms="The terms of that dataset stand on its card.",
         annotations="computed",
     ),
 }

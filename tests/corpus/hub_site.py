@@ -33,6 +33,15 @@ class HubSite:
         answer = {"id": repository, "sha": COMMIT, "private": False, "tags": [], "downloads": 0, "siblings": []}
         self.host.bodies[self.interface(kind, repository)] = json.dumps(answer).encode()
 
+    def add_dataset(self, repository: str, files: dict[str, bytes]) -> None:
+        """Have a dataset with these files, whose branch main is at COMMIT."""
+        self.add_repository("dataset", repository)
+        answer = json.loads(self.host.bodies[self.interface("dataset", repository)])
+        answer["siblings"] = [{"rfilename": name, "size": len(body)} for name, body in files.items()]
+        self.host.bodies[self.interface("dataset", repository, COMMIT)] = json.dumps(answer).encode()
+        for name, body in files.items():
+            self.add("dataset", repository, name, body)
+
     def add(self, kind: str, repository: str, name: str, body: bytes) -> str:
         """Have a file in git; gives its path."""
         path = self.path(kind, repository, name)

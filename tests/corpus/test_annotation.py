@@ -32,6 +32,7 @@ def test_quality_warnings_are_those_of_ungoliants_rules():
         assert quality_warnings("\n".join(lines)) == expected, lines
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_a_pointer_in_place_of_the_model_and_no_model_are_named(tmp_path):
     for content, named in (("version https://git-lfs.github.com/spec/v1\nsize 9\n", "Git LFS"), ("a text\n", "KenLM")):
         (tmp_path / "en.arpa").write_text(content)
@@ -59,6 +60,7 @@ def test_words_stand_between_unicode_white_space(text):
 MODEL = DEMO / HARMFUL_MODEL.location  # knows "click the" and no zebra
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_perplexity_is_the_formula_over_words_and_the_end():
     unigrams, bigrams, backoffs = {}, {}, {}
     for line in MODEL.read_text(encoding="utf-8").split("\n"):
@@ -76,6 +78,7 @@ def test_perplexity_is_the_formula_over_words_and_the_end():
     assert harmful_perplexity(MODEL)("click the\n file\u00a0zebra") == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word():
     """Upstream gives KenLM each word with its length, so that a word with a NUL is one that it does not know."""
     perplexity = harmful_perplexity(MODEL)
@@ -87,6 +90,7 @@ def test_a_text_does_not_end_at_a_nul_of_which_the_model_knows_no_word():
         assert perplexity(text) == perplexity(in_words)
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_warnings_and_perplexity_equal_those_of_the_mirror_to_the_last_bit(mirror):
     perplexity, pages = harmful_perplexity(mirror / HARMFUL_MODEL.location), mirrored_documents(mirror)
     assert len(pages) == 1500
@@ -99,6 +103,7 @@ def test_warnings_and_perplexity_equal_those_of_the_mirror_to_the_last_bit(mirro
     assert len(other) < 5 and all(min(abs(value - edge) for edge in (5, 100_000)) < 0.01 for value in other)
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_annotations_are_what_each_rule_gives_and_null_where_oscar_writes_null(make_blocklist):
     blocklist = make_blocklist({"adult": (["bad.example"], []), "press": (["bad.example"], [])})
     long = "the file is read and read again by all of the readers who ever read a file of that kind or any other kind"

@@ -23,7 +23,7 @@ from symbert.corpus.parts import prepare_part
 from symbert.corpus.tokens import OFFSET, count_words, id_hash
 from symbert.corpus.wordpiece import Reference, encoder
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
-from symbert.files import KNOWN, read_json, sha256_of
+from symbert.files import read_json, sha256_of
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
 
 OWN = {"rules": [], "annotations": "computed"}
@@ -147,6 +147,7 @@ def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
     assert read_json(output.with_suffix(".json"))["counts"]["file_sha256"] == sha256_of(part)
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist_file):
     files = [part_file("en_meta_part_1"), VOCABULARY, CORPUS_CHECKSUMS, HARMFUL_MODEL]
     for file in files:
@@ -227,6 +228,15 @@ def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_fi
     assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
     kept, counts = run(own, annotations="computed", rules=["categories"])
     assert (len(kept), counts["dropped"]["blocked_category"]) == (2, 1)
+
+
+def test_kenlm_is_needed_for_computed_perplexities_alone(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    records, model = [record(), record(harmful_pp=1.0)], {"harmful_model": DEMO / HARMFUL_MODEL.location}
+    assert run(records)[0] == [1]
+    assert run([{"text": "one"}], annotations="computed", rules=["categories"])[0] == [1]
+    with pytest.raises(ConfigError, match=r"rules: perplexity .*kenlm.*; with g\+\+ .*: pip install kenlm, or leave"):
+        run([{"text": "one"}], model, annotations="computed")
 
 
 records = st.builds(
@@ -316,21 +326,18 @@ def test_a_long_document_is_encoded_before_many_more_are_read(tmp_path, vocabula
     assert len(ahead) == 8 and max(ahead) <= 2
 
 
-def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp_path, vocabulary, monkeypatch):
-    """Its token ids would lie under the digest of another text; with them the digests of all large files went."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("symbert.files.LARGE", 0)
+def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp_path, vocabulary):
+    """Its token ids would lie under the digest of another text."""
     text = tmp_path / "own.txt"
     text.write_text("one document\n")
     folder = write_settings(
         tmp_path / "parts", vocabulary, {"split_by_content": True}, rules=[], annotations="computed"
     )
-    output = folder / f"{name_of_text(str(text))}.npy"
+    output = folder / f"{name_of_text(str(text), sha256_of(text))}.npy"
     prepare_part(text, output)
     text.write_text("another document\n")
     with pytest.raises(DataError, match=r"own\.txt: changed since the workflow was started; start it again"):
         prepare_part(text, output)
-    assert KNOWN.is_file()
 
 
 def test_the_bytes_do_not_depend_on_the_encoder(tmp_path, vocabulary, monkeypatch, capsys):

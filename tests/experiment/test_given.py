@@ -1,18 +1,30 @@
 """Files of settings and words of the command line: what Snakemake makes of them, and what would be lost in silence."""
 
 import json
+import shutil
 from functools import reduce
 from pathlib import Path
 
 import pytest
+import yaml
+from msgspec import to_builtins
 from snakemake.cli import parse_config
 from snakemake.common.configfile import load_configfile
 
 from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
-from symbert.experiment.profile import check_profile
-from symbert.experiment.project import checked, configured_scale, open_experiment, read_chosen, readable
+from symbert.experiment.layout import Experiment
+from symbert.experiment.profile import check_profiles
+from symbert.experiment.project import (
+    checked,
+    configured_scale,
+    open_experiment,
+    read_chosen,
+    read_experiment,
+    readable,
+)
+from symbert.glue.tasks import task_named
 from symbert.operators import OPERATORS
 
 
@@ -94,6 +106,16 @@ def test_a_second_config_does_not_take_the_place_of_the_first_in_silence(option,
     assert "twice" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--config", "pretrain={steps: 5, steps: 6}"], ["--config=a={b: {c: 1, c: 2}}"]])
+def test_a_key_twice_in_a_word_of_config_is_refused(words, root, monkeypatch):
+    """Of `--config 'pretrain={steps: 5, steps: 6}'` the last counted, in silence."""
+    monkeypatch.setattr("sys.argv", ["snakemake", "--cores", "2", *words])
+    with pytest.raises(UsageError, match=r"--config \w+, line 1: the key '(steps|c)' stands there a second time"):
+        read_chosen(root, None, None, None)
+    with pytest.raises(UsageError, match="the key 's' stands there a second time"):
+        read_words(["p={s: 5, s: 6}"])
+
+
 NAMES = ("2024_06_01", "007", "1e5", "12", "True")
 
 
@@ -163,6 +185,44 @@ class Moded(OriginalAttention):
 """
 
 
+LABELS = ["null", "None", "nan", "NA", "true", "no", "1", '"quoted"', "1.0"]
+TEXTS = {  # of which none is what it spells
+    "experiment": "null",
+    "title": '"null"',
+    "texts": {"1": {"source": "copying", "vocabulary": None, "sequence_length": 32, "validation_sequences": 8}},
+    "tasks": {
+        "mine": {
+            **{"train": "a.csv", "validation": "b.csv", "columns": ["null", "true"], "label": "None", "labels": LABELS},
+            "metric": "accuracy",
+        }
+    },
+}
+
+
+def test_a_quoted_text_of_a_file_is_no_null_or_number_whatever_it_spells(root, folder):
+    """A class, a column or an experiment called null was null: refused, or lost."""
+    file = Path("own.yaml")
+    file.write_text(yaml.safe_dump(TEXTS))
+    configs = [read_chosen(root, None, [file], None)]
+    configs.append(open_experiment(load_all(root, file), [root / "config.yaml", file]).config)
+    Experiment(configs[0]).write()
+    configs.append(read_experiment(None, None, None, "null").config)
+    for config in configs:
+        own = {**TEXTS["tasks"]["mine"], "kind": "classification"}
+        encoded = to_builtins(config)
+        assert {key: encoded[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
+    assert task_named("mine").labels == tuple(LABELS)
+
+
+def test_a_null_of_the_command_line_is_null_and_a_label_of_that_name_is_told_to_stand_in_a_file(root, folder):
+    assert read_chosen(root, None, None, ["corpus={files: null}", "sweep={escape_loss: null}"]).corpus.files is None
+    mine = "tasks={{mine: {{train: a.csv, validation: b.csv, columns: [x], metric: accuracy, labels: [{}, yes]}}}}"
+    with pytest.raises(ConfigError, match=r"'tasks\.mine\.labels\[0\]': .*quotes, in config\.yaml"):
+        read_chosen(root, None, None, [mine.format("null")])
+    config = read_chosen(root, None, None, [mine.format("""'"null"'""")])
+    assert config.tasks["mine"].labels == ["null", "yes"]
+
+
 def load_all(root: Path, *more: Path) -> dict:
     """The files of the demo and more, as Snakemake merges them."""
     return reduce(
@@ -174,7 +234,7 @@ def load_all(root: Path, *more: Path) -> dict:
 
 HUB, MIRROR = {"source": "hub"}, {"source": "mirror", "mirror": "."}
 OWN = {"corpus": {"source": "files", "files": "own.txt"}}
-TRANSLATIONS = dict.fromkeys(("source", "target", "validation_source", "validation_target"), "own.txt")
+DATASET = {"path": "someone/pages"}
 UNREAD = {  # by the key and words of the remedy: a change without effect, and what else makes it one that has some
     "corpus.files 'corpus.source'": ({"corpus": {"files": "own.txt"}}, OWN),
     "mirror 'source'": ({"mirror": "."}, MIRROR),
@@ -186,6 +246,11 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
     "corpus.revision hub": ({"corpus": {"revision": "v2"}}, HUB),
     "glue.revision hub": ({"glue": {"revision": "v2"}}, HUB),
     "corpus.keep_raw": ({"corpus": {"keep_raw": True}}, HUB),
+    "corpus.dataset 'corpus.source'": ({"corpus": {"dataset": DATASET}}, {"corpus": {"source": "dataset"}}),
+    "corpus.parts data_files": (
+        {"corpus": {"source": "dataset", "dataset": DATASET, "parts": 3}},
+        {"corpus": {"source": "embedded", "dataset": None}},
+    ),
     "corpus.blocklist_url UT1": ({"corpus": {"blocklist_url": "https://ut1.example"}}, OWN),
     "corpus.filter.match categories": (
         {"corpus": {"filter": {"rules": [], "match": "suffix"}}},
@@ -199,7 +264,6 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"corpus": {"filter": {"rules": ["categories"], "min_harmful_perplexity": 9.0}}},
         {"corpus": {"filter": {"rules": ["perplexity"]}}},
     ),
-    "parallel encoder-decoder": ({"parallel": TRANSLATIONS}, {"sweep": {"hosts": ["encoder", "encoder-decoder"]}}),
     "glue.robustness.files sets": (
         {"glue": {"robustness": {"files": "."}}},
         {"glue": {"robustness": {"sets": ["hans"]}}},
@@ -212,9 +276,9 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"sweep": {"hosts": ["decoder"]}, "pretrain": {"mask_probability": 0.2}},
         {"sweep": {"hosts": ["encoder"]}},
     ),
-    "pretrain.batch_size 'hosts.encoder-decoder.batch_size'": (  # that the demo has
-        {"sweep": {"hosts": ["encoder-decoder"]}, "pretrain": {"batch_size": 16}},
-        {"sweep": {"hosts": ["encoder-decoder", "decoder"]}},
+    "pretrain.batch_size 'hosts.decoder.batch_size'": (
+        {"sweep": {"hosts": ["decoder"]}, "hosts": {"decoder": {"batch_size": 8}}, "pretrain": {"batch_size": 16}},
+        {"sweep": {"hosts": ["encoder", "decoder"]}},
     ),
     "glue.epochs 'suites.superglue.epochs'": (
         {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},
@@ -303,13 +367,16 @@ def test_a_resource_that_snakemake_takes_for_something_else_is_refused(resource,
     path, before = folder / "profiles/slurm/config.yaml", "default-resources: {runtime: attempt * 60}\nset-resources:\n"
     path.parent.mkdir(parents=True)
     path.write_text(f"{before}  pretrain: {{{resource}}}\n")
-    with pytest.raises(ConfigError) as refused:
-        check_profile(folder)
-    assert all(word in str(refused.value) for word in [str(path), *MISREAD[resource].split()]), refused.value
+    (folder / "mine").mkdir()
+    own = shutil.copy(path, folder / "mine/config.v9+.yaml")
+    for file, place, words in ((path, folder, []), (own, root, ["--profile", "mine"]), (own, root, ["--profile=mine"])):
+        with pytest.raises(ConfigError) as refused:
+            check_profiles(place, ["snakemake", "--cores", "2", *words])
+        assert all(word in str(refused.value) for word in [str(file), *MISREAD[resource].split()]), refused.value
     for right in ("720", "12h", "2d", "30m", "'attempt * 240'"):
         path.write_text(f"{before}  pretrain: {{runtime: {right}, slurm_partition: \"'all'\"}}\n")
-        check_profile(folder)
-    check_profile(root)
+        check_profiles(folder, [])
+    check_profiles(root, [])
 
 
 def test_a_file_of_settings_makes_no_objects(tmp_path):

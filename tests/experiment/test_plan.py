@@ -1,15 +1,17 @@
 """What a plan reckons and prints."""
 
 import itertools
+import sys
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from symbert import cli
+from symbert.configuration import merge
 from symbert.experiment import plan
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import lines_of, outputs_of
+from symbert.experiment.plan import lines_of, outputs_of, warnings_of
 from symbert.experiment.project import read_config
 from symbert.files import write_json
 from symbert.paths import Run
@@ -125,3 +127,12 @@ def test_weights_that_are_wanted_after_the_scores_are_still_to_come(changed):
         assert request in kept.lacking_weights
         write_json(Path(request).parent / f"finetuned/{task}/seed-{seed}.safetensors", 0)
     assert len(kept.lacking_weights) == 3 and request not in kept.lacking_weights
+
+
+def test_a_plan_says_that_kenlm_is_missing_where_perplexities_are_computed_and_nowhere_else(
+    config, folder, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    for changes, is_said in (({}, False), ({"annotations": "computed"}, True)):
+        said = warnings_of(Experiment(merge(config, {"corpus": changes})))
+        assert any("pip install kenlm" in line for line in said) is is_said

@@ -104,9 +104,6 @@ MISTAKES = {
     "compares learning_rate 0.002, which its grid lacks": {
         "grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}
     },
-    r"'sweep\.sequence_length': the host encoder-decoder reads a parallel text": {
-        **{"hosts": ["encoder-decoder"], "sequence_length": [8]}
-    },
     r"'sweep\.max_documents': a small text is not packed so": {"text": ["copies"], "max_documents": [10, 20]},
 }
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from symbert.errors import DivergedError
-from symbert.model.anatomy import describe_attention, weights_of
-from symbert.model.attention import SymmetricAttention
+from symbert.model.anatomy import describe_attention
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS, Operator
@@ -77,11 +76,3 @@ def test_logits_that_are_not_finite_are_divergence(monkeypatch):
     monkeypatch.setitem(OPERATORS, "own", Operator("own", "model.wrong_operators:Overflowing"))
     with pytest.raises(DivergedError, match="attention 'own': the logits of layer 1 are not finite"):
         describe_attention(model("own"), draw_ids(8))
-
-
-def test_no_token_attends_to_padding():
-    hidden = torch.randn(2, 7, 64, generator=torch.Generator().manual_seed(0))
-    site = SymmetricAttention(model("symmetric").config).eval()
-    weights = weights_of(site, hidden, (torch.arange(7) < 5)[None, None, None])
-    assert (weights[..., 5:] == 0).all()
-    torch.testing.assert_close(weights[..., :5, :5], weights_of(site, hidden[:, :5]))

@@ -9,6 +9,7 @@ import torch
 from model import right_operators as right
 from model import wrong_operators as wrong
 from model.models import define, dense, started
+from studies.probes import learn
 from symbert import operators
 from symbert.errors import ConfigError, FailedCheckError
 from symbert.model import check
@@ -17,7 +18,6 @@ from symbert.model.bert import initialize
 from symbert.model.configuration import configuration_of
 from symbert.model.loading import model_of
 from symbert.model.packed import Packing, encode
-from symbert.model.probes import learn
 from symbert.model.projections import projections_of
 from symbert.operators import operator_named
 

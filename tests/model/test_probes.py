@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from symbert import cli, operators
-from symbert.files import write_json
-from symbert.model.probes import (
+from studies import probes
+from studies.probes import (
     LOOKUPS,
     NOBODY,
     RELATIONS,
@@ -20,6 +19,7 @@ from symbert.model.probes import (
     rows_of,
     targets_of,
 )
+from symbert.operators import OPERATORS
 
 
 def shares_of(operator):
@@ -49,30 +49,26 @@ def test_an_operator_with_free_scores_points_along_every_relation_and_a_symmetri
 @pytest.fixture
 def short(monkeypatch):
     """Probes of two steps."""
-    monkeypatch.setattr("symbert.model.probes.STEPS", 2)
-    monkeypatch.setattr("symbert.model.probes.LOOKUP_STEPS", 2)
+    monkeypatch.setattr("studies.probes.STEPS", 2)
+    monkeypatch.setattr("studies.probes.LOOKUP_STEPS", 2)
 
 
 def test_rows_state_chance_and_an_interval_also_of_an_operator_named_by_its_class(short, tmp_path):
     words = ["symmetric", "model.models:Shifted", "--output", str(tmp_path / "probes.csv")]
-    assert cli.main(["probe", *words]) == 0
+    probes.main(words)
     rows = pd.read_csv(tmp_path / "probes.csv")
     assert len(rows) == 2 * (2 * len(RELATIONS) + len(LOOKUPS)) and set(rows["attention"]) == {"symmetric", "shifted"}
     assert (rows["low"] <= rows["share"]).all() and (rows["share"] <= rows["high"]).all()
     assert rows.groupby("own_position")["chance"].first().to_dict() == pytest.approx({"no": 1 / 15, "yes": 1 / 16})
 
 
-def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(short, tmp_path):
-    """One of the user's own is defined there, because a job knows no configuration."""
-    own = operators.define("mine", {"class": "model.wrong_operators:Unmasked"})
-    original = {"operator_code": operators.operator_code("original")}
-    del operators.OPERATORS["mine"]
-    asked = {"mine": {"operator_code": own.code, **own.own_definition}, "original": original}
-    write_json(tmp_path / "settings.json", {"operators": asked})
-    assert cli.main(["measure-probes", str(tmp_path / "probes.csv")]) == 0
-    assert pd.read_csv(tmp_path / "probes.csv")["attention"].unique().tolist() == ["mine", "original"]
-    write_json(tmp_path / "settings.json", {"operators": {"original": {"operator_code": "0123456789abcdef"}}})
-    assert cli.main(["measure-probes", str(tmp_path / "probes.csv")]) == 64
+def test_operators_of_a_configuration_are_known_by_their_names_there(short, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+    file = tmp_path / "config.yaml"
+    file.write_text("{operators: {mine: {class: 'model.models:Shifted'}}, sweep: {attention: [mine, original]}}")
+    probes.main(["--configfile", str(file)])
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert list(dict.fromkeys(names)) == ["mine", "original"]
 
 
 def test_answers_of_lookups_stand_in_their_rows():

@@ -14,7 +14,6 @@ from symbert.configuration import PretrainSettings, values_of
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
-from symbert.hosts import HOSTS
 from symbert.paths import Run
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
@@ -85,9 +84,8 @@ def write_run(
 ) -> Run:
     """Plan a run in `folder`: its run.json."""
     run = Run(size, attention, seed, host)
-    source = {"corpus_source": "embedded"} if HOSTS[host].reads_corpus else {}
     facts = {**run.facts, "host": host, "model": run.model, "training": values_of(settings)}
-    write_json(folder / "run.json", {**facts, "manifest": str(manifest), **source})
+    write_json(folder / "run.json", {**facts, "manifest": str(manifest), "corpus_source": "embedded"})
     return run
 
 

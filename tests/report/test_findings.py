@@ -339,10 +339,10 @@ def test_a_tie_widens_the_logits_between_distinct_tokens_as_the_page_says(page):
             initialize(model, seed)
             by_weights[name] += [width_of(layer.attention.self) for layer in model.bert.encoder.layer]
 
-            def describe(operator, hidden, *_, stds=on_copies[name]):
+            def describe(operator, hidden, stds=on_copies[name]):
                 stds.append(logits_of(operator, hidden)[..., is_distinct].std().item())
 
-            _visit(model.bert, (rows,), describe)
+            _visit(model.bert, rows, describe)
     original, tied, at_start, wide = (np.mean(widths) for widths in by_weights.values())
     assert at_start == pytest.approx(tied)
     widening = 100 * (np.mean(on_copies["symmetric"]) / np.mean(on_copies["original"]) - 1)

@@ -66,7 +66,6 @@ HOST_RUNS = {  # of other hosts: what the last evaluation measured
     ("decoder", "original", 1): {"perplexity": 20.0},
     ("decoder", "original", 2): {"perplexity": 24.0},
     ("decoder", "symmetric", 1): {"perplexity": 33.0},
-    ("encoder-decoder", "original", 1): {"chrf": 41.25, "bleu": 17.5},
 }
 
 
@@ -111,15 +110,6 @@ def heads_file(file):
         for name, seed, step, layer, head in cells
     ]
     file.write_text("\n".join([f"{head},attention_entropy,own_share", *lines, ""]))
-    return file
-
-
-def probes_file(file):
-    lines = ["attention,relation,own_position,share,low,high,chance,steps"]
-    for name, own, relation in itertools.product(ATTENTION, ("yes", "no"), ("cycle", "partner", "chain")):
-        fails = name == "symmetric" and relation == "cycle"
-        lines.append(f"{name},{relation},{own},{'0,0,0.045,0.0625,' if fails else '1,0.955,1,0.0625,4'}")
-    file.write_text("\n".join([*lines, ""]))
     return file
 
 
@@ -169,17 +159,12 @@ def folder(
         **{"parts": corpus_files(1, 2, 10), "manifest": tmp_path / "manifest.json"},
         "blimp": [write(tmp_path / f"judged/{at}.json", entry) for at, entry in enumerate(judged)],
         "anatomy": [heads_file(tmp_path / "anatomy.csv")],
-        "probes": [probes_file(tmp_path / "probes.csv")],
     }
     inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
     settings = {"glue.source": "mirror", "pretrain.learning_rate": 1e-3}
     sweep = {"suites": list(SUITES), "tasks": [*TASKS, *SUPERGLUE, "squad2"], "attention": list(ATTENTION)}
     sweep |= {"pretrain_seeds": [1], "finetuned_pretrain_seeds": [], "finetune_seeds": list(SEEDS)}
-    sweep |= {
-        "sizes": ["tiny"],
-        "probes": [],
-        "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}},
-    }  # no more is asked
+    sweep |= {"sizes": ["tiny"], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # no more is asked
     told = {"experiment": "golden", "key": "0123abcd", "inputs": inputs, "settings": {}}
     told["configuration"] = {**configuration, "sweep": configuration["sweep"] | sweep, "tasks": {}}
     told["report"] = to_builtins(report_facts(settings, experiment="golden", title="Experiment golden"))
@@ -280,9 +265,8 @@ def test_figures_draw_what_the_collection_says(folder):
             np.testing.assert_allclose(curve, points)
         (marked,) = [line for line in panel.lines if line.get_xdata()[0] == pytest.approx(1207.5)]
         assert marked.get_color() == looks_of(ATTENTION)["pairwise"].color, "where it is at 95 %"
-        decoder, translation = panels_of(hosts_figure(data))
+        (decoder,) = panels_of(hosts_figure(data))
         assert lines_of(decoder)["original"].tolist() == [[600, 11], [1800, 22]], "the mean of two seeds"
-        assert lines_of(translation)["original"][-1].tolist() == [1800, 41.25]
         (panel,) = panels_of(blimp_figure(data))
         ends = [(65 * (percent + 5) + 200) / 67 for percent in (50, 60)]  # of two seeds, 5 and 6, and 6 and 7 of 10
         np.testing.assert_allclose(lines_of(panel)["original"], [[900, ends[0]], [1800, ends[1]]])

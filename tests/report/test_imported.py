@@ -312,6 +312,14 @@ def test_a_level_without_losses_is_refused(write, imported):
         imported(write("base,pairwise,rte,1,0.5"), escape_loss=5.0)
 
 
+def test_the_status_of_imported_scores_says_what_they_are(write, imported, capsys):
+    """There was "no experiment of that name", though its folder was there."""
+    imported(write("base,pairwise,rte,1,0.5"))
+    capsys.readouterr()
+    assert main(["status", "theirs"]) == 0
+    assert re.fullmatch(r"Experiment theirs: imported from .*\.csv, .*\n", capsys.readouterr().out)
+
+
 def test_nothing_that_is_there_is_overwritten(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "results/theirs/experiment.json"

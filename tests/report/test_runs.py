@@ -30,7 +30,7 @@ def test_losses_that_are_not_those_of_the_run_are_not_reported(write_run):
     metrics.write_text(metrics.read_text().replace("5.5", "4.5"))
     with pytest.raises(IntegrityError) as refused:
         read_runs([folder], 1800)
-    assert f"{metrics}: sha256 expected {found}, found {sha256_of(metrics)}; delete it" in str(refused.value)
+    assert f"{metrics}: sha256 expected {found}, found {sha256_of(metrics)}; restore it" in str(refused.value)
     done.write_text(json.dumps(told))
     assert read_runs([folder], 1800)["loss"].tolist() == [6.0, 4.5], "of an imported run, which does not say"
 

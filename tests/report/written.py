@@ -32,7 +32,7 @@ def collected(
     if facts is None:
         return Collection(**fields)
     files |= {name: {suite: files[name]} for name in ("scores", "curve") if name in files}
-    files |= {name: [files[name]] for name in ("anatomy", "probes") if name in files}
+    files |= {name: [files[name]] for name in ("anatomy",) if name in files}
     with mock.patch("symbert.report.collect.machine_of", dict):
         return replace(read_inputs(facts, asking_for(**(sweep or {})), files), **fields)
 

@@ -7,6 +7,7 @@ import shutil
 import string
 
 import pandas
+import pytest
 
 from symbert.files import read_json
 from symbert.sources import DEMO
@@ -22,6 +23,7 @@ def text(draw: random.Random) -> str:
     return "\n".join(" ".join(words[first : first + 25]) for first in range(0, 150, 25))
 
 
+@pytest.mark.usefixtures("kenlm")
 def test_the_users_own_files_are_annotated_filtered_and_packed(root, tmp_path):
     """JSON lines of C4's columns and parquet of FineWeb's; UT1, KenLM and vocabulary come from the mirror."""
     draw, copy = random.Random(3), check_out(root, tmp_path / "copy")

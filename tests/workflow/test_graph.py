@@ -1,25 +1,28 @@
 """The jobs that Snakemake plans: dry runs of many settings in one process."""
 
+import json
 import re
 from collections.abc import Callable
 
 import pytest
 
+from corpus.hub_site import served_hub
+from corpus.test_dataset import FILES, NAME
+from symbert.experiment.layout import Experiment
+from symbert.experiment.project import read_config
 from symbert.operators import OPERATORS
+from symbert.sources import DEMO
 from workflow.checkout import check_out
 
 ONE = "attention: [original], pretrain_seeds: [1], suites: [glue]"
 SETTINGS = {
     "demo": [],
     "paper": ["scale=paper", "source=hub"],
-    "hosts": [
-        "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared], suites: [glue, superglue]}"
-    ],
-    "pairs alone": ["sweep={hosts: [encoder-decoder]}", "--until", "pretrain"],
+    "hosts": ["sweep={hosts: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
-    "one": [f"sweep={{{ONE}, probes: []}}"],
+    "one": [f"sweep={{{ONE}}}"],
     "more": [
-        f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true, probes: [shared]}}",
+        f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true}}",
         "glue={robustness: {noise: []}}",
     ],
     "every operator": [f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"],
@@ -73,10 +76,9 @@ def test_the_demo_and_the_papers_scale_ask_for_their_matrix_and_not_for_the_full
 
 
 def test_hosts_suites_and_operators_are_wildcards_of_the_same_rules(jobs):
-    hosts, pairs = jobs("hosts"), jobs("pairs alone")
-    assert (hosts["pretrain"], hosts["pack_pairs"], hosts["pack"]) == (30, 1, 1)
-    assert hosts["extract"] == 4 + 20 and hosts["score"] == 4 + 4 and hosts["prepare_task"] == 8 + 8 + 8
-    assert pairs["pretrain"] == 20 and "prepare_part" not in pairs
+    hosts = jobs("hosts")
+    assert (hosts["pretrain"], hosts["pack"]) == (20, 1)
+    assert hosts["extract"] == 4 + 10 and hosts["score"] == 4 + 4 and hosts["prepare_task"] == 8 + 8 + 8
     assert jobs("every operator")["pretrain"] == len(OPERATORS)
 
 
@@ -88,8 +90,8 @@ def test_a_swept_key_is_trained_at_each_value_and_nothing_is_fine_tuned(jobs):
 
 def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
     one, more = jobs("one"), jobs("more")
-    assert (one["pretrain"], one["extract"], one["score"]) == (1, 2, 2) and "measure_operators" not in one
-    assert (more["pretrain"], more["extract"], more["score"], more["measure_operators"]) == (1, 3, 3, 2)
+    assert (one["pretrain"], one["extract"], one["score"]) == (1, 2, 2) and "measure_anatomy" not in one
+    assert (more["pretrain"], more["extract"], more["score"], more["measure_anatomy"]) == (1, 3, 3, 1)
     assert "score_robustness" in one and "score_robustness" not in more
 
 
@@ -152,3 +154,19 @@ def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_pa
     after = copy.snakemake(*words)
     assert before.jobs["download_file"] == 21 + 67 and before.jobs["download_part"] == 2
     assert after.jobs == {rule: count for rule, count in before.jobs.items() if not rule.startswith("download")}
+
+
+def test_each_file_of_a_dataset_of_the_hub_is_downloaded_and_prepared(root, tmp_path, monkeypatch):
+    copy, dataset = check_out(root, tmp_path / "copy"), {"path": NAME, "name": "pages", "column": "body"}
+    corpus = {"source": "dataset", "dataset": dataset}
+    monkeypatch.chdir(copy.directory)
+    with served_hub(monkeypatch) as hub:
+        hub.add_dataset(NAME, FILES)
+        Experiment(read_config(root, {"mirror": str(DEMO), "corpus": corpus}))  # which asks; from then on nothing does
+    words = [f"mirror={DEMO}", f"corpus={json.dumps(corpus)}", "sweep={pretrain_seeds: [1]}"]
+    outcome = copy.snakemake("--dry-run", "--config", *words)
+    assert outcome.code == 0, outcome.output[-3000:]
+    jobs = outcome.jobs
+    assert (
+        jobs["download_dataset"] == jobs["prepare_part"] == 2 and not {"download_file", "download_part"} & jobs.keys()
+    )

@@ -11,6 +11,7 @@ rule download_file:
     log:
         "results/logs/download/{repository}/{file}.log",
     wildcard_constraints:
+        repository="(?!dataset--)[^/]+",
         file=r"(?!en_meta/en_meta_part_).+",
     conda:
         "../../envs/symbert.yaml"
@@ -36,6 +37,22 @@ rule download_part:
         mem_mb=1000,
     shell:
         "python -m symbert download {output:q} --checksums {input.checksums:q} 2> {log:q}"
+
+
+rule download_dataset:
+    output:
+        DATASET_FILE if EXPERIMENT.config["corpus"]["keep_raw"] else temp(DATASET_FILE),
+    log:
+        "results/logs/download/dataset--{repository}/{file}.log",
+    group:
+        "parts"
+    conda:
+        "../../envs/symbert.yaml"
+    resources:
+        download=1,
+        mem_mb=1000,
+    shell:
+        "python -m symbert download {output:q} 2> {log:q}"
 
 
 rule build_blocklist:
@@ -90,21 +107,6 @@ rule pack:
         runtime=lambda wildcards, attempt: 480 * attempt,
     shell:
         "python -m symbert pack {output:q} 2> {log:q}"
-
-
-rule pack_pairs:
-    input:
-        ancient(EXPERIMENT.reads("results/corpus/pairs-{key}/manifest.json")),
-    output:
-        "results/corpus/pairs-{key}/manifest.json",
-    log:
-        "results/corpus/pairs-{key}/log.txt",
-    conda:
-        "../../envs/symbert.yaml"
-    resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-    shell:
-        "python -m symbert pack-pairs {output:q} 2> {log:q}"
 
 
 rule write_text:

@@ -18,20 +18,18 @@ rule measure_speeds:
         "SYMBERT_GPUS={resources.gpu} exec python -m symbert measure-speeds {output:q} --threads {threads} 2> {log:q}"
 
 
-rule measure_operators:
+rule measure_anatomy:
     input:
-        ancient(EXPERIMENT.reads("results/measured/{measure}-{key}/{measure}.csv")),
+        ancient(EXPERIMENT.reads("results/measured/anatomy-{key}/anatomy.csv")),
     output:
-        "results/measured/{measure}-{key}/{measure}.csv",
+        "results/measured/anatomy-{key}/anatomy.csv",
     log:
-        "results/measured/{measure}-{key}/log.txt",
-    wildcard_constraints:
-        measure="probes|anatomy",
+        "results/measured/anatomy-{key}/log.txt",
     priority: 1
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert measure-{wildcards.measure} {output:q} 2> {log:q}"
+        "python -m symbert measure-anatomy {output:q} 2> {log:q}"
 
 
 rule report:

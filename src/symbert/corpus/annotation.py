@@ -10,11 +10,12 @@ import numpy as np
 
 from symbert.corpus.document import Document, Metadata
 from symbert.corpus.kinds import begin_of, refuse_another_kind
-from symbert.errors import DataError, line_of
+from symbert.errors import ConfigError, DataError, line_of
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
 FEWEST_BYTES_OF_A_LONG_LINE = 100
 FEWEST_LINES = 5
+INSTALL_KENLM = "with g++ and Python's headers: pip install kenlm"
 # The Unicode property White_Space. `str.split` would also split at U+001C to U+001F.
 WHITE_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(f"[^{WHITE_SPACE}]+")
@@ -65,9 +66,13 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
     """A function that gives the perplexity of a document under a KenLM model (ARPA or binary).
 
     10^(-(sum of log10 p(word) + log10 p(</s>)) / (words + 1)) in 32-bit floats, from the `<s>` state.
-    DataError names a file that is absent or no model.
+    DataError names a file that is absent or no model. ConfigError where kenlm is not installed: it has to be compiled.
     """
-    import kenlm
+    try:
+        import kenlm
+    except ImportError as error:
+        fact = f"corpus.filter.rules: perplexity needs the package kenlm for computed annotations ({line_of(error)})"
+        raise ConfigError(f"{fact}; {INSTALL_KENLM}, or leave perplexity out") from None
 
     settings = kenlm.Config()
     settings.show_progress = False

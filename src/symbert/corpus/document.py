@@ -4,7 +4,7 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,8 @@ from symbert.files import reading
 
 if TYPE_CHECKING:
     import pyarrow
+
+    Table = tuple[list[str], pyarrow.Table | pyarrow.RecordBatch]  # the names of all columns, and rows of some
 
 Line = tuple[int, "Document"]
 """A document and its line in the part, from 1."""
@@ -91,21 +93,24 @@ _OSCAR = msgspec.json.Decoder(Document)
 _WEB_TEXT = msgspec.json.Decoder(WebText)
 
 
-def documents(part: Path, annotations: str, on_bad: OnBad, reads_url: bool = True) -> Iterator[Line]:
+def documents(
+    part: Path, annotations: str, on_bad: OnBad, reads_url: bool = True, rows: Iterable[Row] | None = None
+) -> Iterator[Line]:
     """The documents of a part, with OSCAR's annotations when they are `published`, without when `computed`.
 
-    A URL that is no text is bad where `reads_url`, and else none.
+    A URL that is no text is bad where `reads_url`, and else none. `rows` of a dataset are given.
 
     Formats: JSON lines (plain, gzip, zstd) and, without annotations, .parquet, .csv, .tsv, .txt, and a folder that
     `save_to_disk` of the `datasets` library wrote. Each bad line goes to `on_bad` as DataError that names file and
     line; a truncated or damaged file raises it. Blank lines are skipped.
     """
     name, suffix = str(part), suffix_of(part)
-    if not part.is_dir() and suffix not in (".txt", ".parquet", *CELLS):
-        rows = read_lines(part)
-    elif annotations == "published":
+    is_of_lines = rows is None and not part.is_dir() and suffix not in (".txt", ".parquet", *CELLS)
+    if annotations == "published" and not is_of_lines:
         raise ConfigError(f"{part}: has no annotations of OSCAR; set corpus.annotations to computed")
-    else:
+    if is_of_lines:
+        rows = read_lines(part)
+    elif rows is None:
         rows = _paragraphs(part) if suffix == ".txt" else read_rows(part, WebText.__struct_fields__)
     understand = decode if annotations == "published" else partial(decode_web_text, reads_url=reads_url)
     for number, row in enumerate(rows, start=1):
@@ -286,7 +291,7 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     """
     suffix = suffix_of(path)
     if path.is_dir() or suffix == ".parquet":
-        return _table_rows(path, columns)
+        return rows_of_tables(path, _tables(path, columns), columns)
     if suffix in CELLS or suffix in OBJECTS:
         return _cells(path, columns) if suffix in CELLS else _objects(path)
     raise DataError(f"{path}: is no {', '.join((*CELLS, *OBJECTS))}, .parquet or folder of save_to_disk; convert it")
@@ -335,12 +340,15 @@ def _objects(path: Path) -> Iterator[Row]:
                 yield _not_in_one_line(f"{path}:{number}", line, error, "correct it")
 
 
-def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def rows_of_tables(path: Path, tables: "Iterable[Table]", columns: Sequence[str]) -> Iterator[Row]:
+    """The rows of tables that are read from a file, with all its columns, of which `columns` alone are filled.
+
+    DataError when the file is damaged, and where it has one of `columns` twice."""
     import pyarrow
 
     try:
         with reading(path, absent="correct its path"):
-            for names, table in _tables(path, columns):
+            for names, table in tables:
                 refuse_twice(path, names, columns)
                 rows = [dict.fromkeys(names) for _ in range(table.num_rows)]
                 for name in filter(names.__contains__, columns):
@@ -354,7 +362,7 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         raise DataError(f"{path}: damaged, or of another kind than its name ({message}); get the file again") from None
 
 
-def _tables(path: Path, columns: Sequence[str]) -> "Iterator[tuple[list[str], pyarrow.Table | pyarrow.RecordBatch]]":
+def _tables(path: Path, columns: Sequence[str]) -> "Iterator[Table]":
     """The names of all columns, and at least the given columns of a few rows at a time, so that memory does not grow
     with the file."""
     if path.is_dir():

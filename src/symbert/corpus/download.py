@@ -24,7 +24,7 @@ from huggingface_hub.errors import OfflineModeIsEnabled
 from symbert.console import Progress
 from symbert.digests import Digest
 from symbert.errors import ConfigError, IntegrityError, MissingInputError, RemoteError, line_of
-from symbert.files import MEGABYTE, publish, single_writer, writing
+from symbert.files import MEGABYTE, publish, single_writer, size_of, writing
 from symbert.sources import check_address
 
 ATTEMPTS = 6  # in a row that bring nothing new
@@ -71,7 +71,7 @@ def fetch(remote: Remote, destination: Path, digest: Digest | None = None) -> No
             partial.unlink()
             raise
         finally:
-            if not _size(partial):
+            if not size_of(partial):
                 shutil.rmtree(folder)
     for outdated in destination.parent.glob(f"{glob.escape(hidden)}.*.partial"):
         shutil.rmtree(outdated)
@@ -105,10 +105,6 @@ def proxies() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if value and kinds.get(name.lower()) == value}
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
 def retry(attempt: Callable[[], Result], remote: Remote, partial: Path | None = None) -> Result:
     """The result of `attempt`, which is repeated after failures of the network and of the server.
 
@@ -116,7 +112,7 @@ def retry(attempt: Callable[[], Result], remote: Remote, partial: Path | None = 
     breaks now and then ends no long download. Raises RemoteError (401, 403) and MissingInputError (404) at
     once, RemoteError for other refusals, for what is no address, and after the last attempt.
     """
-    failures, largest = 0, _size(partial) if partial else 0
+    failures, largest = 0, (partial and size_of(partial)) or 0
     while True:
         try:
             return attempt()
@@ -131,7 +127,7 @@ def retry(attempt: Callable[[], Result], remote: Remote, partial: Path | None = 
             elif UNTRUSTED in reason:
                 remedy = "name the certificates of your network in SSL_CERT_FILE"
                 raise RemoteError(f"{remote.url}: {reason}; {remedy}") from None
-        size = _size(partial) if partial else 0
+        size = (partial and size_of(partial)) or 0
         failures, largest = 0 if size > largest else failures + 1, max(largest, size)
         if failures == ATTEMPTS:
             places = ", ".join(["address", "network", *proxies()])
@@ -161,7 +157,7 @@ def refuse_downgrade(response: httpx2.Response) -> None:
 
 def _transfer(client: httpx2.Client, remote: Remote, partial: Path, name: str, resumes: bool) -> None:
     """One request for the bytes that are missing, or for all of them unless it `resumes`."""
-    held = _size(partial) if resumes else 0
+    held = (resumes and size_of(partial)) or 0
     wanted = {"Range": f"bytes={held}-"} if held else {}
     headers = {**remote.headers, "Accept-Encoding": "identity", **wanted}
     with client.stream("GET", remote.url, headers=headers) as response:

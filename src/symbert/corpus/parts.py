@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from symbert.configuration import FilterSettings, settings_from
@@ -19,6 +20,7 @@ from symbert.console import Progress
 from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, look_up_nothing
 from symbert.corpus.counts import Tally
+from symbert.corpus.dataset import Reading, rows_of
 from symbert.corpus.document import Document, Line, documents, suffix_of
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
@@ -39,11 +41,11 @@ CHECKED_SHARE = 200  # one document in so many
 def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
     """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
 
-    settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
-    publisher's list of digests. Written are also {part}.offsets.npy, an OFFSET for each document (its first token, the
-    hash of its id or, by `split_by_content`, of its text, and its line in the part); and {part}.json, the `counts` of
-    documents by outcome and the `record` of tokens, digests and encoder: `checked` documents were encoded twice and
-    compared, `reference` documents have text for tokenizers alone.
+    settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, the
+    publisher's list of digests, and how the files of a dataset are read. Written are also {part}.offsets.npy, an OFFSET
+    for each document (its first token, the hash of its id or, by `split_by_content`, of its text, and its line in the
+    part); and {part}.json, the `counts` of documents by outcome and the `record` of tokens, digests and encoder:
+    `checked` documents were encoded twice and compared, `reference` documents have text for tokenizers alone.
 
     `max_bad_fraction` of the lines may be malformed. IntegrityError for another file than the publisher's, DataError
     for a damaged one.
@@ -53,7 +55,11 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     digest = _verified_digest(text, settings.get("checksums"))
-    if settings["split_by_content"] and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
+    if (
+        settings["split_by_content"]
+        and OWN_PART.fullmatch(output.stem)
+        and name_of_text(str(text), digest) != output.stem
+    ):
         raise DataError(f"{text}: changed since the workflow was started; start it again")
     _write_part(text, output, settings, digest)
 
@@ -112,8 +118,11 @@ def _write(
         annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)
     progress = Progress(f"prepare {output.stem}", None, "documents")
 
+    dataset = msgspec.convert(settings["dataset"], Reading) if "dataset" in settings else None
+    rows = rows_of(text, dataset) if dataset else None
+
     def kept() -> Iterator[Line]:
-        for line, document in documents(text, chosen.annotations, tally.bad, chosen.has("categories")):
+        for line, document in documents(text, chosen.annotations, tally.bad, chosen.has("categories"), rows):
             if annotate:
                 document.metadata = annotate(document)
             categories = look_up(document.url)
@@ -147,7 +156,7 @@ def _write(
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents empty lines separate
+        "lines": lines if suffix_of(text) == ".txt" and not dataset else None,  # whose documents empty lines separate
         "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
     }
 

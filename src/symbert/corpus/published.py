@@ -10,12 +10,15 @@ hub only: not to the host that it redirects to.
 import fcntl
 import re
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 from huggingface_hub.utils import build_hf_headers
 
+from symbert.corpus.dataset import CARDS
 from symbert.corpus.download import STALL, Remote, check_environment, fetch, retry
 from symbert.digests import FEWER_PARTS, Digest, listed_digest
 from symbert.errors import MissingInputError, RemoteError
@@ -25,6 +28,7 @@ from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, check_blocklist_url,
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ORIGIN = {"kind": str, "repository": str, "revision": str}
 CHECK_URL = "check corpus.blocklist_url"
+NO_ANSWER = "check HF_ENDPOINT and whether a login page is between"
 
 
 def download(file: Path, /, checksums: Path | None = None) -> None:
@@ -81,17 +85,43 @@ def resolve(kind: str, repository: str, revision: str) -> str:
     _check_token()
     if _COMMIT.fullmatch(revision):
         return revision
-    name = f"{_page(kind, repository)} at revision {revision}"
-    remote = Remote(name, _acceptance(kind, repository), "check the revision in config.yaml")
-    interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
-    options = {"revision": revision, "repo_type": kind, "timeout": STALL, "expand": ["sha"]}
-    try:
-        commit = retry(lambda: interface.repo_info(repository, **options), remote).sha
-    except (ValueError, KeyError, TypeError, AttributeError):  # the answer is malformed
-        commit = None
+    commit = _described(kind, repository, revision, lambda answer: answer.sha, expand=["sha"])
     if not _COMMIT.fullmatch(commit or ""):
-        raise RemoteError(f"{name}: the answer names no commit; check HF_ENDPOINT and whether a login page is between")
+        raise RemoteError(f"{_page(kind, repository)} at revision {revision}: the answer names no commit; {NO_ANSWER}")
     return commit
+
+
+def listed_files(folder: Path, repository: str, revision: str) -> tuple[str, dict[str, int]]:
+    """The commit that a revision of a dataset was when it was first asked for, and the sizes of the files there, as
+    commit.json and files.json in `folder` say. Its card lies in `folder`, too."""
+    commit, record = commit_of(folder, "dataset", repository, revision), folder / "files.json"
+    if not record.is_file():
+
+        def sizes_of(answer: huggingface_hub.DatasetInfo) -> dict[str, int]:
+            return {file.rfilename: file.size or 0 for file in answer.siblings}
+
+        sizes = _described("dataset", repository, commit, sizes_of, files_metadata=True)
+        if sizes is None:
+            raise RemoteError(f"{_page('dataset', repository)}: the answer names no files; {NO_ANSWER}")
+        for card in filter(sizes.__contains__, CARDS):
+            fetch_from_hub("dataset", repository, card, commit, folder / card)
+        write_json(record, sizes)
+    return commit, read_json(record, {str: int})
+
+
+def _described(kind: str, repository: str, revision: str, part: Callable[[Any], Any], **options: Any) -> Any:
+    """A part of what the hub says of a revision of a repository; None where its answer is malformed."""
+    remote = Remote(
+        f"{_page(kind, repository)} at revision {revision}",
+        _acceptance(kind, repository),
+        "check the revision and the name in config.yaml",
+    )
+    interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
+    options |= {"revision": revision, "repo_type": kind, "timeout": STALL}
+    try:
+        return part(retry(lambda: interface.repo_info(repository, **options), remote))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def fetch_from_hub(

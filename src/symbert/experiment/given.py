@@ -3,14 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
-from symbert.configuration import merge, spelt
+from symbert.configuration import merge, quoted
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import reading
 from symbert.sources import Config
@@ -39,33 +38,32 @@ def read_yaml(path: Path) -> Config:
 
 
 def read_settings(path: Path) -> Config:
-    """A file of settings, in which arguments of operators that are texts, but spell a value, are JSON: for
-    `configuration.check`, which reads what texts of `--config` spell."""
-    values = read_yaml(path)
-    return {**values, "operators": _as_json(values["operators"])} if "operators" in values else values
+    """A file of settings whose texts stay texts where `configuration.check` reads what texts of `--config` spell."""
+    values: Config = quoted(read_yaml(path))
+    return values
 
 
-def _as_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _as_json(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_as_json(item) for item in value]
-    if isinstance(value, str):
-        with suppress(ValueError):
-            spelt(value)
-            return json.dumps(value)
-    return value
+def with_texts_of(path: Path, config: Config) -> Config:
+    """A configuration that Snakemake merged of this file among others, with the file's texts as `read_settings` gives
+    them."""
+    settings = read_yaml(path)
+    changed: Config = _with_texts(settings, quoted(settings), config)
+    return changed
 
 
-def with_texts_of(settings: Any, config: Any) -> Any:
-    """A configuration that Snakemake merged, with the texts of a file's settings as `read_settings` gives them."""
-    if isinstance(config, dict) and isinstance(settings, dict):
-        return {name: with_texts_of(settings.get(name), item) for name, item in config.items()}
-    return settings if settings != config and settings == _as_json(config) else config
+def _with_texts(plain: Any, settings: Any, config: Any) -> Any:
+    if all(isinstance(value, dict) for value in (plain, settings, config)):
+        return {name: _with_texts(plain.get(name), settings.get(name), item) for name, item in config.items()}
+    return settings if settings != plain and plain == config else config
 
 
 def check_options(words: Iterable[str]) -> None:
-    """UsageError for an option that a command line has twice, of which Snakemake and argparse take the last alone."""
+    """UsageError for what a command line has twice, of which Snakemake and argparse take the last alone: an option, and
+    a key in one place of a section."""
+    words = list(words)
+    for word in words:
+        if "={" in word:
+            _assignment(word.removeprefix("--config="))
     given = [word.partition("=")[0] for word in words]
     for names in (("--config", "-C"), ("--configfile", "--configfiles")):
         if sum(word in names for word in given) > 1:
@@ -91,13 +89,15 @@ def _assignment(word: str) -> Config:
     for read in (int, float, {"": None, "True": True, "False": False}.__getitem__, _texts):
         try:
             return {key: read(text)}
+        except _Lost as error:
+            raise UsageError(f"--config {key}{error}") from None
         except (ValueError, KeyError, yaml.YAMLError):
             continue
     return {key: text}
 
 
 def _texts(text: str) -> Any:
-    return yaml.load(text, Loader=yaml.BaseLoader)  # no numbers, and no objects
+    return yaml.load(text, Loader=_Texts)
 
 
 def _not_yaml(error: Exception, lines: list[str]) -> str:
@@ -141,8 +141,8 @@ def _strange(value: float, place: str, text: str) -> NoReturn:
     )
 
 
-class _Loader(yaml.CSafeLoader):  # the one in C is thirty times as fast
-    """YAML in which nothing is lost; as its base, it makes plain values alone."""
+class _Unique(yaml.constructor.BaseConstructor):
+    """A loader of YAML in which no key is lost."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -151,6 +151,14 @@ class _Loader(yaml.CSafeLoader):  # the one in C is thirty times as fast
                 raise _twice(key.value, _line(key))
             seen.add(name)
         return super().construct_mapping(node, deep)
+
+
+class _Loader(_Unique, yaml.CSafeLoader):  # the one in C is thirty times as fast
+    """YAML in which nothing is lost; as its base, it makes plain values alone."""
+
+
+class _Texts(_Unique, yaml.BaseLoader):
+    """YAML without numbers and objects."""
 
 
 def _line(node: yaml.Node) -> str:

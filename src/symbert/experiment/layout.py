@@ -15,15 +15,12 @@ from typing import Any
 import yaml
 from msgspec import to_builtins
 from msgspec.structs import asdict
-from msgspec.structs import replace as replaced
 
 from symbert.configuration import (
-    NUMBERS_TEXT,
-    PARALLEL_FILES,
     Configuration,
+    Dataset,
     GlueSettings,
     MinimalPairSettings,
-    ParallelSettings,
     PretrainSettings,
     ReportFacts,
     Stage,
@@ -39,19 +36,18 @@ from symbert.configuration import (
     report_of,
     robustness_of,
     root_of,
-    settings_from,
     source_of,
     training_of,
     values_of,
 )
+from symbert.corpus.dataset import Reading, hub_dataset, is_of_hub, local_dataset
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
-from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
+from symbert.files import hash_of, known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
 from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import operator_named
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
@@ -70,9 +66,10 @@ from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
     CORPUS_CHECKSUMS,
+    DATASET,
     EMBEDDED,
     HARMFUL_MODEL,
-    OWN_TEXT,
+    OF_USERS,
     VOCABULARY,
     Config,
     PublishedFile,
@@ -136,15 +133,13 @@ class Experiment:
         self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
+        self.dataset: Reading | None = None  # how the files of a dataset are read, where that is the corpus
+        self.sizes_of: dict[str, int] = {}  # bytes of its files that the hub has
         self.texts = self._texts()
         self.vocabulary = self._published(VOCABULARY, "corpus")
         self.parts_folder = self._parts()
         self._packed: dict[VARIANT, str] = {}  # manifests of rows
         self.shards = self._manifest(())
-        text = {**(asdict(config.parallel) if config.parallel else NUMBERS_TEXT), "sha256": {}}
-        self.text = settings_from(text, ParallelSettings, "config section parallel")
-        translates = any(not HOSTS[host].reads_corpus for host in config.sweep.hosts)
-        self.pairs = self._pairs(self.text) if translates else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
@@ -154,7 +149,7 @@ class Experiment:
             self._score(run)
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
-        measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
+        measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
     @property
@@ -223,16 +218,36 @@ class Experiment:
     def _texts(self) -> dict[str, str]:
         """The text of each part, in the order in which documents are taken. A file of the user's own is a part, and its
         SHA-256 is its name and place, so that a file may be renamed, but not to be read as another kind of file."""
-        if source_of(self.config, "corpus") != OWN_TEXT:
+        source = source_of(self.config, "corpus")
+        if source not in OF_USERS:
             return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
-        named = sorted((name_of_text(path), path) for path in own_texts(self.config))
+        if source == DATASET:
+            named = self._dataset_files(self.config.corpus.dataset)
+        else:
+            named = sorted(_named(own_texts(self.config)))
         texts = dict(named)
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
 
+    def _dataset_files(self, asked: Dataset) -> list[tuple[str, str]]:
+        """The parts and the files of a dataset, in the order in which the library reads them. A part of the hub's is
+        named by the commit and the path, another one as a file of the user's own is."""
+        if not is_of_hub(asked):
+            self.dataset, files = local_dataset(asked)
+            return _named(files)
+        from symbert.corpus.published import listed_files  # huggingface_hub takes a moment
+
+        repository = asked.path
+        settings = {"kind": "dataset", "repository": repository, "revision": asked.revision}
+        folder = self._keyed(f"published/{DATASET}--{repository.replace('/', '--')}", settings)
+        commit, sizes = listed_files(Path(folder), repository, asked.revision)
+        self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
+        self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
+        return [(f"hub-{hash_of(repository, commit, file)}", f"{folder}/{file}") for file in files]
+
     def _parts(self) -> str:
         """The folder of the token ids of parts."""
-        chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") != OWN_TEXT
+        chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") not in OF_USERS
         files = {"vocabulary": self.vocabulary}
         if is_published:
             files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
@@ -243,7 +258,8 @@ class Experiment:
             files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
         if chosen.annotations == "computed" and chosen.has("perplexity"):
             files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
-        settings = {**files, "split_by_content": not is_published, "filter": values_of(chosen)}
+        dataset = {"dataset": to_builtins(self.dataset)} if self.dataset else {}
+        settings = {**files, **dataset, "split_by_content": not is_published, "filter": values_of(chosen)}
         folder = self._keyed("corpus/parts", settings)
         read = list(map(located, files.values()))
         self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
@@ -263,12 +279,6 @@ class Experiment:
             settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
             self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
         return self._packed[variant]
-
-    def _pairs(self, text: ParallelSettings) -> str:
-        """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
-        text = replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
-        read = [str(text.path(name)) for name in PARALLEL_FILES]
-        return self._file_of("corpus/pairs", "manifest.json", {"pairs": values_of(text)}, read)
 
     # Pre-training.
 
@@ -302,16 +312,16 @@ class Experiment:
         }
         model = f"{run.size}-{run.attention}-{key(facts)}"
         folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        reads_corpus = HOSTS[run.host].reads_corpus and not text_of(self.config, run.variant)
-        source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
+        is_text = text_of(self.config, run.variant) is not None
+        source = {} if is_text else {"corpus_source": source_of(self.config, "corpus")}
         self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
         self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
-        self.inputs_of[folder] = [located(self.vocabulary)] if HOSTS[run.host].reads_corpus else []  # to extract models
+        self.inputs_of[folder] = [located(self.vocabulary)]  # to extract models
         return folder
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        return self._manifest(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
+        return self._manifest(run.variant)
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""
@@ -492,13 +502,6 @@ class Experiment:
             settings = {"checkpoints": folders, "manifest": self.shards}
             yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
 
-    def _probes(self) -> Iterator[str]:
-        """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [operator_named(name) for name in self.config.sweep.probes]
-        codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        if codes:
-            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
-
     # What rules ask.
 
     def reads(self, output: str) -> Callable[[Any], list[str]]:
@@ -660,3 +663,8 @@ class Experiment:
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
                 write_json(Path(file), settings)
+
+
+def _named(texts: list[str]) -> list[tuple[str, str]]:
+    """Files of the user's own with the names of their parts."""
+    return [(name_of_text(path, sha256), path) for path, sha256 in zip(texts, known_sha256s(texts), strict=True)]

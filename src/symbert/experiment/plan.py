@@ -6,15 +6,17 @@ A plan is a list of files, each with what making it takes; what exists costs not
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of, source_of
 from symbert.console import aligned, data_size
+from symbert.corpus.annotation import INSTALL_KENLM
 from symbert.corpus.lines import read_lines
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
-from symbert.files import free_space
+from symbert.files import free_space, size_of
 from symbert.glue.tasks import task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
 from symbert.paths import ROWS, Run
@@ -85,15 +87,16 @@ def _left(*files: str) -> bool:
 
 def _corpus(experiment: Experiment) -> Iterator[Output]:
     """Parts and rows; once the rows are packed nothing is read again."""
-    config, is_remote = experiment.config, source_of(experiment.config, "corpus") == "hub"
+    config = experiment.config
+    is_remote = source_of(config, "corpus") == "hub" or bool(experiment.sizes_of)
     manifests = list(dict.fromkeys(map(experiment.manifest, experiment.runs)))
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
     for part, name in experiment.texts.items() if shards else ():
-        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name)
+        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name, experiment.sizes_of.get(name))
         of_part = text / TEXT_PER_TOKEN * (KEPT if config.corpus.filter.rules else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
-        download = is_remote * _left(name) * COMPRESSED * text
+        download = is_remote * _left(name) * experiment.sizes_of.get(name, COMPRESSED * text)
         written = TOKEN_BYTES * of_part + download * config.corpus.keep_raw
         left = _left(*shards) and _left(file)
         yield Output("corpus", file, left, seconds, bytes=written, download=download)
@@ -104,12 +107,13 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
         yield Output("corpus", manifest, _left(manifest), bytes=TOKEN_BYTES * packed)
 
 
-def _text_of(name: str) -> float:
-    """Bytes of text in a part, by the size of its file; of one that is not here, as much as of the paper's."""
+def _text_of(name: str, size: int | None = None) -> float:
+    """Bytes of text in a part, by the size of its file; of one of unknown size, as much as of the paper's."""
     path = Path(located(name))
     if path.is_dir():
-        return sum(file.stat().st_size for file in path.rglob("*.arrow"))
-    return path.stat().st_size / BYTES.get(path.suffix, JSON) if path.exists() else TEXT_OF_PART
+        return sum(size_of(file) or 0 for file in path.rglob("*.arrow"))
+    size = size_of(path) if size_of(path) is not None else size
+    return TEXT_OF_PART if size is None else size / BYTES.get(path.suffix, JSON)
 
 
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
@@ -118,11 +122,11 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, host = SIZES[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
-        held_out = settings.steps / settings.evaluate_every * pack.validation_sequences * host.reads_corpus
+        held_out = settings.steps / settings.evaluate_every * pack.validation_sequences
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
-        parameters = host.parameters(shape, rows.vocabulary_size)  # of the operator `original`, the most of ours
+        parameters = shape.parameters(rows.vocabulary_size)  # of the operator `original`, the most of ours
         yield Output("pretrain", done, _left(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
@@ -130,22 +134,22 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
 
 
 def rows_of(experiment: Experiment, run: Run) -> Rows:
-    """The rows of a run; pairs are as long as they may be."""
+    """The rows of a run."""
     config, mask_probability = experiment.config, experiment.training(run).mask_probability
     if text := text_of(config, run.variant):
         return Rows(text.vocabulary or CHARACTERS, text.sequence_length, mask_probability)
-    if HOSTS[run.host].reads_corpus:
-        vocabulary = Path(located(experiment.vocabulary))
-        pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
-        return Rows(pieces, packed_as(config, run.variant).sequence_length, mask_probability)
-    pairs = experiment.text
-    return Rows(pairs.vocabulary_size, pairs.max_length, target_tokens=pairs.max_length)
+    vocabulary = Path(located(experiment.vocabulary))
+    pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
+    return Rows(pieces, packed_as(config, run.variant).sequence_length, mask_probability)
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
-    """What a plan and a start say beforehand: models that cannot be made, and settings under which a step without any
-    hidden token is to be expected, whose loss and gradient are zero."""
+    """What a plan and a start say beforehand: models that cannot be made, a package that is missing, and settings under
+    which a step without any hidden token is to be expected, whose loss and gradient are zero."""
     lines = lines_of_lost(experiment)
+    is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
+    if is_computed and _left(experiment.shards) and not find_spec("kenlm"):
+        lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
     for run in {run.variant: run for run in experiment.runs if run.host == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)
@@ -181,7 +185,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
         shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
         if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
-            parameters = HOSTS[score.run.host].parameters(shape, rows_of(experiment, score.run).vocabulary_size)
+            parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
             weights = FLOAT32 * parameters * len(scoring.tasks) * len(score.seeds)
         seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
         yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)

@@ -1,8 +1,8 @@
-"""What a user writes into the Slurm profile, as far as Snakemake would take it for something else."""
+"""What a user writes into a profile of Snakemake, as far as Snakemake would take it for something else."""
 
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,17 @@ from symbert.experiment.given import read_yaml
 MINUTES = re.compile(r"\d+ *([smhd]|min|hours?|days?)?|.*\battempt\b.*")
 
 
-def check_profile(folder: Path) -> None:
-    """ConfigError for a resource in `folder`/profiles/slurm/config.yaml that Snakemake takes for another value or for a
-    function of Python, with how to write it."""
-    path = folder / "profiles/slurm/config.yaml"
-    for key, value in _resources(read_yaml(path)) if path.is_file() else ():
+def check_profiles(folder: Path, words: Iterable[str]) -> None:
+    """ConfigError for a resource in a profile that Snakemake takes for another value or for a function of Python, with
+    how to write it: in profiles/slurm of `folder`, and where a command line names one."""
+    named = re.findall(r"^--(?:workflow-)?profile[=\n](.+)$", "\n".join(words), re.MULTILINE)
+    for place in dict.fromkeys(map(Path.resolve, [folder / "profiles/slurm", *map(Path, named)])):
+        for path in sorted(place.glob("config*.yaml")):  # config.v8+.yaml is of a version of Snakemake
+            _check_profile(path)
+
+
+def _check_profile(path: Path) -> None:
+    for key, value in _resources(read_yaml(path)):
         if isinstance(value, str) and hasattr(builtins, value):
             raise ConfigError(
                 f"""{path}: '{key}': {value} is a function of Python; quote it twice: "'{value}'" """.strip()

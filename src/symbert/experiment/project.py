@@ -11,7 +11,7 @@ from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
 from symbert.experiment.given import check_options, read_settings, read_words, with_texts_of
 from symbert.experiment.layout import CONFIGURATION, Experiment
-from symbert.experiment.profile import check_profile
+from symbert.experiment.profile import check_profiles
 from symbert.experiment.sweep import check_sweep
 from symbert.experiment.unread import refuse_unread
 from symbert.provenance import PROJECT
@@ -111,6 +111,6 @@ def open_experiment(config: Config, files: Iterable[str | Path]) -> Experiment:
     another workflow gives to its module, for which Snakemake reads none of our files."""
     check_options(sys.argv)
     for file in dict.fromkeys(map(Path, files)):
-        config = with_texts_of(read_settings(file), config)
-    check_profile(PROJECT)
+        config = with_texts_of(file, config)
+    check_profiles(PROJECT, sys.argv)
     return Experiment(begun(whole(config)))

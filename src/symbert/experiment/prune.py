@@ -6,12 +6,12 @@ No link is followed, no folder in which a process works is touched, and nothing 
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from symbert.console import aligned, data_size
 from symbert.errors import InputOutputError
-from symbert.files import read_json, single_writer
+from symbert.files import read_json, single_writer, size_of
 from symbert.steps import RESULTS
 
 KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "robustness/*", "measured/*")  # by key
@@ -26,7 +26,7 @@ def prune(yes: bool = False, surplus_weights: bool = False) -> None:
     ones: they are what was trained. An experiment whose folder results/NAME was removed names nothing. DataError for an
     experiment.json that is damaged, because it may name anything.
     """
-    sizes = {path: size_of(path) for path in removable(Path(RESULTS), surplus_weights)}
+    sizes = {path: bytes_of(path) for path in removable(Path(RESULTS), surplus_weights)}
     if not sizes:
         print("nothing to remove")
         return
@@ -74,14 +74,15 @@ def _remove(path: Path) -> bool:
     except (InputOutputError, OSError) as error:
         print(f"skipped: {path}: {error}")
         return False
-    for empty in path.parents:
-        if empty.name == RESULTS or any(empty.iterdir()):
-            break
-        empty.rmdir()
+    with suppress(OSError):  # something lies in it, perhaps only now
+        for empty in path.parents:
+            if empty.name == RESULTS:
+                break
+            empty.rmdir()
     return True
 
 
-def size_of(path: Path) -> int:
+def bytes_of(path: Path) -> int:
     """Bytes of a file, or of all files in a folder, links not followed."""
     files = [Path(place, name) for place, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
-    return sum(file.lstat().st_size for file in files)
+    return sum(size_of(file, follow_symlinks=False) or 0 for file in files)

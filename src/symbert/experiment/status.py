@@ -16,6 +16,7 @@ from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.operators import unfollowed_code
 from symbert.paths import Run
+from symbert.steps import RESULTS
 
 
 def status(
@@ -30,6 +31,12 @@ def status(
     Of the experiment of that name, as it was started last, or with the options of Snakemake, and --scale, as one would
     be started. Run it in the folder with results/; nothing is changed.
     """
+    folder = Path(RESULTS, name or "")
+    if origin := read_json_or_empty(folder / "experiment.json").get("inputs", {}).get("origin"):
+        page = folder / "report/report.html"
+        made = page if page.is_file() else "no report yet: symbert report makes it"
+        print(f"Experiment {name}: imported from {', '.join(origin['files'])}, so nothing is to be run; {made}")
+        return
     print("\n".join(status_of(read_experiment(scale, configfile, config, name))))
 
 
@@ -101,7 +108,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     yield f"  disk     {disk_line(outputs_of(experiment))}"
     if equal := experiment.equal_texts:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
-        yield f"  warning  corpus.files: {len(equal):,} of {count:,} files equal another and are read once: {which}"
+        yield f"  warning  corpus: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
     own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
     yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))

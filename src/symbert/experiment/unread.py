@@ -16,11 +16,12 @@ from symbert.configuration import (
     root_of,
     source_of,
 )
+from symbert.corpus.dataset import is_of_hub
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import grids_of
 from symbert.glue.tasks import PUBLISHED, suite_of, task_named, tasks_of_sweep
-from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.sources import OWN_TEXT
+from symbert.hosts import ENCODER, OTHERS
+from symbert.sources import DATASET, OF_USERS, OWN_TEXT
 
 RULES = {  # keys of `corpus.filter` that one rule alone reads
     **dict.fromkeys(("blocked_categories", "categories_from", "match"), "categories"),
@@ -52,12 +53,16 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     """
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
     parts, filters = len(parts_of(config)), config.corpus.filter
-    yield "mirror", corpus == OWN_TEXT or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
+    yield "mirror", corpus in OF_USERS or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
     yield "corpus.files", corpus == OWN_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
+    yield "corpus.dataset", corpus == DATASET, "set 'corpus.source' to dataset, or 'corpus.dataset' to null"
     yield "corpus.parts", corpus != OWN_TEXT, "'corpus.files' is read whole; narrow its pattern"
+    yield "corpus.parts", corpus != DATASET, "a dataset is read whole; name some of its files in 'data_files'"
     yield "corpus.parts", config.corpus.parts == parts, f"the {corpus} corpus has {parts} parts; lower it"
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
-    yield "corpus.keep_raw", corpus == "hub", "only downloads are ever removed; leave it out"
+    dataset = config.corpus.dataset if corpus == DATASET else None
+    downloads = corpus == "hub" or (dataset is not None and is_of_hub(dataset))
+    yield "corpus.keep_raw", downloads, "only downloads are ever removed; leave it out"
     yield "glue.revision", glue == "hub", "it is of the hub; set 'glue.source' to hub, or leave it out"
     lists = filters.has("categories")
     downloads, looks_up = root_of(config, "corpus") is None, filters.categories_from != "metadata"
@@ -79,8 +84,6 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
 
 def _hosts(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     hosts = config.sweep.hosts
-    translators = [host for host in OTHERS if not HOSTS[host].reads_corpus]
-    yield "parallel", not {*translators}.isdisjoint(hosts), f"add {translators[0]} to 'sweep.hosts'"
     yield "pretrain.mask_probability", ENCODER in hosts, "encoders alone have masked tokens; leave it out"
     for host in OTHERS:
         yield f"hosts.{host}.mask_probability", False, "encoders alone have masked tokens; leave it out"
@@ -94,7 +97,7 @@ def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     is_finetuned = ENCODER in config.sweep.hosts and finetuned_pretrain_seeds(config) and not has_grids
     for key in ("tasks", "finetune_seeds", "untrained"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
-    for key in ("suites", "anatomy", "probes"):
+    for key in ("suites", "anatomy"):
         yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 
 

@@ -25,13 +25,10 @@ def model_card(config: dict[str, Any]) -> str:
     except ConfigError:  # its class is not known here
         operator = named["attention"]
     architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]
-    loading = OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)
-    if architecture != "EncoderDecoderModel":  # whose text has no tokenizer
-        loading += TOKENIZER
+    loading = (OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)) + TOKENIZER
     told = {
         "Not pre-trained: the weights that a run starts from.": facts.get("step") == 0,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": is_stand_in(source),
-        "Not for use: it learned from a stand-in for parallel text.": facts.get("stand_in"),
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
     }
     known, terms = ([SOURCES[source].training_text], SOURCES[source].terms) if source in SOURCES else ([], "")

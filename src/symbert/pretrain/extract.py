@@ -15,7 +15,6 @@ from symbert.files import (
     write_json,
     write_text,
 )
-from symbert.hosts import HOSTS
 from symbert.model.card import model_card
 from symbert.operators import operator_code
 from symbert.paths import CHECKSUM
@@ -31,8 +30,7 @@ def extract(folder: Path, step: int, /) -> None:
     Step 0 is the model before its first step: not pre-trained, and made again, because it follows from the seed alone.
     The facts of the run stand in config.json under `pretraining`, for the model card and that of a later export.
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. Rows or a
-    vocabulary other than the run learned are an IntegrityError. A model of a host that reads no corpus has neither a
-    vocabulary nor a tokenizer.
+    vocabulary other than the run learned are an IntegrityError.
     """
     run, settings, manifest = read_run(folder)
     state, output, weights = folder / "state", folder / f"step-{step}", folder / f"step-{step}/model.safetensors"
@@ -47,11 +45,9 @@ def extract(folder: Path, step: int, /) -> None:
             f"{manifest}: hash {found}, but {folder / 'done.json'} is of {done['corpus_hash']}; restore the corpus, or "
             f"move {folder} away to train the run again"
         )
-    vocabulary = None
-    if HOSTS[run.host].reads_corpus:
-        packed = read_json(manifest.parent / "settings.json", {"vocabulary": str}, "run snakemake again")
-        vocabulary = Path(located(packed["vocabulary"]))  # a piece more would give each word another's embedding
-        verify_sha256(vocabulary, done["vocabulary_sha256"], "restore the vocabulary that the corpus was packed with")
+    packed = read_json(manifest.parent / "settings.json", {"vocabulary": str}, "run snakemake again")
+    vocabulary = Path(located(packed["vocabulary"]))  # a piece more would give each word another's embedding
+    verify_sha256(vocabulary, done["vocabulary_sha256"], "restore the vocabulary that the corpus was packed with")
     if kept is None:
         from symbert.model.bert import initialize
         from symbert.model.configuration import Configuration
@@ -69,9 +65,8 @@ def extract(folder: Path, step: int, /) -> None:
     write_text(output / CHECKSUM, sha256_of(weights) + "\n")
     config["pretraining"] = {**facts, "step": step}
     write_json(output / "config.json", config)
-    if vocabulary is not None:
-        copy_file(vocabulary, output / "vocab.txt")
-        write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
-        tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
-        write_json(output / "tokenizer_config.json", tokenizer)
+    copy_file(vocabulary, output / "vocab.txt")
+    write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
+    write_json(output / "tokenizer_config.json", tokenizer)
     write_text(output / "README.md", model_card(config))

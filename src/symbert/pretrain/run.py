@@ -177,7 +177,6 @@ class Records:
             **measured,
             "corpus_hash": identity["corpus_hash"],
             "vocabulary_sha256": packed["vocabulary_sha256"],
-            **({"stand_in": True} if packed.get("stand_in") else {}),  # of a parallel text
             "settings_hash": hash_of(identity),
             "settings": {name: value for name, value in identity.items() if name not in others or name in run.model},
         }

@@ -19,7 +19,7 @@ from symbert.console import Progress
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
-from symbert.hosts import HOSTS, refuse_sharding
+from symbert.hosts import HOSTS
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import attention_parameters
 from symbert.model.check import refuse_untrue
@@ -107,7 +107,14 @@ class Trainer:
             )
         self.is_sharded = shard_parameters and self.world.size > 1
         if self.is_sharded:
-            refuse_sharding(settings.recipe, run.host, self.world.size, settings.batch_size)
+            fault = "config: 'pretrain.shard_parameters' is true, but"
+            if self.is_compiled:
+                raise ConfigError(f"{fault} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
+            if settings.batch_size % self.world.size:
+                raise ConfigError(
+                    f"{fault} 'pretrain.batch_size' is {settings.batch_size}, no multiple of the {self.world.size} "
+                    "processes"
+                )
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
         self.task = HOSTS[run.host].task_class(run, settings, manifest)
         self.model = self.task.starting_model()
@@ -205,8 +212,8 @@ class Trainer:
         DivergedError when a number is not finite.
         """
         self.model.eval()
-        loss, count, *tally = self.world.total(*self._fitting(self._sums_of_validation))
-        measured = {"loss": loss / count, **self.task.measures(loss / count, tally)}
+        loss, count = self.world.total(*self._fitting(self._sums_of_validation))
+        measured = {"loss": loss / count, **self.task.measures(loss / count)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
             raise DivergedError(f"{self.run}: validation {numbers}; {DIVERGED}")
@@ -214,26 +221,24 @@ class Trainer:
 
     @torch.no_grad()
     def _sums_of_validation(self) -> list[float]:
-        """Summed loss, number of targets and tally of this process's validation sequences."""
+        """Summed loss and number of targets of this process's validation sequences."""
         sums = []
-        for share in self.world.batches(self.task.validation_count, self.micro_batch_size):
+        for share in self.world.batches(len(self.task.validation), self.micro_batch_size):
             rows, loss, count = np.arange(share.start, share.stop), 0.0, 0
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
                 loss, count = self._loss_of(batch).item(), count_targets(batch)
-            with compute.autocast(self.precision, self.device):
-                tally = self.task.tally(self.model, rows, self.device)
-            sums.append([loss, count, *tally] if len(rows) else [0.0, 0, *tally])
+            sums.append([loss, count] if len(rows) else [0.0, 0])
         if self.is_sharded:
             self.loss.reshard()  # drops the weights that the last batch gathered
         return [sum(column) for column in zip(*sums, strict=True)]
 
     def describe_start(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
-        rows = np.arange(min(DESCRIBED, self.task.validation_count))
+        rows = np.arange(min(DESCRIBED, len(self.task.validation)))
         batch = move(self.task.validation_batch(rows), self.device)
         model = self.task.starting_model().to(self.device)  # whole in this process
-        return describe_attention(model, *(batch[name] for name in self.task.layer_inputs))
+        return describe_attention(model, batch["input_ids"])
 
 
 class Session:
@@ -255,7 +260,6 @@ class Session:
         return {
             "steps": self.settings.steps,
             **{f"validation_{name}": value for name, value in self.metrics.last_validation().items()},
-            **{f"{name}_signature": value for name, value in self.trainer.task.signatures.items()},
             "parameters": self.trainer.parameters,
             "attention_parameters": attention_parameters(self.trainer.model),
         }

@@ -9,7 +9,7 @@ import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
@@ -37,10 +37,11 @@ from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
+from symbert.pretrain.run import OF_RUN
 from symbert.report import names, tidy
 from symbert.report.published import COLUMNS
 from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
-from symbert.sizes import SIZES
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 Record = dict[str, Any]
 
@@ -60,7 +61,6 @@ JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
 MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own_share"]
-PROBED = ["attention", "relation", "own_position", "share", "low", "high", "chance", "steps"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
 
@@ -103,7 +103,7 @@ class Collection:
 
     facts: ReportFacts | None = None  # None without an experiment
     hosts_trained: tuple[str, ...] = (ENCODER,)
-    parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.bert.counts_of` counts them
+    parameters: Record = field(default_factory=dict)  # by size, as `counted` has them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
     curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
@@ -117,7 +117,6 @@ class Collection:
     parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
     manifest: Record | None = None  # of the packed rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
-    probes: pd.DataFrame | None = None  # relations between tokens that operators express
     blimp: pd.DataFrame | None = None  # judgements of minimal pairs
     hosts: pd.DataFrame | None = None  # the runs of other hosts than the encoder as they ended
     courses: dict[tuple[str, str, str], pd.DataFrame] = field(default_factory=dict)  # and over their training
@@ -216,8 +215,8 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
 
     of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
     data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
-    for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
-        data |= {name: read_table(given[name][0], columns)} if name in given else {}
+    if "anatomy" in given:
+        data["anatomy"] = read_table(given["anatomy"][0], [*HEAD, "head", *MEASURES])
     return Collection(
         facts,
         hosts_trained=tuple(sweep.hosts),
@@ -480,21 +479,21 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int), OF_RUN), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
-        raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {REMEDY}")
+        raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {OF_RUN}")
     digest = sha256_of(log)
     if digest != done.get("metrics_sha256", digest):
-        raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
+        raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {OF_RUN}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
     kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
-    lines = list(read_json_lines(log, REMEDY))
+    lines = list(read_json_lines(log, OF_RUN))
     for number, line in enumerate(lines, start=1):
-        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", REMEDY)
+        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", OF_RUN)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
-        raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
+        raise DataError(f"{log}: expected validation losses at increasing steps; {OF_RUN}")
     initial = next((line for line in lines if line.get("split") == "initial"), {})
     return {
         **{key: done[key] for key in (*RUN, "steps")},
@@ -517,7 +516,7 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
     for run in runs:
         if run["steps"] != steps[run["host"]]:
             expected = f"expected {steps[run['host']]}"
-            raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {REMEDY}")
+            raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {OF_RUN}")
     key = ("host", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
     check("runs", runs, key, [*wanted, *present])
@@ -551,15 +550,14 @@ def losses_of(runs: pd.DataFrame, place: str = "runs", value: str = "loss") -> d
 
 def hosts_of(runs: list[Record]) -> pd.DataFrame:
     """A row per run of another host as it ended: host, size, attention, pretrain_seed, steps, validation_loss,
-    parameters, and what the host measures: `measures` by name, with the `signatures` of those that have one."""
+    parameters, and the host's `measure`."""
     rows = []
     for run in runs:
-        measures, done = [HOSTS[run["host"]].measure, *HOSTS[run["host"]].further_measures], run["done"]
+        measure, done = HOSTS[run["host"]].measure, run["done"]
         rows.append(
             {key: run[key] for key in ("host", *RUN, "steps")}
             | {"validation_loss": done["validation_loss"], "parameters": done["parameters"]}
-            | {"measures": {name: done[f"validation_{name}"] for name in measures}}
-            | {"signatures": {name: done[f"{name}_signature"] for name in measures if f"{name}_signature" in done}}
+            | {"measure": done[f"validation_{measure}"]}
         )
     return pd.DataFrame(rows)
 
@@ -585,7 +583,7 @@ def grids_of_runs(
                 run = runs[folder]
                 for key, value in {**point, "pretrain_seed": seed}.items():
                     if run.get(key, value) != value:
-                        raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; delete it")
+                        raise DataError(f"{folder}/done.json: '{key}' is {run[key]}, expected {value}; {OF_RUN}")
                 losses[seed] = dict(zip(run["step"], run["loss"], strict=True))
             frames.append(pd.DataFrame.from_dict(losses, orient="index").sort_index())
         made.append((grid, frames))
@@ -595,7 +593,7 @@ def grids_of_runs(
 def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
     several sessions are not known."""
-    timing = read_json(run["folder"] / "timing.json", TIMING)
+    timing = read_json(run["folder"] / "timing.json", TIMING, OF_RUN)
     facts = run["done"] | timing
     begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
     hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
@@ -640,7 +638,7 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["size", "attention", *SPEEDS, "ratios", "machine"])
 
 
-# Corpus, heads and probes.
+# Corpus and heads.
 
 
 def read_parts(files: list[Path]) -> list[Record]:
@@ -690,7 +688,7 @@ def read_escape_loss(manifest: Path) -> float | None:
 def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     """A csv file with these columns in the order of tables; DataError for another file."""
     try:
-        table = pd.read_csv(file)
+        table = pd.read_csv(file, keep_default_na=False, na_values=[""])  # an operator may be called NA
     except (ValueError, OSError) as error:
         raise DataError(f"{file}: no csv ({line_of(error)}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
@@ -705,20 +703,32 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path] = ()) -> Record:
-    """Parameters of each of these operators: of one of this project in these sizes and those of the paper, of another
-    one in the sizes that it was trained in, as its `runs` counted them: its class may know no others."""
-    from symbert.model.bert import counts_of  # imports torch
+    """By size, of those here and of the paper, its `shape`, and by operator the `parameters` of a model with BERT's
+    30,522 word pieces, tied weights once, and the `attention_parameters` of a layer.
 
-    ours, chosen = [name for name in attention if OPERATORS[name].is_of_project], {*PAPERS_SIZES, *sizes}
-    counts = {size: counts_of(size, ["original", *ours]) for size in SIZES if size in chosen}
-    for file in (folder / "done.json" for folder in runs if len(ours) < len(attention)):
-        done = read_json(file, RUN_FILE)
-        size, name, own = done["size"], done["attention"], done.get("attention_parameters")
-        if own and name not in ours:
-            of_size = counts[size]
-            usual = of_size["shape"]["num_hidden_layers"] * of_size["attention_parameters"]["original"]
-            of_size["parameters"][name] = of_size["parameters"]["original"] - usual + own["layers"]
-            of_size["attention_parameters"][name] = own["layer"]
-    for of_size, what in product(counts.values(), ("parameters", "attention_parameters")):
-        of_size[what] = {name: of_size[what][name] for name in attention if name in of_size[what]}
+    They are as the `runs` counted them, and without a run by the formula that the operator states.
+    """
+    ran: Record = {}
+    for file in (folder / "done.json" for folder in runs):
+        done = read_json(file, RUN_FILE, OF_RUN)
+        ran.setdefault((done["size"], done["attention"]), done.get("attention_parameters"))
+    counts = {}
+    for size, shape in SIZES.items():
+        if size not in {*PAPERS_SIZES, *sizes}:
+            continue
+        layers, place = shape.num_hidden_layers, (shape.hidden_size, shape.num_attention_heads)
+        of_layer = {name: ran.get((size, name)) or _by_formula(name, layers, *place) for name in attention}
+        of_layer = {name: of for name, of in of_layer.items() if of}
+        usual = shape.parameters() - _by_formula("original", layers, *place)["layers"]
+        counts[size] = {
+            "shape": {**asdict(shape), "vocab_size": VOCABULARY_SIZE},
+            "parameters": {name: usual + of["layers"] for name, of in of_layer.items()},
+            "attention_parameters": {name: of["layer"] for name, of in of_layer.items()},
+        }
     return counts
+
+
+def _by_formula(name: str, layers: int, hidden_size: int, heads: int) -> Record | None:
+    """The parameters of an operator as a run counts them; None of one that states no formula."""
+    layer = OPERATORS[name].count(hidden_size, heads)
+    return layer and {"layer": layer, "layers": layers * layer}

@@ -96,7 +96,6 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("figure1_operators", operators.operators_drawing, "Figure 1: the operators"),
         Exhibit("table1_operators", operators.operators_table, "Table 1: parameters per operator"),
         Exhibit("table2_parameters", operators.parameters_table, "Table 2: parameters per model"),
-        Exhibit("probes", operators.probes_table, "What operators can express"),
         Exhibit("anatomy", operators.anatomy_table, "Attention of trained models"),
         Exhibit("anatomy", figures.anatomy_figure, "Attention over pre-training"),
     ],

@@ -58,7 +58,7 @@ def report(folder: Path, /, paper: bool = False) -> None:
     surplus = {file for kind in (*FORMATS, "data") for file in output.glob(f"{kind}/*")}
     surplus |= {*output.glob("experiment-*.json")}
     for file in surplus.difference(tables, *(exhibit.files for exhibit in shown)):
-        file.unlink()  # of an earlier configuration
+        file.unlink(missing_ok=True)  # of an earlier configuration
     write_page(output, data, shown)
     copy_file(folder / "experiment.json", folder / REPORTED.format(key=record["key"]))
 

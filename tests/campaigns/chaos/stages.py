@@ -40,7 +40,6 @@ sweep:
   finetuned_pretrain_seeds: null
   finetune_seeds: [1, 2]
   suites: [glue]
-  probes: []
   curve: {steps: {tiny: [10, 20]}}
 """
 

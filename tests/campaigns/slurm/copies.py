@@ -22,7 +22,6 @@ sweep:
   attention: [original, pairwise]
   pretrain_seeds: [1]
   finetuned_pretrain_seeds: null
-  probes: []
   finetune_seeds: [1]
   tasks: [rte]
   suites: [glue]

@@ -1,4 +1,4 @@
-"""Tables of operators: parameters against counts by hand, training, heads and probes."""
+"""Tables of operators: parameters against counts by hand, training and heads."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from csv_rows import read_shown
 from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.operators import OPERATORS
+from symbert.report.collect import read_table
 
 
 def test_an_operator_of_the_user_is_counted_without_a_formula(counted, outputs):
@@ -35,12 +36,20 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outp
     assert [rows[size, "shared"]["parameters"] for size in ("small", "base")] == ["26700090", "95367738"]
 
 
+@pytest.mark.parametrize("name", ["NA", "null", "None", "nan"])
+def test_an_operator_of_the_user_has_any_name(tmp_path, name):
+    """In the tables of probes and heads it was an empty cell."""
+    (tmp_path / "probes.csv").write_text(f"attention,share\n{name},\n")
+    table = read_table(tmp_path / "probes.csv", [])
+    assert list(table["attention"]) == [name] and table["share"].isna().all()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no csv"), ("attention,relation\noriginal,cycle\n", "no column 'own_position'")],
+    [("", "no csv"), ("size,attention\ntiny,original\n", "no column 'pretrain_seed'")],
 )
 def test_another_file_is_refused_with_its_name(tmp_path, report_facts, text, message):
-    path = tmp_path / "probes.csv"
+    path = tmp_path / "anatomy.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=f"probes.csv: {message}"):
-        write_exhibit("table-probes", [tmp_path / "out.csv"], probes=path, facts=report_facts())
+    with pytest.raises(DataError, match=f"anatomy.csv: {message}"):
+        write_exhibit("table-anatomy", [tmp_path / "out.csv"], anatomy=path, facts=report_facts())

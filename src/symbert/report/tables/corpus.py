@@ -111,8 +111,6 @@ def provenance_table(data: Collection) -> Table:
             facts[f"pre-training: {key}"] = ", ".join(values)
     for size, machine in zip(data.speeds["size"], data.speeds["machine"], strict=True):
         facts[f"speeds: {size}"] = machine
-    for signatures in () if data.hosts is None else data.hosts["signatures"]:
-        facts |= {f"sacrebleu: {name}": signature for name, signature in signatures.items()}
     return table_of([{"what": what, "value": value} for what, value in facts.items()])
 
 

@@ -1,7 +1,6 @@
-"""Operators: parameters, training (Tables 1 and 2), relations that they express, and the heads of trained models."""
+"""Operators: parameters, training (Tables 1 and 2), and the heads of trained models."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -22,9 +21,10 @@ def operators_drawing(data: Collection) -> Path:
 
 def operators_table(data: Collection) -> Table:
     """Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 of
-    arXiv 2406.06366; corrected: leading terms; exact: with biases, checked against the counts. Erratum: the paper
-    prints O(2h² + h/n) for pairwise; its own table 2 needs 2h² + h²/n: base pairwise has 103,017,018 − 102,427,194 =
-    589,824 = 12 × 768²/12 parameters more than base symmetric, over 12 layers with h = 768 and n = 12 heads.
+    arXiv 2406.06366; corrected: leading terms; exact: with biases; counted: by the runs, in other sizes by this
+    formula. Erratum: the paper prints O(2h² + h/n) for pairwise; its own table 2 needs 2h² + h²/n: base pairwise has
+    103,017,018 − 102,427,194 = 589,824 = 12 × 768²/12 parameters more than base symmetric, over 12 layers with h = 768
+    and n = 12 heads.
     """
     sizes = names.sizes(data.parameters)
     rows = []
@@ -131,30 +131,3 @@ def anatomy_table(data: Collection) -> Table | None:
     means = heads.groupby(layer, sort=False)[MEASURES].mean().reset_index().astype(object)
     last = means[means["step"] == means.groupby("size")["step"].transform("max")]
     return Table(means, readable=last.drop(columns="step"), decimals=dict.fromkeys(MEASURES, 3))
-
-
-RELATIONS = ("cycle", "partner", "chain")
-
-
-def probes_table(data: Collection) -> Table | None:
-    """Relations between 16 tokens that one head learns: the share of tokens whose largest score is that of their
-    target, the next of a directed cycle or of a chain, or a partner, with the exact 95 % interval; others: no token may
-    attend to itself. Chance gives 0.06 or 0.07. A symmetric score cannot point along a cycle. Lookups of one layer
-    (recall, fuzzy, induction): the share of right answers when a training ends, and the median of the steps; chance
-    gives 0.03.
-    """
-    if data.probes is None:
-        return None
-    rows = [_probe_row(name, probed) for name, probed in data.probes.groupby("attention", sort=False)]
-    return table_of(rows, decimals={"steps": 0})
-
-
-def _probe_row(name: str, probed: pd.DataFrame) -> dict[str, Any]:
-    cells = {}
-    for probe in probed.itertuples():
-        column = f"{probe.relation}{' others' if probe.own_position == 'no' else ''}"
-        cells[column] = f"{probe.share:.2f} [{probe.low:.2f}, {probe.high:.2f}]"
-        if probe.relation not in RELATIONS and not pd.isna(probe.steps):
-            cells[column] += f" in {probe.steps:.0f}"
-    probed = probed[probed["relation"].isin(RELATIONS)]
-    return {"attention": name, **cells, "steps": probed["steps"].median()}

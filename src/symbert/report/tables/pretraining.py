@@ -183,8 +183,7 @@ def hosts_table(data: Collection) -> Table | None:
     if data.hosts is None:
         return None
     runs = data.hosts
-    hosts = [HOSTS[host] for host in dict.fromkeys(runs["host"])]
-    measures = list(dict.fromkeys(name for host in hosts for name in (host.measure, *host.further_measures)))
+    measures = list(dict.fromkeys(HOSTS[host].measure for host in runs["host"]))
     several = runs["pretrain_seed"].nunique() > 1
     rows = []
     for (host, size, attention), seeds in runs.groupby(["host", "size", "attention"], sort=False):
@@ -194,8 +193,6 @@ def hosts_table(data: Collection) -> Table | None:
         row |= {"pretrain_seeds": loss.count} if several else {}
         row |= {"validation_loss": loss.mean}
         row |= {"std": loss.deviation} if several else {}
-        for name in measures:
-            values = [of_run[name] for of_run in seeds["measures"] if name in of_run]
-            row[name] = spread(values).mean if values else None
+        row |= dict.fromkeys(measures) | {HOSTS[host].measure: spread(seeds["measure"]).mean}
         rows.append(row)
     return table_of(rows, decimals=dict.fromkeys(("validation_loss", "std", *measures), 3))

@@ -1,5 +1,11 @@
 """Which relations between tokens an operator can express: one layer learns where each token has to attend.
 
+    python -m studies.probes original my_module:Gated
+    python -m studies.probes --configfile docs/findings/predictions/experiment.yaml --output probes.csv
+
+Operators are named as tables name them, or as my_module:Class. With a configuration, its `operators` are known too, and
+where none is named those of `sweep.attention` are probed. It takes seconds per operator.
+
 16 tokens with random hidden states are in a relation: each has the next of a directed cycle, or of a chain, or a
 partner that has it in turn. A layer of an operator, with five heads of 32, is trained until the largest score of every
 token is that of its target, or for 100 steps. Each head has a relation of its own and nothing in common with the
@@ -11,6 +17,7 @@ Fuzzy: the keys that ask have noise as large as themselves. Induction: each toke
 as a first layer can give it; the last symbol occurred before, and its successor there is asked.
 """
 
+import argparse
 import math
 from pathlib import Path
 from statistics import median
@@ -18,17 +25,17 @@ from typing import Any
 
 import pandas as pd
 import torch
+import yaml
 from scipy.stats import binomtest
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from symbert.errors import ConfigError
-from symbert.files import read_json, write_text
 from symbert.model.anatomy import logits_of, weights_of
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import Encoder, HostModel, checked_pair, initialize
 from symbert.model.configuration import Configuration
-from symbert.operators import define, name_of, operator_named, planned_operator
+from symbert.operators import define, name_of, operator_named
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
@@ -133,32 +140,6 @@ def lookups_of(operator: str) -> list[dict[str, Any]]:
     return rows
 
 
-def probe(operators: list[str], /, output: Path | None = None) -> None:
-    """Measure which relations between tokens operators can express, and how fast they learn to look something up.
-
-    Operators are named as tables name them, or as my_module:Class. Takes seconds per operator; prints a table, or
-    writes the csv `output`.
-    """
-    torch.set_num_threads(1)
-    rows: list[dict[str, Any]] = []
-    for word in operators:
-        name = define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word
-        rows += [learn(name, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
-        rows += lookups_of(name)
-    table = pd.DataFrame(rows)
-    if output is None:
-        print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
-    else:
-        write_text(output, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-
-
-def measure_probes(output: Path, /) -> None:
-    """Measure which relations the operators in the settings beside `output` can express."""
-    file = output.parent / "settings.json"
-    operators = read_json(file, {"operators": {str: {"operator_code": str}}}, "run snakemake again")["operators"]
-    probe([planned_operator(name, facts, file).name for name, facts in operators.items()], output)
-
-
 def rows_of(lookup: str, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Two symbols of each token, `row token`, SYMBOLS for none, and the answers of the last tokens, `row answer`."""
     symbols = torch.rand(ROWS, SYMBOLS, generator=generator).argsort(-1)
@@ -195,3 +176,32 @@ def look_up(attention: SelfAttention, lookup: str, seed: int) -> tuple[float, in
         F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
         optimizer.step()
     return share, None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a row per operator and relation, or write them as csv."""
+    parser = argparse.ArgumentParser("python -m studies.probes")
+    parser.add_argument("operators", nargs="*")
+    parser.add_argument("--configfile", type=Path)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args(arguments)
+    if not (options.operators or options.configfile):
+        parser.error("names no operator")
+    config = yaml.safe_load(options.configfile.read_text(encoding="utf-8")) if options.configfile else {}
+    for name, definition in config.get("operators", {}).items():
+        define(name, definition)
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    for word in options.operators or config["sweep"]["attention"]:
+        name = define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word
+        rows += [learn(name, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
+        rows += lookups_of(name)
+    table = pd.DataFrame(rows)
+    if options.output:
+        table.to_csv(options.output, index=False, float_format="%.6g", lineterminator="\n")
+    else:
+        print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+
+
+if __name__ == "__main__":
+    main()
