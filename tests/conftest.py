@@ -15,7 +15,6 @@ from symbert import operators, sizes
 from symbert.configuration import merge
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
-from symbert.glue import tasks
 
 ROOT = Path(__file__).parents[1]
 STEADY = yaml.safe_load("""  # of the experiment that tests count jobs and files of, however the demo is tuned
@@ -163,9 +162,3 @@ def known() -> Iterator[None]:
     for registry, entries in zip((operators.OPERATORS, sizes.SIZES), before, strict=True):
         registry.clear()
         registry.update(entries)
-
-
-@pytest.fixture
-def nothing_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No task is the user's own before, and none stays so after."""
-    monkeypatch.setattr(tasks, "OWN", {})

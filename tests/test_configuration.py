@@ -17,6 +17,7 @@ from symbert.configuration import (
     check,
     experiment_name,
     merge,
+    own_tasks,
     protocol_of,
     values_of,
 )
@@ -26,8 +27,6 @@ from symbert.experiment.project import read_config
 from symbert.files import hash_of, known_sha256, sha256_of
 from symbert.glue import tasks
 from symbert.sources import own_texts, root_of
-
-pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
 
 @pytest.fixture
@@ -288,7 +287,7 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
     assert operators.OPERATORS["miscounted"].path == MISCOUNTED
     assert sizes.SIZES["deep"].num_hidden_layers == 12
     assert sizes.SIZES["deep"].initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
-    assert tasks.task_named("irony").scores == {"validation": "irony"} and "irony" not in tasks.GLUE
+    assert tasks.tasks_of(own_tasks(own))["irony"].scores == {"validation": "irony"} and "irony" not in tasks.GLUE
     before = json.dumps(own)
     for name in ("ranked", "miscounted"):
         operators.OPERATORS.pop(name)

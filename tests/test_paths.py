@@ -18,9 +18,10 @@ from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
+from symbert.glue.score import Finetune, Judge, Robustness
 from test_operators import forget
 
-pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
+pytestmark = pytest.mark.usefixtures("folder")
 
 BASE = yaml.safe_load("""
 experiment: base
@@ -145,17 +146,17 @@ def leaves(value: dict, above: str = "") -> list[str]:
 
 def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
-    names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
+    names = {Finetune: "scores", Robustness: "noisy scores", Judge: "judged pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
     for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder), ("pairs", experiment.pairs)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)
-    for name in (scoring.rows for scoring in experiment.scorings):
+    for name in (Path(scoring.rows.folder).name for scoring, _ in experiment.scorings):
         suites = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
         kinds[suites.get(name.split("-")[-2], "rows")].add(name)
     for file, score in experiment.scores.items():
-        kinds["superglue scores" if score.scoring.suite == "superglue" else names[score.scoring.kind]].add(file)
+        kinds["superglue scores" if score.scoring.suite == "superglue" else names[type(score.scoring)]].add(file)
     return {**kinds, "report": {experiment.key}}
 
 

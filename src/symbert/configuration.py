@@ -21,15 +21,14 @@ from msgspec import Meta, to_builtins
 from symbert import operators, sizes
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
-from symbert.glue import tasks
 from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.tasks import (
     BESIDE_GLUE,
-    METRICS_OF_CLASSES,
-    METRICS_OF_GRADES,
     PUBLISHED,
     SUITES,
+    OwnTask,
     Suite,
+    tasks_of,
     tasks_of_sweep,
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
@@ -76,7 +75,6 @@ CODE = "transformers"  # the package whose code is the text `source`; its versio
 READ = {"documentation": EMBEDDED, "source": f"{CODE} {version(CODE)}", "copying": "nowhere"}  # small texts, and where
 FOLDER = r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
-Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
 
 
@@ -182,20 +180,30 @@ class PretrainSettings(Settings):
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
 
 
-class TaskSettings(Settings):
+class TaskLimits(Settings):
     """How the rows of a suite's tasks become token ids."""
 
     max_length: Length
     max_examples: Count | None  # training rows per task; null for all
     max_evaluation_examples: Count | None
+
+
+class TaskSettings(TaskLimits):
+    """The same, and whether other rows than are published will do."""
+
     allow_partial: bool
 
 
-class MinimalPairSettings(Settings):
+class PairLimits(Settings):
     """Which minimal pairs models judge, and how these become token ids."""
 
     max_length: Length
     max_evaluation_examples: Count | None  # pairs per paradigm; null for all
+
+
+class MinimalPairSettings(PairLimits):
+    """The same, and whether other pairs than are published will do."""
+
     allow_partial: bool
 
 
@@ -217,7 +225,6 @@ class GlueSettings(Settings):
 class RobustnessSettings(Settings):
     """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
 
-    root: str | None  # directory of the out-of-domain sets; null where no set is asked for
     sets: list[Challenge]
     noise: NoiseShares  # of the letters of the evaluation rows that are changed
     noise_kinds: list[NoiseKind]
@@ -324,18 +331,6 @@ class OwnSize(Settings):
     initializer_range: Positive | None = None
 
 
-class OwnTask(Settings):
-    """A task of the user's own: its files, and what to read of them."""
-
-    train: str
-    validation: str
-    columns: Annotated[list[str], Meta(min_length=1, max_length=2)]  # of text
-    metric: Metric | Annotated[list[Metric], Meta(min_length=1)]  # of several, the mean is the score
-    label: str = "label"  # its column
-    labels: Annotated[list[str | int | bool], Meta(min_length=2)] | None = None  # class names
-    kind: Literal["classification", "regression"] = "classification"
-
-
 class Curve(Settings):
     """Figure 3: scores over checkpoints."""
 
@@ -435,7 +430,7 @@ class Configuration(Common):
 # Reading.
 
 
-Kind = TypeVar("Kind", bound=Settings)
+Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
 def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True) -> Kind:
@@ -536,16 +531,22 @@ def filter_of(config: Config) -> Config:
     return {**chosen, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
 
 
-def robustness_of(config: Config) -> Config:
-    """Out-of-domain sets lie where `files` says, or where the source has them."""
+def own_tasks(config: Config) -> dict[str, OwnTask]:
+    """The user's own tasks."""
+    return {name: settings_from(task, OwnTask, f"config: 'tasks.{name}'") for name, task in config["tasks"].items()}
+
+
+def robustness_of(config: Config) -> RobustnessSettings:
+    """What models are scored on beside GLUE's own evaluation rows; kinds of noise count where there is some."""
+    chosen = config["glue"]["robustness"]
+    return RobustnessSettings(chosen["sets"], chosen["noise"], chosen["noise_kinds"] if chosen["noise"] else [])
+
+
+def root_of_sets(config: Config) -> str | None:
+    """The folder of the out-of-domain sets: where `files` says, or where the source has them; None without sets."""
     chosen = config["glue"]["robustness"]
     root = chosen["files"] or (f"{config['mirror']}/ood" if source_of(config, "glue") == "mirror" else None)
-    return {
-        "root": root if chosen["sets"] else None,
-        "sets": chosen["sets"],
-        "noise": chosen["noise"],
-        "noise_kinds": chosen["noise_kinds"] if chosen["noise"] else [],
-    }
+    return root if chosen["sets"] else None
 
 
 def finetuned_pretrain_seeds(config: Config) -> list[int]:
@@ -642,8 +643,7 @@ def define_own(config: Config) -> None:
     sweep, curve = config["sweep"], config["sweep"]["curve"]
     for name, shape in config["sizes"].items():
         sizes.define(name, shape)
-    for name, definition in config["tasks"].items():
-        tasks.define(name, definition)
+    tasks_of(own_tasks(config))
     for name, definition in config["operators"].items():
         if not isinstance(definition.get("class"), str):
             raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
@@ -688,8 +688,8 @@ def check(config: Config) -> None:
     define_own(config)
     config["experiment"] = experiment_name(config)
     check_sources(config)
-    if (robustness := robustness_of(config))["sets"]:
-        check_directory("glue.robustness.files", robustness["root"], "the out-of-domain sets (docs/glue.md)")
+    if config["glue"]["robustness"]["sets"]:
+        check_directory("glue.robustness.files", root_of_sets(config), "the out-of-domain sets (docs/glue.md)")
     for host in config["sweep"]["hosts"]:
         check_training(config, host, {})
     for mistake in _contradictions(config):

@@ -29,8 +29,8 @@ from symbert.steps import RESULTS
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
 RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
-ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"
-SCORES = f"{RESULTS}/scores/{{suite}}/{{host}}/{{model}}/seed-{{seed}}/step-{{step}}/{{request}}.json"
+SCORED = "{host}/{model}/seed-{seed}/step-{step}"  # in a folder of scores those of a checkpoint
+SCORES = f"{RESULTS}/scores/{{suite}}/{SCORED}/{{request}}.json"
 ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
 REPORTED = "report/experiment-{key}.json"  # in an experiment's folder: the record that its page was made of

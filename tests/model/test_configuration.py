@@ -9,7 +9,7 @@ from symbert.model.configuration import DEFAULTS, Configuration, configuration_o
 from symbert.operators import define
 
 
-def test_config_json_is_the_file_that_hugging_face_writes(tmp_path, nothing_of_ones_own):
+def test_config_json_is_the_file_that_hugging_face_writes(tmp_path):
     define("wider", {"class": "pairwise", "start": "wide"})
     config = configuration_of("small", "wider", 300, dropout=0.0)
     write_json(tmp_path / "ours.json", config.to_dict())

@@ -93,16 +93,20 @@ def record(size, attention, step, task, seed, score=0.6, **changes):
         "task": task,
         "finetune_seed": seed,
         "metrics": dict.fromkeys(COLUMNS[task], score),
+        "details": {},
         "majority": dict.fromkeys(COLUMNS[task], 0.5),
         "rows": {"train": 1000, "validation": 500},
         "official_rows": {"train": 2490, "validation": 277},
+        "moved": {},
+        "seen": {},
         "partial": False,
         "stand_in": False,
         "settings_hash": "aaaa",
+        "versions": {},
         "checkpoint_sha256": f"{size}-{attention}-{step}",
         "data_sha256": f"{task} rows",
+        "recipe": "faithful",
         "precision": "fp32",
-        "origin": "test",
         "constant_prediction": False,
     } | changes
 
@@ -123,7 +127,7 @@ def noise_set(column, share, score, kind="mixed", **changes):
         "metrics": ["accuracy"],
         "classes": None,
         "rows": 500,
-        "official_rows": None,
+        "official_rows": 500,
         "partial": False,
         "score": score,
         "details": {"accuracy": score},
@@ -141,7 +145,9 @@ def domain_set(name, score, **changes):
 def robustness_record(scored, *sets, **changes):
     """The robustness record of a score record, with these sets."""
     cell = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed", "settings_hash", "stand_in")
-    record = {key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "precision", "origin")}
+    record = {
+        key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "recipe", "precision", "versions")
+    }
     clean = dict(scored["metrics"])
     return record | {"clean": clean, "sets": {_set_id(facts): facts for facts in sets}} | changes
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
+from msgspec import to_builtins
 from msgspec.structs import replace as replaced
 
 from symbert.configuration import (
@@ -20,19 +21,21 @@ from symbert.configuration import (
     PARALLEL_FILES,
     Config,
     GlueSettings,
-    MinimalPairSettings,
+    PairLimits,
     ParallelSettings,
     PretrainSettings,
-    TaskSettings,
+    TaskLimits,
     annotations_of,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
     has_filter,
     judging_seeds,
+    own_tasks,
     protocol_of,
     report_of,
     robustness_of,
+    root_of_sets,
     settings_from,
     training_of,
     values_of,
@@ -40,19 +43,18 @@ from symbert.configuration import (
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
-from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
-from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
+from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks
+from symbert.glue.score import Finetune, Judge, Robustness, kept_at
+from symbert.glue.tasks import SUITES, OwnRows, Suite, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operator_named
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
     RESULTS,
-    ROBUSTNESS,
-    ROWS,
     RUN,
-    SCORES,
+    SCORED,
     VARIANT,
     Run,
     by_content,
@@ -77,35 +79,39 @@ from symbert.sources import (
     root_of,
     source_of,
 )
+from symbert.steps import AnyStep, File, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """A folder below results/scores or results/robustness: how checkpoints are scored on rows."""
-
-    name: str
-    kind: str  # finetune | robustness | judge
-    suite: str
-    rows: str  # a folder below results/tasks
-    tasks: tuple[str, ...]
-    trained: "Scoring | None" = None  # of robustness: the fine-tuning
+Scoring = Finetune | Robustness | Judge
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a file of scores holds: a checkpoint's scores of the tasks of a scoring, with these fine-tuning seeds."""
+    """What a file of scores holds: a checkpoint's scores of some tasks, with these fine-tuning seeds."""
 
     run: Run
     step: int
     scoring: Scoring
+    tasks: list[str]
     seeds: list[int]  # none of minimal pairs
+    checkpoint: str  # its folder
+    folder: str  # of the file, and of what stays of each fine-tuning
+    trained: str = ""  # of robustness: the same of the fine-tuning
+
+    @property
+    def file(self) -> str:
+        """Its name says the tasks and seeds, in whatever order they are configured."""
+        tasks, seeds = sorted(self.tasks), self.seeds
+        return f"{self.folder}/{f'{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}' if seeds else 'pairs'}.json"
 
     @property
     def options(self) -> list[str]:
-        """The request of a job that scores, in whatever order tasks and seeds are configured."""
-        return ["--tasks", *sorted(self.scoring.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else []
+        """The options of the job, in whatever order tasks and seeds are configured."""
+        read = ["--settings", self.scoring.folder, "--checkpoint", self.checkpoint]
+        read += ["--trained", self.trained] if self.trained else []
+        return [*read, "--tasks", *sorted(self.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else read
 
 
 class Experiment:
@@ -143,7 +149,7 @@ class Experiment:
         self.pairs = self._pairs(self.text) if translates else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
-        self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
+        self.scorings: list[tuple[Scoring, list[str]]] = [] if self.grids else list(self._scorings())  # with tasks
         self.scores: dict[str, Score] = {}  # by file
         self.kept: dict[str, Score] = {}  # by the file of a request for weights too, of scores that are there without
         for run in self.runs if self.scorings else ():
@@ -164,9 +170,9 @@ class Experiment:
         """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
         positions beyond."""
         trained, read = self.config["corpus"]["pack"]["sequence_length"], {}
-        for suite in dict.fromkeys(scoring.suite for scoring in self.scorings):
+        for suite in dict.fromkeys(scoring.suite for scoring, _ in self.scorings):
             key = f"suites.{suite}" if "max_length" in self.config["suites"].get(suite, {}) else "glue"
-            read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, MinimalPairSettings).max_length
+            read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, PairLimits).max_length
         if longer := [key.format(length) for key, length in read.items() if length > trained]:
             yield (
                 f"{', '.join(longer)}: more tokens than 'corpus.pack.sequence_length' ({trained}), so positions that "
@@ -191,9 +197,15 @@ class Experiment:
         self._plan(f"{folder}/settings.json", settings)
         return folder
 
+    def _step(self, step: AnyStep) -> AnyStep:
+        """Note a step."""
+        self._plan(step.settings_file, to_builtins(step))
+        return step
+
     def _plan(self, file: str, settings: Config) -> None:
         """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
-        if Path(file).is_file() and by_content(read_json_or_empty(Path(file))) != by_content(settings):
+        found, expected = (by_content(without_paths(each)) for each in (read_json_or_empty(Path(file)), settings))
+        if Path(file).is_file() and found != expected:
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
@@ -346,39 +358,44 @@ class Experiment:
 
     # Tasks and scores.
 
-    def _scorings(self) -> Iterator[Scoring]:
-        """How checkpoints are scored: on suites, tasks of the user's own, noise and other domains, and pairs."""
+    def _scorings(self) -> Iterator[tuple[Scoring, list[str]]]:
+        """How checkpoints are scored, and on which tasks: on suites, tasks of the user's own, noise and other domains,
+        and pairs."""
+        own = own_tasks(self.config)
         for suite in SUITES.values():
             tasks = tasks_of_suite(suite.name, self.tasks)
-            own = {task: [task] for task in tasks if task_named(task).files}
-            for name, members in {suite.name: [task for task in tasks if task not in own], **own}.items():
-                if members:
-                    yield from self._scorings_of(name, suite, members)
+            if published := [task for task in tasks if task not in own]:
+                yield from self._scorings_of(suite, published, {})
+            for task in tasks:
+                if task in own:
+                    yield from self._scorings_of(suite, [task], {task: own[task].digested()})
         if "blimp" in self.config["sweep"]["suites"]:
-            files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
-            protocol = self._preparation("blimp", MinimalPairSettings)
-            rows = self._rows("blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary}, {"blimp": files})
-            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol)
+            suite = SUITES["blimp"]
+            limits = protocol_of(self.config, suite.name, PairLimits)
+            vocabulary, source = self._file(self.vocabulary), self._published_rows(suite)
+            rows = PreparePairs(limits=limits, vocabulary=vocabulary, source=source)
+            yield self._step(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
 
-    def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
+    def _scorings_of(
+        self, suite: Suite, tasks: list[str], own: dict[str, OwnRows]
+    ) -> Iterator[tuple[Scoring, list[str]]]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
-        prepared = self._preparation(suite.name, TaskSettings)
-        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary}
-        if own := {task: files for task in tasks if (files := task_named(task).files)}:
-            digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
-            settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
-        files = {task: self.files_of(task) for task in tasks}
-        rows = self._rows(name, settings, files)
-        protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
-        trained = self._scoring(name, "finetune", suite.name, rows, tasks, protocol=protocol)
-        yield trained
+        rows = PrepareTasks(
+            suite=suite.name,
+            limits=protocol_of(self.config, suite.name, TaskLimits),
+            vocabulary=self._file(self.vocabulary),
+            source=None if own else self._published_rows(suite),
+            own=own,
+        )
+        protocol = protocol_of(self.config, suite.name, GlueSettings)
+        trained = self._step(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
+        yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
-            settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
-            if root := settings["robustness"]["root"]:
-                settings["other_domains"] = known_sha256(root)
-            rows = self._rows(f"{name}-robustness", settings, {task: files[task] for task in measured})
-            scoring = self._scoring(name, "robustness", suite.name, rows, measured, trained=trained.name)
-            yield replace(scoring, trained=trained)
+            root = root_of_sets(self.config)
+            sets = PrepareRobustness(
+                clean=rows, chosen=robustness_of(self.config), root=root and File(root, known_sha256(root))
+            )
+            yield self._step(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
 
     @cached_property
     def _measured_tasks(self) -> list[str]:
@@ -389,68 +406,52 @@ class Experiment:
         chosen, tasks = self.config["glue"]["robustness"], tasks_of_suite("glue", self.tasks)
         if chosen["noise"] or not chosen["sets"]:
             return tasks if chosen["noise"] else []
-        if measured := [task for task in tasks if challenges_for(task_named(task), chosen["sets"])]:
+        if measured := [task for task in tasks if challenges_for(task, chosen["sets"])]:
             return measured
         sets = ", ".join(chosen["sets"])
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
-        """How texts of a suite become token ids; `allow_partial` changes no row."""
-        values = values_of(protocol_of(self.config, suite, kind))
-        return {key: value for key, value in values.items() if key != "allow_partial"}
+    def _rows(self, rows: AnyStep, tasks: list[str]) -> AnyStep:
+        """Note rows of tasks; whichever are asked for, they have one folder."""
+        self.inputs_of |= {rows.file(task): rows.reads_for(task) for task in tasks}
+        return self._step(rows)
 
-    def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
-        """A folder below results/tasks; its key holds where the rows come from, whatever tasks are chosen: the folder
-        with published files; of the user's own tasks the content counts."""
-        if suite := SUITES.get(name.removesuffix("-robustness")):
-            repository = PublishedFile("dataset", suite.repository, "")
-            settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
-        rows = Path(self._keyed(f"tasks/{name}", settings)).name
-        for task, names in files.items():
-            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary)]
-        return rows
+    def _published_rows(self, suite: Suite) -> File:
+        """The folder of the published rows of a suite, at its own commit."""
+        repository = PublishedFile("dataset", suite.repository, "")
+        return self._file(self._published_folder(repository, "glue", suite.revision or None))
 
-    def files_of(self, task: str) -> list[str]:
-        """The files of a task's splits: the user's own, or the published ones."""
-        row = task_named(task)
-        return [row.files.get(split) or self._task_file(published_split(row, split)) for split in row.splits]
-
-    def _task_file(self, file: PublishedFile) -> str:
-        """A published file of a suite, at the suite's own commit."""
-        suite = next(suite for suite in SUITES.values() if suite.repository == file.repository)
-        return self._published(file, "glue", suite.revision or None)
-
-    def _scoring(self, name: str, kind: str, suite: str, rows: str, tasks: list[str], **how: Any) -> Scoring:
-        """A folder of scores; its key holds the protocol, or of robustness the folder of the fine-tuning."""
-        above = "robustness" if kind == "robustness" else "scores"
-        folder = self._keyed(f"{above}/{name}", {"kind": kind, "suite": suite, "rows": rows, **how})
-        return Scoring(Path(folder).name, kind, suite, rows, tuple(tasks))
+    def _file(self, name: str) -> File:
+        """A published file or folder: what lies in the package, or a file that another may replace, counts by its
+        content."""
+        is_known = name.startswith(EMBEDDED) or (not name.startswith(f"{RESULTS}/") and Path(name).is_file())
+        return File(name, known_sha256(located(name)) if is_known else None)
 
     def _score(self, run: Run) -> None:
         """Ask for the scores of a run's checkpoints."""
         steps = self.steps(run)
-        asked = {"finetune": steps, "robustness": [self.final] if steps else [], "judge": self.judging_steps(run)}
+        asked = {Finetune: steps, Robustness: [self.final] if steps else [], Judge: self.judging_steps(run)}
         for step in sorted({step for of_kind in asked.values() for step in of_kind}):
-            for scoring in (scoring for scoring in self.scorings if step in asked[scoring.kind]):
-                score = Score(run, step, scoring, self.finetune_seeds(run, step) if scoring.kind != "judge" else [])
-                rows = [scoring.rows, *([scoring.trained.rows] if scoring.trained else [])]
-                read = [ROWS.format(rows=name, task=task) for name in rows for task in scoring.tasks]
-                if scoring.trained:
-                    read.append(self._file(replace(score, scoring=scoring.trained)))
-                file = self._file(score)
-                self.scores[file], self.inputs_of[file] = score, read
-                if self.config["glue"]["keep_finetuned"] and scoring.kind == "finetune" and step == self.final:
-                    again = file.replace(".json", "-weights.json")
+            for scoring, tasks in self.scorings:
+                if step not in asked[type(scoring)]:
+                    continue
+                seeds = [] if isinstance(scoring, Judge) else self.finetune_seeds(run, step)
+                score = self._score_of(run, step, scoring, tasks, seeds)
+                read = [scoring.rows.file(task) for task in tasks]
+                if isinstance(scoring, Robustness):
+                    trained = next(tasks for other, tasks in self.scorings if other is scoring.trained)
+                    clean = self._score_of(run, step, scoring.trained, trained, seeds)
+                    read += [*(scoring.trained.rows.file(task) for task in tasks), clean.file]
+                    score = replace(score, trained=clean.folder)
+                self.scores[score.file], self.inputs_of[score.file] = score, read
+                if self.config["glue"]["keep_finetuned"] and isinstance(scoring, Finetune) and step == self.final:
+                    again = score.file.replace(".json", "-weights.json")
                     self.kept[again], self.inputs_of[again] = score, read
 
-    def _file(self, score: Score) -> str:
-        """The file of scores, whose name says the tasks and seeds, in whatever order they are configured."""
-        tasks, seeds = sorted(score.scoring.tasks), score.seeds
-        request = f"{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}" if seeds else "pairs"
-        model = Path(self.runs[score.run]).parent.name
-        names = {"host": score.run.host, "model": model, "seed": score.run.pretrain_seed, "step": score.step}
-        pattern = ROBUSTNESS if score.scoring.trained else SCORES
-        return pattern.format(suite=score.scoring.name, **names, request=request)
+    def _score_of(self, run: Run, step: int, scoring: Scoring, tasks: list[str], seeds: list[int]) -> Score:
+        names = {"host": run.host, "model": Path(self.runs[run]).parent.name, "seed": run.pretrain_seed, "step": step}
+        folder = f"{scoring.folder}/{SCORED.format(**names)}"
+        return Score(run, step, scoring, tasks, seeds, self.checkpoint(run, step), folder)
 
     def finetune_seeds(self, run: Run, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint."""
@@ -497,8 +498,8 @@ class Experiment:
         """The inputs of a job by its wildcards."""
         return lambda wildcards: self.inputs_of[output.format(**wildcards)]
 
-    def request(self, output: str) -> Callable[[Any], list[str]]:
-        """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
+    def options(self, output: str) -> Callable[[Any], list[str]]:
+        """The options of a job that scores, by its wildcards."""
         return lambda wildcards: {**self.scores, **self.kept}[output.format(**wildcards)].options
 
     def _needs(self, processes: int) -> SimpleNamespace:
@@ -535,10 +536,10 @@ class Experiment:
         inputs = {
             "runs": [self.runs[run] for run in self.runs if run.host == ENCODER],
             "runs_of_others": [self.runs[run] for run in self.runs if run.host != ENCODER],
-            "scores": {suite: self._scores("finetune", suite, lambda size: self.compared) for suite in suites},
-            "curve": {suite: self._scores("finetune", suite, self.curve_steps) for suite in suites},
-            "robustness": self._scores("robustness", "glue"),
-            "blimp": self._scores("judge", "blimp"),
+            "scores": {suite: self._scores(Finetune, suite, lambda size: self.compared) for suite in suites},
+            "curve": {suite: self._scores(Finetune, suite, self.curve_steps) for suite in suites},
+            "robustness": self._scores(Robustness, "glue"),
+            "blimp": self._scores(Judge, "blimp"),
             "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
             "manifest": self.shards,
             **self.measured,
@@ -551,13 +552,14 @@ class Experiment:
             inputs["manifests"] = {name: [*map(self.manifest, of_grid)] for name, of_grid in runs.items()}
         return inputs
 
-    def _scores(self, kind: str, suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
+    def _scores(self, kind: type[Scoring], suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
         """The files of scores of a kind on a suite, at these steps of a size or at all; the user's own tasks stand with
         GLUE."""
         return [
             file
             for file, score in self.scores.items()
-            if (score.scoring.kind, score.scoring.suite) == (kind, suite)
+            if isinstance(score.scoring, kind)
+            and score.scoring.suite == suite
             and (steps is None or score.step in steps(score.run.size))
         ]
 
@@ -580,12 +582,8 @@ class Experiment:
         return {file: score for file, score in self.kept.items() if self._lacks_weights(score)}
 
     def _lacks_weights(self, score: Score) -> bool:
-        file = Path(self._file(score))
-        weights = (
-            file.parent / f"finetuned/{task}/seed-{seed}.safetensors"
-            for task, seed in product(score.scoring.tasks, score.seeds)
-        )
-        return file.is_file() and not all(map(Path.is_file, weights))
+        kept = (kept_at(Path(score.folder), task, seed) for task, seed in product(score.tasks, score.seeds))
+        return Path(score.file).is_file() and not all(file.with_suffix(".safetensors").is_file() for file in kept)
 
     @property
     def everything(self) -> list[str]:
@@ -597,8 +595,8 @@ class Experiment:
         """
         asked = {**self.scores, **self.lacking_weights}
         missing = [score for file, score in asked.items() if not Path(file).is_file()]
-        rows = [ROWS.format(rows=score.scoring.rows, task=task) for score in missing for task in score.scoring.tasks]
-        folders = dict.fromkeys(self.checkpoint(score.run, score.step) for score in missing)
+        rows = [score.scoring.rows.file(task) for score in missing for task in score.tasks]
+        folders = dict.fromkeys(score.checkpoint for score in missing)
         checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
         made = [*self.lacking_weights, *checkpoints, *rows]
         return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *made]))

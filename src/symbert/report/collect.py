@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 import pandas as pd
@@ -33,7 +33,8 @@ from symbert.experiment.sweep import Grid, grids_of
 from symbert.files import check_shape, read_json, read_json_lines, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
-from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
+from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
+from symbert.glue.tasks import PUBLISHED, SUITES, columns_of, suite_of, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import OPERATORS
 from symbert.report import names, tidy
@@ -55,7 +56,11 @@ RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
 FLAGS = ("partial", "stand_in", "constant_prediction")
 CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decides the last one
+MADE = ("settings_hash", "version")  # the key and the version of the step
+ALIKE = {"settings_hash": ("suite",), "version": ()}  # of scores in one table: no two steps made those of a suite
 SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
+OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows", "partial", "constant_prediction")
+OF_SET += ("score", "majority")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
@@ -69,17 +74,9 @@ def kind(*base: type, **keys: Any) -> type:
     return msgspec.defstruct("File", keys.items(), bases=base or None)
 
 
-Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score
-Shares, Counted = dict[str, Share], dict[str, int]
-Positive, Natural = Annotated[int, msgspec.Meta(ge=1)], Annotated[int, msgspec.Meta(ge=0)]
+AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
+Counted = dict[str, int]
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
-CELL_FILE = kind(RUN_FILE, step=int, task=str, finetune_seed=int, stand_in=bool, settings_hash=str)
-SCORE = kind(CELL_FILE, metrics=Shares, majority=Shares, partial=bool, constant_prediction=bool | None)
-SET = kind(kind=str, name=str, share=float | None, column=str | None, metrics=list[str], rows=int)
-SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool | None, score=Share, majority=Share)
-ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
-JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
-JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
 KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
 COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT)
 TOKENS = kind(part=str, documents=int, tokens=int, words=int)
@@ -320,14 +317,15 @@ def _rank_of(row: Mapping[str, Any]) -> tuple:
 # Scores.
 
 
-def read_records(files: Iterable[Path], shape: type) -> list[Record]:
+def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord]:
     """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
     records = []
     for file in sorted(files):
-        of_file = read_json(file, list[shape])
+        of_file = read_json(file, list[kind])
         if not of_file:
             raise DataError(f"{file}: no record in it; {REMEDY}")
-        records += [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
+        intact = [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
+        records += msgspec.convert(intact, list[kind])
     return records
 
 
@@ -340,19 +338,19 @@ def read_scores(
     left out. DataError lists scores that are missing, twice, of other settings, rows or precision.
     Every model of a size needs every task and seed at every step of that size, and all of `runs` are needed.
     """
-    records = [record for record in read_records(files, SCORE) if record["finetune_seed"] in finetune_seeds]
-    columns = {task: list(task_named(task).scores.values()) for task in tasks}
+    records = [record for record in read_records(files, ScoreRecord) if record.finetune_seed in finetune_seeds]
+    columns = {task: list(columns_of(task)) for task in tasks}
     rows = [
-        {key: record.get(key) for key in (*CELL, *FLAGS, *CHECKED, "settings_hash")}
-        | {"column": column, "score": score, "details": (record.get("details") or {}).get(column)}
-        | {"majority": record["majority"].get(column, math.nan), "remark": remark_on(record, column)}
+        {key: getattr(record, key) for key in (*CELL, *FLAGS, *CHECKED, *MADE)}
+        | {"suite": _made_with(record.task), "column": column, "score": score, "details": record.details.get(column)}
+        | {"majority": record.majority.get(column, math.nan), "remark": remark_on(record, column)}
         for record in records
-        for column, score in record["metrics"].items()
+        for column, score in record.metrics.items()
     ]
     models, steps = defaultdict(set), defaultdict(set)
     for record in records:
-        models[record["size"]].add((record["attention"], record["pretrain_seed"]))
-        steps[record["size"]].add(record["step"])
+        models[record.size].add((record.attention, record.pretrain_seed))
+        steps[record.size].add(record.step)
     for size, *model in runs:
         models[size].add(tuple(model))
     wanted = [
@@ -361,7 +359,7 @@ def read_scores(
         for model, step, task, seed in product(models[size], steps[size] or [0], tasks, finetune_seeds)
         for column in columns[task]
     ]
-    alike = {"settings_hash": (), "precision": (), "data_sha256": ("task", "column"), "majority": ("task", "column")}
+    alike = {**ALIKE, "precision": (), "data_sha256": ("task", "column"), "majority": ("task", "column")}
     check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
@@ -375,12 +373,14 @@ def read_scores(
     return pd.DataFrame(rows, columns=SCORE_COLUMNS).astype({"score": float, "majority": float})
 
 
-def remark_on(record: Record, column: str) -> str:
-    """What a reader must know of the rows behind a score; nothing where they are as they should be.
+def _made_with(task: str) -> str:
+    """The name of the tasks that are scored by one step: a suite, or a task of the user's own."""
+    return suite_of(task).name if task in PUBLISHED else task
 
-    Records of imported scores and of earlier versions have no counts.
-    """
-    (seen, rows), moved = record.get("seen", {}).get(column, (0, 0)), sum(record.get("moved", {}).values())
+
+def remark_on(record: ScoreRecord, column: str) -> str:
+    """What a reader must know of the rows behind a score; nothing where they are as they should be."""
+    (seen, rows), moved = record.seen.get(column, (0, 0)), sum(record.moved.values())
     remarks = [f"{seen:,} of {rows:,} rows have the token ids of a training row"] if seen else []
     if moved:
         remarks.append(
@@ -400,17 +400,17 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     where others have some; MissingInputError without any set.
     """
     seeds = set(clean["finetune_seed"])
-    records = [record for record in read_records(files, ROBUSTNESS) if record["finetune_seed"] in seeds]
+    records = [record for record in read_records(files, RobustnessRecord) if record.finetune_seed in seeds]
     rows = [
         {
-            **{key: record[key] for key in (*CELL, "stand_in")},
-            "label": level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"],
-            "clean": record["clean"].get(facts["column"], math.nan),
-            **{key: facts[key] for key in SET.__struct_fields__},
-            "settings_hash": record["settings_hash"],
+            **{key: getattr(record, key) for key in (*CELL, "stand_in", *MADE)},
+            "suite": _made_with(record.task),
+            "label": level_name(facts.name, facts.share) if facts.kind == NOISE else facts.name,
+            "clean": record.clean.get(facts.column, math.nan),
+            **{key: getattr(facts, key) for key in OF_SET},
         }
         for record in records
-        for facts in record["sets"].values()
+        for facts in record.sets.values()
     ]
     sets: dict[str, dict] = defaultdict(dict)  # of each task, by label and column
     for row in rows:
@@ -418,14 +418,15 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     cells = clean.drop_duplicates(list(CELL))[[*CELL, *CHECKED]].to_dict("records")
     rank = {tuple(cell[key] for key in CELL): place for place, cell in enumerate(cells)}
     wanted = [(*cell, *name) for cell in rank for name in sets.get(cell[4], ())]
-    alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
+    alike = {**ALIKE, **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
-    check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
+    measured = [{key: getattr(record, key) for key in (*CELL, *CHECKED)} for record in records]
+    check("robustness", measured, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS] or rows
     if not rows:
         raise MissingInputError("robustness: no record has a set; choose other glue.robustness.noise or sets")
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
-    return table.drop(columns="settings_hash")
+    return table.drop(columns=["suite", *MADE])
 
 
 def level_name(kind: str, share: float) -> str:
@@ -441,19 +442,19 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
     """
     records = []
     for file in files:
-        record = checked(read_json(file, JUDGEMENT), str(file), REMEDY)
-        records.append({"host": record.get("model_host", ENCODER), **record})
-        if list(record["paradigms"]) != list(PARADIGMS) or records[-1]["host"] not in HOSTS:
+        record = msgspec.convert(checked(read_json(file, PairsRecord), str(file), REMEDY), PairsRecord)
+        if list(record.paradigms) != list(PARADIGMS) or record.model_host not in HOSTS:
             raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
-        for paradigm, counts in record["paradigms"].items():
-            if counts["right"] + counts["ties"] > counts["pairs"]:
+        for paradigm, counts in record.paradigms.items():
+            if counts.right + counts.ties > counts.pairs:
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
+        records.append({"host": record.model_host, **msgspec.structs.asdict(record)})
     present = [tuple(record[key] for key in JUDGED) for record in records]
-    check("blimp", records, JUDGED, [*wanted, *present], {"settings_hash": (), "data_sha256": ()})
+    check("blimp", records, JUDGED, [*wanted, *present], {**dict.fromkeys(MADE, ()), "data_sha256": ()})
     records.sort(key=lambda record: (*_rank_of(record), record["step"]))
     rows = [
         {key: record[key] for key in (*JUDGED, "partial", "stand_in")}
-        | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **counts}
+        | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **msgspec.structs.asdict(counts)}
         for record in records
         for paradigm, counts in record["paradigms"].items()
     ]

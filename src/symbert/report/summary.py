@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from symbert.glue.tasks import OWN, SUITES
+from symbert.glue.tasks import PUBLISHED, SUITES
 from symbert.hosts import ENCODER, HOSTS
 from symbert.report import names, setting
 from symbert.report.collect import Collection, losses_of
@@ -230,11 +230,11 @@ def _trained_on(data: Collection) -> str:
     if setting.reads_corpus(data):
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")
     tasks = {task: SUITES[suite].title for suite, scores in data.scores.items() for task in scores["task"]}
-    suites = [*dict.fromkeys(title for task, title in tasks.items() if task not in OWN)]
+    suites = [*dict.fromkeys(title for task, title in tasks.items() if task in PUBLISHED)]
     if suites := [*suites, *["BLiMP"] * (data.blimp is not None)]:
         named = (" or " if is_stand_in(settings["glue.source"]) else ", ").join(suites)  # not GLUE or BLiMP
         parts.append(f"scores: {_of_source(settings['glue.source'], 'tasks').replace('GLUE', named)}")
-    if own := [task for task in tasks if task in OWN]:
+    if own := [task for task in tasks if task not in PUBLISHED]:
         parts.append(f"the user's own tasks: {', '.join(own)}")
     return f"{'; '.join(parts)}."
 

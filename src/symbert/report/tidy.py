@@ -118,7 +118,7 @@ def read_scores(file: Path) -> pd.DataFrame:
     count for it, of a number that its metric cannot be, of the rows of another column, and of a second score of one
     cell; and a score of which a metric is missing.
     """
-    known = [*tasks.PUBLISHED.values(), *tasks.OWN.values()]
+    known = tasks.PUBLISHED.values()
     columns = {column: task for task in known for column in task.scores.values()}
     cells: dict[tuple, dict[str, tuple[str, Score]]] = {}
     for place, row in read_rows(file, Score):
