@@ -357,19 +357,19 @@ def write_settings(folder: Path) -> None:
     """settings.json of UT1's trie; input/parts.json and input/shards.json with the paper's filter and packing."""
     import yaml
 
-    from symbert.configuration import filter_of
+    from symbert.configuration import filter_of, typed, values_of
     from symbert.digests import digest_of
     from symbert.files import write_json
 
-    config = yaml.safe_load((Path(__file__).parents[1] / "workflow/defaults.yaml").read_text())
+    config = typed(yaml.safe_load((Path(__file__).parents[1] / "workflow/defaults.yaml").read_text()))
     given, trie = folder / "input", str(folder / "ut1/blocklist.marisa")
     archive, listing, vocabulary = given / "blacklists.tar.gz", given / "MD5SUM.LST", str(given / "vocab.txt")
     listing.write_text(f"{digest_of(archive, 'md5')}  {archive.name}\n")
     write_json(folder / "ut1/settings.json", {"archive": str(archive), "checksums": str(listing)})
-    filters = {**filter_of(config), "annotations": "published"}
+    filters = {**values_of(filter_of(config)), "annotations": "published"}
     parts = {"filter": filters, "split_by_content": False, "vocabulary": vocabulary, "blocklist": trie}
     write_json(given / "parts.json", parts)
-    packing = {**config["corpus"]["pack"], "validation_sequences": VALIDATION_SEQUENCES}
+    packing = {**values_of(config.corpus.pack), "validation_sequences": VALIDATION_SEQUENCES}
     source = {"parts": ["part"], "from": str(folder / "output/parts")}
     write_json(given / "shards.json", {**source, "vocabulary": vocabulary, "pack": packing})
 

@@ -21,7 +21,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, ratio
-from symbert.configuration import GlueSettings, PretrainSettings, training_of
+from symbert.configuration import GlueSettings, PretrainSettings, training_of, typed
 from symbert.corpus.shards import hash_of_corpus
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.experiment.given import read_yaml
@@ -60,7 +60,7 @@ class Task(NamedTuple):
 def settings_of(**changes: Any) -> PretrainSettings:
     """The paper's settings of pre-training, with changes."""
     defaults = read_yaml(Path(__file__).parents[1] / "workflow/defaults.yaml")
-    return replace(training_of(defaults, ENCODER), **changes)
+    return replace(training_of(typed(defaults), ENCODER), **changes)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import pytest
 
 from symbert import operators, syntax
-from symbert.configuration import define_own
+from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError
 from symbert.operators import Operator, define, evaluate, operator_of
 
@@ -236,7 +236,7 @@ def test_a_mistake_in_a_class_or_its_arguments_is_found_before_a_job(own, defini
         own("own", definition)
 
 
-def test_a_description_that_the_report_cannot_read_is_found_before_training(code_of_flat, own):
+def test_a_description_that_the_report_cannot_read_is_found_before_training(code_of_flat, config):
     for said, words in {
         "itself": 'description = Description(control_of="flat")',
         "'wavy' is no line": 'description: Description = Description(line="wavy")',
@@ -248,10 +248,8 @@ def test_a_description_that_the_report_cannot_read_is_found_before_training(code
             f"from symbert.model.attention import SymmetricAttention\n\nclass Flat(SymmetricAttention):\n    {words}\n"
         )
         code_of_flat({"flat.py": flat})
-        config = {"operators": {"flat": {"class": "flat:Flat"}}, "sizes": {}, "tasks": {}, "texts": {}}
-        config["sweep"] = {"curve": {"sizes": [], "steps": []}, "grids": {}, "probes": [], "suites": [], "tasks": []}
         with pytest.raises(ConfigError, match=said):
-            define_own(config)
+            resolve(merge(config, {"operators": {"flat": {"class": "flat:Flat"}}}))
 
 
 def test_a_class_that_is_not_there_or_another_one_of_the_same_name_is_refused(own):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import to_builtins
 
 from symbert import paths, sources
 from symbert.configuration import merge
@@ -200,7 +201,7 @@ def test_a_key_is_eight_hexadecimal_digits():
 
 def test_the_spelling_of_a_configuration_changes_no_key(start, root):
     experiment = start()
-    whole = experiment.config
+    whole = to_builtins(experiment.config)
 
     def shuffled(value):
         if not isinstance(value, dict):

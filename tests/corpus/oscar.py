@@ -9,7 +9,7 @@ from pathlib import Path
 
 import zstandard
 
-from symbert.configuration import filter_of
+from symbert.configuration import filter_of, values_of
 from symbert.corpus.document import Document, documents
 from symbert.corpus.parts import prepare_part
 from symbert.experiment.project import PROJECT, read_config
@@ -60,7 +60,7 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
 @cache
 def papers_filter() -> dict:
     """The paper's choice of documents, with OSCAR's annotations."""
-    return {**filter_of(read_config(PROJECT)), "annotations": "published"}
+    return {**values_of(filter_of(read_config(PROJECT))), "annotations": "published"}
 
 
 def write_settings(folder: Path, vocabulary: Path, files: dict[str, Path] | None = None, **changes) -> Path:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from glue.laboratory import records_in
-from symbert.configuration import check, merge, own_tasks
+from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import sha256_of
 from symbert.glue.export import export_classifier
@@ -299,8 +299,7 @@ def test_the_example_of_the_documentation_has_scores(root, config, laboratory, t
     (tmp_path / "data").mkdir()
     ROWS.to_csv("data/train.csv", index=False)
     ROWS[1:].assign(text=["more, words", "008"]).to_csv("data/dev.csv", index=False)
-    check(example := merge(config, yaml.safe_load(block)))
-    own = own_tasks(example)["irony"].digested()
+    own = resolve(merge(config, yaml.safe_load(block))).tasks["irony"].digested()
     rows = laboratory.rows("irony", own=own)
     facts = facts_of(laboratory.prepared(rows, "irony", allow_partial=False), TaskFacts)
     assert facts.rows == facts.official_rows == {"train": 3, "validation": 2}

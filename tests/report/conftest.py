@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from msgspec import to_builtins
 
 from symbert.configuration import ReportFacts, merge, settings_from
 from symbert.experiment.project import read_config
@@ -318,7 +319,7 @@ def counts_of(size, attention):
 @pytest.fixture(scope="session")
 def configuration(root) -> dict:
     """That of the demo, but a line in a hundred may be malformed."""
-    return merge(read_config(root), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
+    return merge(to_builtins(read_config(root)), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
 
 
 @pytest.fixture(scope="session")

@@ -174,8 +174,12 @@ def folder(
     inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
     settings = {"glue.source": "mirror", "pretrain.learning_rate": 1e-3}
     sweep = {"suites": list(SUITES), "tasks": [*TASKS, *SUPERGLUE, "squad2"], "attention": list(ATTENTION)}
-    sweep |= {"pretrain_seeds": list(SEEDS), "finetuned_pretrain_seeds": None, "finetune_seeds": list(SEEDS)}
-    sweep |= {"sizes": [], "probes": [], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # no more is asked
+    sweep |= {"pretrain_seeds": [1], "finetuned_pretrain_seeds": [], "finetune_seeds": list(SEEDS)}
+    sweep |= {
+        "sizes": ["tiny"],
+        "probes": [],
+        "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}},
+    }  # no more is asked
     told = {"experiment": "golden", "key": "0123abcd", "inputs": inputs, "settings": {}}
     told["configuration"] = {**configuration, "sweep": configuration["sweep"] | sweep, "tasks": {}}
     told["report"] = to_builtins(report_facts(settings, experiment="golden", title="Experiment golden"))

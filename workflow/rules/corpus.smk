@@ -24,7 +24,7 @@ rule download_part:
     input:
         checksums=ancient("results/published/{repository}/en_meta/checksum.sha256"),
     output:
-        PART if EXPERIMENT.config["corpus"]["keep_raw"] else temp(PART),
+        PART if EXPERIMENT.config.corpus.keep_raw else temp(PART),
     log:
         "results/logs/download/{repository}/{part}.log",
     group:
@@ -73,7 +73,7 @@ rule prepare_part:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
         "python -m symbert prepare-part {input.text:q} {output.tokens:q}"
-        f" --max-bad-fraction {EXPERIMENT.config['corpus']['filter']['max_bad_fraction']} 2> {{log:q}}"
+        f" --max-bad-fraction {EXPERIMENT.config.corpus.filter.max_bad_fraction} 2> {{log:q}}"
 
 
 rule pack:

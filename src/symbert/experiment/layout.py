@@ -14,29 +14,35 @@ from typing import Any
 
 import yaml
 from msgspec import to_builtins
+from msgspec.structs import asdict
 from msgspec.structs import replace as replaced
 
 from symbert.configuration import (
     NUMBERS_TEXT,
     PARALLEL_FILES,
     Config,
+    Configuration,
     GlueSettings,
     PairLimits,
     ParallelSettings,
     PretrainSettings,
+    ReportFacts,
+    Stage,
     TaskLimits,
-    annotations_of,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
-    has_filter,
     judging_seeds,
-    own_tasks,
+    own_texts,
+    parts_of,
     protocol_of,
+    read_by,
     report_of,
     robustness_of,
+    root_of,
     root_of_sets,
     settings_from,
+    source_of,
     training_of,
     values_of,
 )
@@ -73,11 +79,7 @@ from symbert.sources import (
     PublishedFile,
     located,
     name_of_text,
-    own_texts,
     part_file,
-    parts_of,
-    root_of,
-    source_of,
 )
 from symbert.steps import AnyStep, File, without_paths
 
@@ -120,7 +122,7 @@ class Experiment:
     ConfigError where a folder of the same key exists with other settings, and where imported scores have its name.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Configuration) -> None:
         self.config = config
         self.name = experiment_name(config)
         self.folder = f"{RESULTS}/{self.name}"
@@ -128,9 +130,9 @@ class Experiment:
             raise ConfigError(
                 f"{self.folder}: has imported scores; choose another 'experiment', or move the folder away"
             )
-        self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
-        self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
-        self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
+        self.final: int = config.pretrain.steps  # the last step of pre-training
+        self.compared = [0, self.final] if config.sweep.untrained else [self.final]  # the steps of Table 3
+        self.tasks: list[str] = config.sweep.tasks  # that every checkpoint is fine-tuned on
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
@@ -143,9 +145,9 @@ class Experiment:
         self.parts_folder = self._parts()
         self._packed: dict[VARIANT, str] = {}  # manifests of rows
         self.shards = self._manifest(())
-        text = {**(config["parallel"] or NUMBERS_TEXT), "sha256": {}}
+        text = {**(asdict(config.parallel) if config.parallel else NUMBERS_TEXT), "sha256": {}}
         self.text = settings_from(text, ParallelSettings, "config section parallel")
-        translates = any(not HOSTS[host].reads_corpus for host in config["sweep"]["hosts"])
+        translates = any(not HOSTS[host].reads_corpus for host in config.sweep.hosts)
         self.pairs = self._pairs(self.text) if translates else None
         self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
         self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
@@ -155,7 +157,7 @@ class Experiment:
         for run in self.runs if self.scorings else ():
             self._score(run)
         self.needs = self._needs(1)
-        self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
+        self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
         measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
@@ -163,15 +165,15 @@ class Experiment:
     def summary(self) -> str:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
-        return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
+        return f"{self.name}: scale {self.config.scale}, {sources}, recipe {self.config.recipe}"
 
     @property
     def longer_rows(self) -> Iterator[str]:
         """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
         positions beyond."""
-        trained, read = self.config["corpus"]["pack"]["sequence_length"], {}
+        trained, read = self.config.corpus.pack.sequence_length, {}
         for suite in dict.fromkeys(scoring.suite for scoring, _ in self.scorings):
-            key = f"suites.{suite}" if "max_length" in self.config["suites"].get(suite, {}) else "glue"
+            key = f"suites.{suite}" if "max_length" in self.config.suites.get(suite, {}) else "glue"
             read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, PairLimits).max_length
         if longer := [key.format(length) for key, length in read.items() if length > trained]:
             yield (
@@ -209,19 +211,20 @@ class Experiment:
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
-    def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
+    def _published(self, file: PublishedFile, stage: Stage, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
         name = f"{self._published_folder(file, stage, revision)}/{file.path}"
         self.published.add(name)
         return name
 
-    def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
+    def _published_folder(self, file: PublishedFile, stage: Stage, revision: str | None) -> str:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
-        settings = {"url": self.config["corpus"]["blocklist_url"]}
+        settings = {"url": self.config.corpus.blocklist_url}
         if file.kind != "ut1":
-            default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
+            section = self.config.corpus if stage == "corpus" else self.config.glue
+            default = section.revision if file.kind == "dataset" else "main"
             settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
         return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
 
@@ -239,19 +242,19 @@ class Experiment:
 
     def _parts(self) -> str:
         """The folder of the token ids of parts."""
-        config, is_published = self.config, source_of(self.config, "corpus") != OWN_TEXT
+        chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") != OWN_TEXT
         files = {"vocabulary": self.vocabulary}
         if is_published:
             files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
-        if has_filter(config, "categories"):
+        if chosen.has("categories"):
             blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
             listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
             read = list(map(located, listed.values()))
             files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
-        if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
+        if chosen.annotations == "computed" and chosen.has("perplexity"):
             files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
-        chosen = {**filter_of(config), "annotations": annotations_of(config)}
-        folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
+        settings = {**files, "split_by_content": not is_published, "filter": values_of(chosen)}
+        folder = self._keyed("corpus/parts", settings)
         read = list(map(located, files.values()))
         self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
@@ -260,9 +263,11 @@ class Experiment:
     def _manifest(self, variant: VARIANT) -> str:
         """The manifest of rows of the corpus, or of a small text."""
         if variant not in self._packed and (text := text_of(self.config, variant)):
-            self._packed[variant] = self._file_of("corpus/text", "manifest.json", text, [])
+            settings = {**asdict(text), "read": read_by(text.source)}
+            self._packed[variant] = self._file_of("corpus/text", "manifest.json", settings, [])
         elif variant not in self._packed:
-            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
+            pack = asdict(packed_as(self.config, variant))
+            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": pack}
             suffixes = (".npy", ".offsets.npy", ".json")
             parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
             settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
@@ -278,11 +283,11 @@ class Experiment:
     # Pre-training.
 
     def _pretrainings(self) -> list[Run]:
-        sweep = self.config["sweep"]
+        sweep = self.config.sweep
         if self.grids:
             return list(dict.fromkeys(run for grid in self.grids for run in self.runs_of_grid(grid)))
-        axes = (sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])
-        return [Run(*values, host) for host in HOSTS if host in sweep["hosts"] for values in product(*axes)]
+        axes = (sweep.sizes, sweep.attention, sweep.pretrain_seeds)
+        return [Run(*values, host) for host in HOSTS if host in sweep.hosts for values in product(*axes)]
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
         """The pre-trainings of a grid, point by point, with each seed."""
@@ -328,8 +333,8 @@ class Experiment:
 
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
-        curve = self.config["sweep"]["curve"]
-        return sorted({*curve["steps"].get(size, ()), self.final}) if size in curve["sizes"] else []
+        curve = self.config.sweep.curve
+        return sorted({*curve.steps.get(size, ()), self.final}) if size in curve.sizes else []
 
     def steps(self, run: Run, host: str = ENCODER) -> list[int]:
         """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""
@@ -340,7 +345,7 @@ class Experiment:
     def judging_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
         encoder, as far as the run keeps them."""
-        is_asked = "blimp" in self.config["sweep"]["suites"]
+        is_asked = "blimp" in self.config.sweep.suites
         if not is_asked or run.pretrain_seed not in judging_seeds(self.config, run.host):
             return []
         training = self.training(run)
@@ -352,7 +357,7 @@ class Experiment:
         another host than the encoder, the last one too."""
         if self.grids:
             return []
-        is_last_read = run.host != ENCODER or self.config["sweep"]["anatomy"]
+        is_last_read = run.host != ENCODER or self.config.sweep.anatomy
         last = [self.training(run).steps] if is_last_read else []
         return sorted({*self.steps(run), *self.judging_steps(run), *last})
 
@@ -361,7 +366,7 @@ class Experiment:
     def _scorings(self) -> Iterator[tuple[Scoring, list[str]]]:
         """How checkpoints are scored, and on which tasks: on suites, tasks of the user's own, noise and other domains,
         and pairs."""
-        own = own_tasks(self.config)
+        own = self.config.tasks
         for suite in SUITES.values():
             tasks = tasks_of_suite(suite.name, self.tasks)
             if published := [task for task in tasks if task not in own]:
@@ -369,7 +374,7 @@ class Experiment:
             for task in tasks:
                 if task in own:
                     yield from self._scorings_of(suite, [task], {task: own[task].digested()})
-        if "blimp" in self.config["sweep"]["suites"]:
+        if "blimp" in self.config.sweep.suites:
             suite = SUITES["blimp"]
             limits = protocol_of(self.config, suite.name, PairLimits)
             vocabulary, source = self._file(self.vocabulary), self._published_rows(suite)
@@ -403,12 +408,12 @@ class Experiment:
 
         ConfigError when sets are asked for and no task answers any.
         """
-        chosen, tasks = self.config["glue"]["robustness"], tasks_of_suite("glue", self.tasks)
-        if chosen["noise"] or not chosen["sets"]:
-            return tasks if chosen["noise"] else []
-        if measured := [task for task in tasks if challenges_for(task, chosen["sets"])]:
+        chosen, tasks = self.config.glue.robustness, tasks_of_suite("glue", self.tasks)
+        if chosen.noise or not chosen.sets:
+            return tasks if chosen.noise else []
+        if measured := [task for task in tasks if challenges_for(task, chosen.sets)]:
             return measured
-        sets = ", ".join(chosen["sets"])
+        sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
     def _rows(self, rows: AnyStep, tasks: list[str]) -> AnyStep:
@@ -444,7 +449,7 @@ class Experiment:
                     read += [*(scoring.trained.rows.file(task) for task in tasks), clean.file]
                     score = replace(score, trained=clean.folder)
                 self.scores[score.file], self.inputs_of[score.file] = score, read
-                if self.config["glue"]["keep_finetuned"] and isinstance(scoring, Finetune) and step == self.final:
+                if self.config.glue.keep_finetuned and isinstance(scoring, Finetune) and step == self.final:
                     again = score.file.replace(".json", "-weights.json")
                     self.kept[again], self.inputs_of[again] = score, read
 
@@ -455,16 +460,16 @@ class Experiment:
 
     def finetune_seeds(self, run: Run, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint."""
-        sweep = self.config["sweep"]
-        final = sweep["finetune_seeds"] if step in self.compared else []
-        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(run.size) else []
+        sweep = self.config.sweep
+        final = sweep.finetune_seeds if step in self.compared else []
+        curve = sweep.curve.finetune_seeds if step in self.curve_steps(run.size) else []
         return sorted({*final, *curve})
 
     # Measurements.
 
     def _speeds(self) -> Iterator[str]:
         """Where the speeds of the operators of each size are measured side by side."""
-        first = [run for run in self.encoders if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
+        first = [run for run in self.encoders if run.pretrain_seed == self.config.sweep.pretrain_seeds[0]]
         for size in dict.fromkeys(run.size for run in first):
             runs = [run for run in first if run.size == size]
             settings = {
@@ -472,13 +477,13 @@ class Experiment:
                 "models": {run.attention: run.model for run in runs},
                 "training": values_of(self.training(runs[0])),
                 "manifest": self.manifest(runs[0]),
-                "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
+                "micro_batch_size": self.config.pretrain.micro_batch_size,
             }
             yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
 
     def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
-        if self.config["sweep"]["anatomy"] and not self.grids:
+        if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
             read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
@@ -487,7 +492,7 @@ class Experiment:
 
     def _probes(self) -> Iterator[str]:
         """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [operator_named(name) for name in self.config["sweep"]["probes"]]
+        operators = [] if self.grids else [operator_named(name) for name in self.config.sweep.probes]
         codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
         if codes:
             yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
@@ -521,7 +526,7 @@ class Experiment:
 
         Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
         """
-        nodes, gpus = self.config["pretrain"]["nodes"], self.needs_of_training.gpus
+        nodes, gpus = self.config.pretrain.nodes, self.needs_of_training.gpus
         if nodes == 1:
             return {"nodes": 1, "gpu": gpus}
         gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
@@ -617,7 +622,7 @@ class Experiment:
     @cached_property
     def key(self) -> str:
         """The key of the report: of its inputs and of all that it says of the configuration."""
-        return key(self.inputs, self.report_settings)
+        return key(self.inputs, to_builtins(self.report_settings))
 
     @property
     def reported(self) -> str:
@@ -625,7 +630,7 @@ class Experiment:
         return f"{self.folder}/{REPORTED.format(key=self.key)}"
 
     @property
-    def report_settings(self) -> Config:
+    def report_settings(self) -> ReportFacts:
         """What the report says of the configuration."""
         return report_of_grids(self.config, self.grids) if self.grids else report_of(self.config)
 
@@ -635,8 +640,8 @@ class Experiment:
         return {
             "experiment": self.name,
             "key": self.key,
-            "configuration": self.config,
-            "report": self.report_settings,
+            "configuration": to_builtins(self.config),
+            "report": to_builtins(self.report_settings),
             "inputs": self.inputs,
             "checkpoints": [self.checkpoint(run, step) for run in self.runs for step in self.extracted_steps(run)],
             "settings": self.settings,
@@ -645,7 +650,7 @@ class Experiment:
     def write(self) -> None:
         """Write experiment.json, config.yaml, and the settings of keyed folders that have none yet."""
         write_json(Path(self.folder, "experiment.json"), self.record)
-        text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(to_builtins(self.config), sort_keys=False, allow_unicode=True)
         write_text(Path(self.folder, CONFIGURATION), f"# snakemake --configfile {self.folder}/{CONFIGURATION}\n{text}")
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed

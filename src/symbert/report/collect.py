@@ -14,15 +14,16 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 import pandas as pd
 
 from symbert.configuration import (
+    Configuration,
     MinimalPairSettings,
-    NoiseKind,
     ReportFacts,
+    define_own,
     finetuned_pretrain_seeds,
     judging_seeds,
     protocol_of,
@@ -50,7 +51,6 @@ FEWEST_SEEDS = 3  # of pre-training, over which escapes from the plateau are com
 REMEDY = "delete it and run again"  # of a file
 LISTED = 20  # problems that an error names
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of robustness sets
-KINDS = get_args(NoiseKind)  # names of noise
 
 RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
@@ -88,7 +88,7 @@ SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=i
 SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
 TIMING = kind(RUN_FILE, started=datetime, until=datetime, device=str, processes=int, sessions=int, commits=list[str])
 TIMING = kind(TIMING, versions=dict[str, str])
-EXPERIMENT = kind(experiment=str, key=str, configuration=dict, report=dict, inputs=kind(scores=dict))
+EXPERIMENT = kind(experiment=str, key=str, report=dict, inputs=kind(scores=dict))
 
 
 # The collection.
@@ -162,31 +162,38 @@ def collect(record: Record) -> Collection:
 
     DataError names a file that is damaged, incomplete or of another experiment; MissingInputError one that is missing.
     """
-    inputs, sweep = record["inputs"], record["configuration"]["sweep"]
-    facts = settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
-    known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
+    inputs, facts = record["inputs"], settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
+    if "origin" in inputs:
+        return _imported(facts, inputs)
+    config = settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'")
+    sweep = define_own(config).sweep
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
-    parameters = counted(sweep["sizes"], known or ["original"], trained)
-    if "origin" not in inputs:
-        data = read_inputs(facts, record["configuration"], inputs, parameters=parameters)
-        _refuse_laxer(record["configuration"], data)
-        return data
-    final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
-    tables: Record = {"scores": {"glue": final} if len(final) else {}}
+    data = read_inputs(facts, config, inputs, parameters=counted(sweep.sizes, sweep.attention, trained))
+    _refuse_laxer(config, data)
+    return data
+
+
+def _imported(facts: ReportFacts, inputs: Record) -> Collection:
+    """The data of scores and losses that others measured."""
+    scores = tidy.read_scores(inputs["scores"]["glue"][0])
+    tables: Record = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
+    models = pd.concat([table[["size", "attention"]] for table in (scores, *tables.values())])
+    known = [name for name in names.attentions(models["attention"]) if name in OPERATORS]  # others' have no code here
+    parameters = counted(names.sizes(models["size"]), known or ["original"])
+    final, curve = tidy.parted(scores, facts.steps)
+    tables["scores"] = {"glue": final} if len(final) else {}
     tables["curves"] = {"glue": curve} if len(curve) else {}
-    tables |= {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
-    tables["escape_loss"] = facts.escape_loss
-    return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
+    return Collection(facts, parameters=parameters, origin=inputs["origin"], escape_loss=facts.escape_loss, **tables)
 
 
-def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any) -> Collection:
+def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **more: Any) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
-    sweep, given = config["sweep"], {name: files for name, files in inputs.items() if files}
+    sweep, given = config.sweep, {name: files for name, files in inputs.items() if files}
     grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
     folders = [*given.get("runs", []), *given.get("runs_of_others", [])]
     runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
     steps = {host: facts.settings.get(f"hosts.{host}.steps", facts.steps) for host in HOSTS}
-    wanted = [*product(sweep["hosts"], sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
+    wanted = [*product(sweep.hosts, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
     trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else ())
     of_others = [run for run in trained if run["host"] != ENCODER]
     data: Record = _suites(config, facts.steps, given, wanted)
@@ -210,7 +217,7 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
         data |= {name: read_table(given[name][0], columns)} if name in given else {}
     return Collection(
         facts,
-        hosts_trained=tuple(sweep["hosts"]),
+        hosts_trained=tuple(sweep.hosts),
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
         escape_loss=escape_loss_of(given.get("manifest")),
@@ -221,25 +228,27 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     )
 
 
-def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) -> dict[str, dict[str, pd.DataFrame]]:
+def _suites(
+    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple]
+) -> dict[str, dict[str, pd.DataFrame]]:
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
-    sweep, scores, curves = config["sweep"], {}, {}
+    sweep, scores, curves = config.sweep, {}, {}
     seeds = finetuned_pretrain_seeds(config)
     runs = [run for host, *run in wanted if host == ENCODER and run[-1] in seeds]
-    of_curve = [run for run in runs if run[0] in sweep["curve"]["sizes"]]
+    of_curve = [run for run in runs if run[0] in sweep.curve.sizes]
     for suite in SUITES:
-        tasks = tasks_of_suite(suite, sweep["tasks"])
+        tasks = tasks_of_suite(suite, sweep.tasks)
         if files := given.get("scores", {}).get(suite):
-            scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs), steps)
         if files := given.get("curve", {}).get(suite):
-            curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve)
+            curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve)
     return {"scores": scores, "curves": curves}
 
 
-def _refuse_laxer(config: Record, data: Collection) -> None:
+def _refuse_laxer(config: Configuration, data: Collection) -> None:
     """DataError for rows of tasks and lines of parts that the configuration refuses: results are shared, and an
     experiment that allows more may have made them."""
-    allowed = config["corpus"]["filter"]["max_bad_fraction"]
+    allowed = config.corpus.filter.max_bad_fraction
     for counts in (part["counts"] for part in data.parts):
         if counts["bad"] > allowed * counts["read"]:
             raise DataError(

@@ -11,7 +11,7 @@ from scipy.stats import CensoredData, logrank
 
 from csv_rows import read
 from report.conftest import ESCAPE_LOSS
-from report.written import collected, write_exhibit
+from report.written import asking_for, collected, write_exhibit
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
 from symbert.files import write_json
@@ -124,9 +124,8 @@ def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_tex
             _write_run(folder, "original", seed)
             inputs["grids"]["sweep"].append(folder)
             inputs["manifests"]["sweep"].append(tmp_path / f"{text}.json")
-    config = {"sweep": {**sweep, "tasks": [], "curve": {"sizes": []}}}
     with mock.patch("symbert.report.collect.machine_of", dict):
-        data = read_inputs(report_facts(escape_loss=key), config, inputs)
+        data = read_inputs(report_facts(escape_loss=key), asking_for(**sweep, tasks=[]), inputs)
     assert data.escape_losses == {"sweep": pytest.approx(levels) if key else levels}
 
 
