@@ -1,5 +1,6 @@
 """Keys and paths: a changed setting changes the keys below it and no others; content counts, names and dates do not."""
 
+import itertools
 import json
 import os
 import random
@@ -14,12 +15,14 @@ from msgspec import to_builtins
 
 from symbert import paths, sources
 from symbert.configuration import merge
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, UsageError
 from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
 from symbert.glue.score import Finetune, Judge, Robustness
+from symbert.glue.tasks import Task, task_named
+from symbert.steps import read_step
 from test_operators import forget
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -289,6 +292,44 @@ def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(sta
     assert_changed(before, after, {"rows"})
     rte = [name for name in before["rows"] if name.startswith("glue")]
     assert rte and {*rte} <= after["rows"]
+
+
+def test_two_experiments_of_one_process_each_have_their_own_task_of_one_name(start):
+    """Tasks had one registry: the experiment that was made last said what the other one's task is."""
+    for name in ("train", "dev"):
+        Path(f"{name}.csv").write_text(f"text,label\n{name},no\n")
+    files = {"columns": ["text"], "train": "train.csv", "validation": "dev.csv"}
+    definitions = {
+        "mine": {"metric": "f1", "labels": ["no", "yes"]},
+        "theirs": {"metric": "accuracy", "labels": ["a", "b", "c"]},
+        "graded": {"metric": "pearson", "kind": "regression"},
+        "pairs": {"metric": "f1", "labels": ["no", "yes"], "columns": ["text", "more"]},
+    }
+
+    def made(name: str) -> Experiment:
+        return start({"tasks": {"irony": files | definitions[name]}, "sweep": {"tasks": ["rte", "irony"]}})
+
+    def task_of(experiment: Experiment) -> Task:
+        (rows,) = (how.rows for how, tasks in experiment.scorings if tasks == ["irony"] and isinstance(how, Finetune))
+        return rows.task("irony")
+
+    alone = {name: made(name) for name in definitions}
+    expected = {name: (experiment.record, task_of(experiment)) for name, experiment in alone.items()}
+    assert len({repr(task) for _, task in expected.values()}) == len(definitions)
+    for first, second in itertools.pairwise([*definitions, "mine"]):
+        one, other = made(first), made(second)
+        assert (one.record, task_of(one)) == expected[first]
+        assert (other.record, task_of(other)) == expected[second]
+    with pytest.raises(UsageError, match="unknown task 'irony'"):
+        task_named("irony")
+
+
+def test_commands_read_the_steps_that_were_planned(start):
+    experiment = start()
+    experiment.write()
+    for how, _ in experiment.scorings:
+        assert read_step(Path(how.folder), Finetune | Robustness | Judge) == how
+        assert read_step(Path(how.rows.folder), type(how.rows)) == how.rows
 
 
 @pytest.mark.parametrize("kind", ["settings.json", "run.json"])
