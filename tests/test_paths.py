@@ -7,6 +7,7 @@ import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -18,6 +19,9 @@ from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
+from symbert.paths import Run
+from symbert.report.names import Known
+from symbert.report.style import looks_of
 from test_operators import forget
 
 pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
@@ -303,3 +307,31 @@ def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp
     assert start(source="embedded").record == embedded.record
     assert str(Path.cwd()) not in json.dumps(embedded.record) and str(sources.DEMO) not in json.dumps(embedded.record)
     assert all(file.startswith("results/") for file in embedded.settings)
+
+
+LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
+SMALL = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
+DEFINED = {  # the same names
+    "large": {"sizes": {"own": LARGE}, "operators": {"own": {"class": "pairwise", "start": "wide"}}},
+    "small": {"sizes": {"own": SMALL}, "operators": {"own": {"class": "shared"}}},
+}
+OF_BOTH = {"sweep": {"sizes": ["tiny", "own"], "attention": ["original", "own"], "curve": {"sizes": []}}}
+
+
+@pytest.mark.parametrize("order", [("large", "small"), ("small", "large")])
+def test_two_experiments_of_one_process_do_not_see_each_others_sizes_and_operators(start, order):
+    """The second one's size of the same name gave the first one's job its memory and its GPU."""
+
+    def facts(experiment):
+        folder = Path(experiment.runs[Run("own", "own", 1)]).parent.name
+        job, known = SimpleNamespace(model=folder), Known(experiment.shapes, experiment.operators)
+        needs = experiment.needs.memory(job, 1), experiment.needs.gpus(job), experiment.needs.threads(job)
+        looks, sizes = looks_of(["own", "original"], known), known.sizes(["tiny", "own"])
+        return needs, looks, sizes, json.dumps(experiment.record)
+
+    alone = {name: facts(start(**DEFINED[name], **OF_BOTH)) for name in order}
+    together = {name: start(**DEFINED[name], **OF_BOTH) for name in order}
+    assert {name: facts(experiment) for name, experiment in together.items()} == alone
+    assert (alone["large"][2], alone["small"][2]) == (["tiny", "own"], ["own", "tiny"])
+    for value, other in zip(*alone.values(), strict=True):
+        assert value != other

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, to_builtins
 
-from symbert import operators, sizes
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
 from symbert.glue import tasks
@@ -33,7 +32,8 @@ from symbert.glue.tasks import (
     tasks_of_sweep,
 )
 from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.sizes import SIZES
+from symbert.operators import name_of, operators_of
+from symbert.sizes import shapes_of
 from symbert.sources import (
     EMBEDDED,
     OWN_TEXT,
@@ -123,7 +123,7 @@ class PackSettings(Settings):
     sequences_per_shard: Count
 
 
-class PretrainSettings(Settings):
+class PretrainSettings(Settings, omit_defaults=True):
     """Masked-language-model pre-training (paper, section 3.3)."""
 
     steps: Count
@@ -528,7 +528,7 @@ def read_by(source: str) -> str:
         raise ConfigError(f"config: 'texts' has the source {source!r}{suggestion(source, [*READ, 'module:function'])}")
     look_in_this_folder()
     definition_of(module, name, ast.FunctionDef)
-    return code_of(module, name)
+    return code_of(module)
 
 
 def report_of(config: Config) -> Config:
@@ -588,36 +588,29 @@ def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
 
 
 def define_own(config: Config) -> None:
-    """Make `operators`, `sizes` and `tasks` of a configuration known to this process; commands read them from run.json,
-    settings.json and config.json.
+    """Make `tasks` of a configuration known to this process; commands read them from settings.json.
 
     In `sweep.attention`, the name of an operator replaces the import path of its class, and in `sweep.tasks` stand all
     that are fine-tuned. ConfigError for a name that another one has, for an unknown class, and for an unknown name in
     the sweep.
     """
     sweep, curve = config["sweep"], config["sweep"]["curve"]
-    for name, shape in config["sizes"].items():
-        sizes.define(name, shape)
+    shapes = shapes_of(config["sizes"])
     for name, definition in config["tasks"].items():
         tasks.define(name, definition)
-    for name, definition in config["operators"].items():
-        if not isinstance(definition.get("class"), str):
-            raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
-        operators.define(name, definition)
     axes = {"sweep": sweep, **{f"sweep.grids.{name}": grid for name, grid in sweep["grids"].items()}}
-    for words in (part.get("attention", []) for part in axes.values()):
+    listed = [part.get("attention", []) for part in axes.values()]
+    known_operators = operators_of(config["operators"], chain.from_iterable(listed))
+    for words in listed:
         for position, word in enumerate(words):
             if ":" in word:
-                name = operators.name_of(word.partition(":")[2])
-                operators.define(name, {"class": word})
-                words[position], config["operators"][name] = name, {"class": word}
+                words[position] = name_of(word.partition(":")[2])
+                config["operators"].setdefault(words[position], {"class": word})
         words[:] = dict.fromkeys(words)
-    for name in config["operators"]:  # all are known now, also as controls of each other
-        operators.OPERATORS[name].count(SIZES["base"].hidden_size, SIZES["base"].num_attention_heads)
-    known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config["texts"]}
+    known = {"attention": known_operators, "sizes": shapes, "text": config["texts"]}
     named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
-    named += [("sweep.probes", sweep["probes"], operators.OPERATORS), ("sweep.suites", sweep["suites"], SUITES)]
-    named += [("sweep.curve.sizes", curve["sizes"], SIZES), ("sweep.curve.steps", curve["steps"], SIZES)]
+    named += [("sweep.probes", sweep["probes"], known_operators), ("sweep.suites", sweep["suites"], SUITES)]
+    named += [("sweep.curve.sizes", curve["sizes"], shapes), ("sweep.curve.steps", curve["steps"], shapes)]
     named += [("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])]
     for key, words, registry in named:
         for word in (word for word in words if word not in registry):

@@ -13,7 +13,6 @@ from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.profile import check_profile
 from symbert.experiment.project import checked, configured_scale, open_experiment, read_chosen, readable
-from symbert.operators import OPERATORS
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,6 @@ def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_co
     file.write_text(f"operators: {{m: {{class: 'moded:Moded', {argument}}}}}\n")
 
     def mode(config):
-        del OPERATORS["m"]
         return config["operators"]["m"]["mode"]
 
     assert mode(read_chosen(root, None, [file], None)) == ARGUMENTS[argument]
@@ -150,7 +148,6 @@ def test_an_argument_on_the_command_line_is_the_value_that_it_is_in_a_file(root,
     for given in ((None, [words.replace(": ", "=", 1)]), ([Path("own.yaml")], None)):
         mode = read_chosen(root, None, *given)["operators"]["m"]["mode"]
         assert (mode, type(mode)) == (value, type(value))
-        del OPERATORS["m"]
 
 
 MODED = """

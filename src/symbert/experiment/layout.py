@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
+from msgspec import to_builtins
 
 from symbert.configuration import (
     Config,
@@ -39,22 +40,23 @@ from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import operator_named
+from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
     RESULTS,
     ROBUSTNESS,
     ROWS,
-    RUN,
     SCORES,
     VARIANT,
     Run,
     by_content,
     key,
 )
-from symbert.pretrain.run import weights_file
-from symbert.sizes import SIZES, Shape
+from symbert.pretrain.anatomy import MeasureAnatomy
+from symbert.pretrain.run import Pretraining, weights_file
+from symbert.pretrain.speeds import MeasureSpeeds
+from symbert.sizes import Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -72,6 +74,7 @@ from symbert.sources import (
     root_of,
     source_of,
 )
+from symbert.steps import File
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
@@ -120,6 +123,7 @@ class Experiment:
         self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
         self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
+        self.shapes, self.operators = shapes_of(config["sizes"]), operators_of(config["operators"])
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
@@ -132,8 +136,9 @@ class Experiment:
         self.parts_folder = self._parts()
         self._packed: dict[VARIANT, str] = {}  # manifests of rows
         self.shards = self._manifest(())
-        self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
-        self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
+        self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
+        self.runs: dict[Run, str] = {run: step.folder for run, step in self.pretrainings.items()}
+        self._shapes = {Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()}  # by model
         self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
         self.scores: dict[str, Score] = {}  # by file
         self.kept: dict[str, Score] = {}  # by the file of a request for weights too, of scores that are there without
@@ -269,23 +274,22 @@ class Experiment:
         """The pre-trainings that are fine-tuned and compared with the paper."""
         return [run for run in self.runs if run.host == ENCODER and not self.grids]
 
-    def _run(self, run: Run) -> str:
-        """The folder of a pre-training; its key holds all that the training follows from but the seed."""
-        facts = {
-            **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
-            "host": run.host,
-            "model": run.model,
-            "training": values_of(self.training(run)),
-            "manifest": self.manifest(run),
-        }
-        model = f"{run.size}-{run.attention}-{key(facts)}"
-        folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        is_text = text_of(self.config, run.variant) is not None
-        source = {} if is_text else {"corpus_source": source_of(self.config, "corpus")}
-        self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
-        self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
-        self.inputs_of[folder] = [located(self.vocabulary)]  # to extract models
-        return folder
+    def _run(self, run: Run) -> Pretraining:
+        """A pre-training, and what it and the extraction of its models read."""
+        step = Pretraining(
+            host=run.host,
+            size=run.size,
+            shape=self.shapes[run.size],
+            operator=self.operators[run.attention],
+            training=self.training(run),
+            rows=File(self.manifest(run)),
+            corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
+            pretrain_seed=run.pretrain_seed,
+        )
+        self._plan(step.settings_file, to_builtins(step))
+        self.inputs_of[f"{step.folder}/done.json"] = step.reads()
+        self.inputs_of[step.folder] = [located(self.vocabulary)]  # to extract models
+        return step
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
@@ -450,31 +454,26 @@ class Experiment:
         """Where the speeds of the operators of each size are measured side by side."""
         first = [run for run in self.encoders if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
         for size in dict.fromkeys(run.size for run in first):
-            runs = [run for run in first if run.size == size]
-            settings = {
-                "size": size,
-                "models": {run.attention: run.model for run in runs},
-                "training": values_of(self.training(runs[0])),
-                "manifest": self.manifest(runs[0]),
-                "micro_batch_size": self.config["pretrain"]["micro_batch_size"],
-            }
-            yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
+            runs = [self.pretrainings[run] for run in first if run.size == size]
+            yield self._measured(MeasureSpeeds(runs=runs, micro_batch_size=self.config["pretrain"]["micro_batch_size"]))
 
     def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
         if self.config["sweep"]["anatomy"] and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
-            read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
-            settings = {"checkpoints": folders, "manifest": self.shards}
-            yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
+            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=File(self.shards)))
+
+    def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
+        self._plan(step.settings_file, to_builtins(step))
+        self.inputs_of[step.file] = step.reads()
+        return step.file
 
     def _probes(self) -> Iterator[str]:
         """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [operator_named(name) for name in self.config["sweep"]["probes"]]
-        codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        if codes:
-            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
+        operators = [] if self.grids else [self.operators[name] for name in self.config["sweep"]["probes"]]
+        if operators:
+            yield self._file_of("measured/probes", "probes.csv", {"operators": to_builtins(operators)}, [])
 
     # What rules ask.
 
@@ -491,7 +490,8 @@ class Experiment:
         each process, unless a CPU is as good, and MB of memory, more at each attempt."""
 
         def shape(wildcards: Any) -> Shape:
-            return SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]]
+            size = getattr(wildcards, "size", None)
+            return self.shapes[size] if size else self._shapes[wildcards.model]
 
         return SimpleNamespace(
             threads=lambda wildcards: shape(wildcards).threads * processes,

@@ -19,7 +19,7 @@ from symbert.glue.tasks import task_named
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
+from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.sources import located, source_of
 
 # Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
@@ -115,7 +115,7 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
-        shape, host = SIZES[run.size], HOSTS[run.host]
+        shape, host = experiment.shapes[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
         held_out = settings.steps / settings.evaluate_every * pack["validation_sequences"]
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
@@ -173,7 +173,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
         yield Output("glue", file, _left(file))
     is_kept = experiment.config["glue"]["keep_finetuned"]
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
-        shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
+        shape, scoring, weights = experiment.shapes[score.run.size], score.scoring, 0.0
         if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
             parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
             weights = FLOAT32 * parameters * len(scoring.tasks) * len(score.seeds)
@@ -183,7 +183,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
 
 def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     """Operations and optimizer steps of all seeds; minimal pairs are judged in seconds."""
-    shape, glue = SIZES[score.run.size], experiment.config["glue"]
+    shape, glue = experiment.shapes[score.run.size], experiment.config["glue"]
     noise, is_robustness = glue["robustness"], score.scoring.kind == "robustness"
     trains = not (is_robustness and glue["keep_finetuned"])
     passes = trains + (1 + len(noise["noise"]) * len(noise["noise_kinds"])) * is_robustness  # of evaluation rows

@@ -9,14 +9,14 @@ import importlib
 import inspect
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
@@ -35,8 +35,8 @@ from symbert.model.from_transformers import (
     zeros_,
 )
 from symbert.model.start import set_width
-from symbert.operators import Operator, operator_named, operator_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.operators import Operator, operator_of
+from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.syntax import is_local
 
 PLAIN = (SelfAttention.forward,)  # the forward passes that attend by query, key and value alone
@@ -333,7 +333,7 @@ def initialize(model: nn.Module, seed: int) -> None:
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison.
     """
-    operator, drawn = operator_named(model.config.attention), set()
+    operator, drawn = operator_of(vars(model.config)), set()
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
         # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.
@@ -437,14 +437,14 @@ def attention_parameters(model: HostModel) -> dict[str, int]:
     return {"layer": _count(sites[0]), "layers": _count(sites)}
 
 
-def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
+def counts_of(shape: Shape, operators: Sequence[Operator]) -> dict[str, Any]:
     """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections, at the paper's
     vocabulary of 30,522 (Tables 1 and 2), of models without memory on the meta device."""
     with torch.device("meta"), _NothingDrawn():
-        models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
+        models = {operator.name: MaskedModel(configuration_of(shape, operator)) for operator in operators}
     sites = {name: model.bert.encoder.layer[0].attention.self for name, model in models.items()}
     return {
-        "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
+        "shape": {**structs.asdict(shape), "vocab_size": VOCABULARY_SIZE},
         "parameters": {name: _count(model) for name, model in models.items()},
         "attention_parameters": {name: _count(site) for name, site in sites.items()},
     }

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
 from symbert.corpus.tokens import open_array
@@ -27,7 +26,7 @@ from symbert.files import read_json, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
-from symbert.paths import Run
+from symbert.pretrain.run import Pretraining
 
 Ids = NDArray[np.int64]
 Batch = dict[str, Tensor]  # a row of each tensor per sequence; `targets` are IGNORED where nothing is predicted
@@ -118,11 +117,11 @@ class Task(ABC):
 
     layer_input: str  # the tensor of a batch that the layers below the head read
 
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        self.run, self.settings = run, settings
+    def __init__(self, run: Pretraining) -> None:
+        self.run, self.settings, manifest = run, run.training, run.manifest
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
-        self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
+        self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, self.settings.mask_probability)
 
     @property
     def tokens(self) -> int:
@@ -132,7 +131,7 @@ class Task(ABC):
     def starting_model(self) -> nn.Module:
         """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
-        config = configuration_of(run.size, run.attention, vocabulary_size, self.settings.dropout)
+        config = configuration_of(run.shape, run.operator, vocabulary_size, self.settings.dropout)
         config.pad_token_id = self.corpus["special_tokens"]["pad"]
         model = HOSTS[run.host].model_class(config)
         initialize(model, run.pretrain_seed)
@@ -200,13 +199,13 @@ class MaskedTokens(Task):
 
     layer_input = "input_ids"
 
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        super().__init__(run, settings, manifest)
+    def __init__(self, run: Pretraining) -> None:
+        super().__init__(run)
         rows = np.arange(len(self.validation))
         if not any(count_targets(self.validation_batch(some)) for some in np.array_split(rows, len(rows) // 64 + 1)):
             raise ConfigError(
-                f"{manifest}: 'pretrain.mask_probability' {settings.mask_probability} hides no token of {len(rows)} "
-                f"validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
+                f"{run.manifest}: 'pretrain.mask_probability' {self.settings.mask_probability} hides no token of "
+                f"{len(rows)} validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
                 "'corpus.pack.validation_sequences'"
             )
 

@@ -35,11 +35,15 @@ from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import OPERATORS
+from symbert.operators import operators_of
+from symbert.pretrain.anatomy import MEASURES
+from symbert.pretrain.run import FACTS, Done, Timing, Validated
+from symbert.pretrain.speeds import Speeds
 from symbert.report import names, tidy
+from symbert.report.names import OF_PROJECT, Known
 from symbert.report.published import COLUMNS
 from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
-from symbert.sizes import SIZES
+from symbert.sizes import shapes_of
 
 Record = dict[str, Any]
 
@@ -58,8 +62,7 @@ CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decide
 SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
-HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
-MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own_share"]
+HEAD = [*FACTS, "layer"]
 PROBED = ["attention", "relation", "own_position", "share", "low", "high", "chance", "steps"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
@@ -86,11 +89,6 @@ TOKENS = kind(part=str, documents=int, tokens=int, words=int)
 MANIFEST = kind(documents=Counted, rows=kind(train=int, validation=int), sequence_length=int, tokens=int)
 MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
 ENTROPY = msgspec.defstruct("File", [("unigram_entropy", float | None, None)])  # earlier manifests had none
-ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
-SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
-SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
-TIMING = kind(RUN_FILE, started=datetime, until=datetime, device=str, processes=int, sessions=int, commits=list[str])
-TIMING = kind(TIMING, versions=dict[str, str])
 EXPERIMENT = kind(experiment=str, key=str, configuration=dict, report=dict, inputs=kind(scores=dict))
 
 
@@ -102,6 +100,7 @@ class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
     facts: ReportFacts | None = None  # None without an experiment
+    known: Known = OF_PROJECT
     hosts_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.bert.counts_of` counts them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
@@ -167,12 +166,14 @@ def collect(record: Record) -> Collection:
     """
     inputs, sweep = record["inputs"], record["configuration"]["sweep"]
     facts = settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
-    known = [name for name in sweep["attention"] if name in OPERATORS]  # others' operators have no code here
+    is_imported, config = "origin" in inputs, record["configuration"]
+    known = OF_PROJECT if is_imported else Known(shapes_of(config["sizes"]), operators_of(config["operators"]))
+    operators = [name for name in sweep["attention"] if name in known.operators]  # others' operators have no code here
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
-    parameters = counted(sweep["sizes"], known or ["original"], trained)
-    if "origin" not in inputs:
-        data = read_inputs(facts, record["configuration"], inputs, parameters=parameters)
-        _refuse_laxer(record["configuration"], data)
+    parameters = counted(sweep["sizes"], operators or ["original"], known, trained)
+    if not is_imported:
+        data = read_inputs(facts, config, inputs, known, parameters=parameters)
+        _refuse_laxer(config, data)
         return data
     final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
     tables: Record = {"scores": {"glue": final} if len(final) else {}}
@@ -182,7 +183,9 @@ def collect(record: Record) -> Collection:
     return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
 
 
-def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any) -> Collection:
+def read_inputs(
+    facts: ReportFacts, config: Record, inputs: Record, known: Known = OF_PROJECT, **more: Any
+) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
     sweep, given = config["sweep"], {name: files for name, files in inputs.items() if files}
     grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
@@ -190,15 +193,15 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
     steps = {host: facts.settings.get(f"hosts.{host}.steps", facts.steps) for host in HOSTS}
     wanted = [*product(sweep["hosts"], sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
-    trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else ())
+    trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else (), known)
     of_others = [run for run in trained if run["host"] != ENCODER]
-    data: Record = _suites(config, facts.steps, given, wanted)
+    data: Record = _suites(config, facts.steps, given, wanted, known)
     data |= {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
         data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if run[3] in judging_seeds(config, run[0])]
-        data["blimp"] = read_judgements(given["blimp"], judges)
+        data["blimp"] = read_judgements(given["blimp"], judges, known)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
     if "manifest" in given:
@@ -210,12 +213,13 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
     data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
     for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
-        data |= {name: read_table(given[name][0], columns)} if name in given else {}
+        data |= {name: read_table(given[name][0], columns, known)} if name in given else {}
     return Collection(
         facts,
+        known=known,
         hosts_trained=tuple(sweep["hosts"]),
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
-        machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
+        machines=[machine_of(run) for run in sorted(runs.values(), key=lambda run: _rank_of(run, known))],
         escape_loss=escape_loss_of(given.get("manifest")),
         grids=grids_of_runs(grids, runs),
         speeds=read_speeds(given.get("speeds", [])),
@@ -224,7 +228,9 @@ def read_inputs(facts: ReportFacts, config: Record, inputs: Record, **more: Any)
     )
 
 
-def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) -> dict[str, dict[str, pd.DataFrame]]:
+def _suites(
+    config: Record, steps: int, given: Record, wanted: Iterable[tuple], known: Known
+) -> dict[str, dict[str, pd.DataFrame]]:
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
     sweep, scores, curves = config["sweep"], {}, {}
     seeds = finetuned_pretrain_seeds(config)
@@ -233,9 +239,9 @@ def _suites(config: Record, steps: int, given: Record, wanted: Iterable[tuple]) 
     for suite in SUITES:
         tasks = tasks_of_suite(suite, sweep["tasks"])
         if files := given.get("scores", {}).get(suite):
-            scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs, known), steps)
         if files := given.get("curve", {}).get(suite):
-            curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve)
+            curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve, known)
     return {"scores": scores, "curves": curves}
 
 
@@ -311,10 +317,10 @@ def _named(key: Sequence[str], cell: Sequence[Any]) -> str:
     return ", ".join([name, *dict.fromkeys(words)])
 
 
-def _rank_of(row: Mapping[str, Any]) -> tuple:
+def _rank_of(row: Mapping[str, Any], known: Known) -> tuple:
     """Sort key of a run: by host, size, operator and seed."""
     host = list(HOSTS).index(row.get("model_host", row.get("host", ENCODER)))
-    return host, names.model_rank(row["size"], row["attention"]), row["pretrain_seed"]
+    return host, known.rank(row["size"], row["attention"]), row["pretrain_seed"]
 
 
 # Scores.
@@ -332,7 +338,11 @@ def read_records(files: Iterable[Path], shape: type) -> list[Record]:
 
 
 def read_scores(
-    files: list[Path], tasks: list[str], finetune_seeds: Sequence[int], runs: Iterable[Sequence[str | int]] = ()
+    files: list[Path],
+    tasks: list[str],
+    finetune_seeds: Sequence[int],
+    runs: Iterable[Sequence[str | int]] = (),
+    known: Known = OF_PROJECT,
 ) -> pd.DataFrame:
     """A row of SCORE_COLUMNS per score column of every record, by model, step, task and seed.
 
@@ -365,7 +375,7 @@ def read_scores(
     check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
-            *_rank_of(row)[1:],
+            *_rank_of(row, known)[1:],
             row["step"],
             tasks.index(row["task"]),
             row["finetune_seed"],
@@ -433,7 +443,7 @@ def level_name(kind: str, share: float) -> str:
     return f"{kind}_{100 * share:g}"
 
 
-def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataFrame:
+def read_judgements(files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT) -> pd.DataFrame:
     """A row per checkpoint and paradigm of BLiMP: the checkpoint and its host, `phenomenon`, `paradigm`, its pairs,
     `accuracy` in percent, and whether the pairs are stand-ins or not all that are published. A tie counts half.
 
@@ -450,7 +460,7 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
     present = [tuple(record[key] for key in JUDGED) for record in records]
     check("blimp", records, JUDGED, [*wanted, *present], {"settings_hash": (), "data_sha256": ()})
-    records.sort(key=lambda record: (*_rank_of(record), record["step"]))
+    records.sort(key=lambda record: (*_rank_of(record, known), record["step"]))
     rows = [
         {key: record[key] for key in (*JUDGED, "partial", "stand_in")}
         | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **counts}
@@ -471,7 +481,7 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", Done), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
         raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {REMEDY}")
@@ -479,10 +489,11 @@ def read_run(folder: Path) -> Record:
     if digest != done.get("metrics_sha256", digest):
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
-    kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
     lines = list(read_json_lines(log, REMEDY))
     for number, line in enumerate(lines, start=1):
-        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", REMEDY)
+        if line.get("split") == "validation":
+            check_shape(line, Validated, f"{log}:{number}", REMEDY)
+            check_shape(line, {measure: float}, f"{log}:{number}", REMEDY)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
@@ -499,7 +510,9 @@ def read_run(folder: Path) -> Record:
     }
 
 
-def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = ()) -> list[Record]:
+def checked_runs(
+    runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT
+) -> list[Record]:
     """The same in the order of tables, host by host.
 
     DataError for a run that is there twice, of other steps than its host has, or missing of the `wanted` (host, size,
@@ -512,7 +525,7 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
     key = ("host", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
     check("runs", runs, key, [*wanted, *present])
-    return sorted(runs, key=_rank_of)
+    return sorted(runs, key=lambda run: _rank_of(run, known))
 
 
 def runs_of(runs: list[Record]) -> pd.DataFrame:
@@ -585,7 +598,7 @@ def grids_of_runs(
 def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
     several sessions are not known."""
-    timing = read_json(run["folder"] / "timing.json", TIMING)
+    timing = read_json(run["folder"] / "timing.json", Timing)
     facts = run["done"] | timing
     begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
     hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
@@ -612,7 +625,7 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     for file in files:
         if not read_json(file, dict[str, Any]).get("operators", True):
             continue  # they did not fit the memory side by side
-        measured = read_json(file, SPEEDS_FILE)
+        measured = read_json(file, Speeds)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
@@ -677,7 +690,7 @@ def read_escape_loss(manifest: Path) -> float | None:
     return None if entropy is None else ESCAPED * entropy
 
 
-def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
+def read_table(file: Path, columns: list[str], known: Known) -> pd.DataFrame:
     """A csv file with these columns in the order of tables; DataError for another file."""
     try:
         table = pd.read_csv(file)
@@ -685,7 +698,7 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({line_of(error)}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    ordered = {"size": names.sizes, "attention": names.attentions}
+    ordered = {"size": known.sizes, "attention": known.attentions}
 
     def rank(column: pd.Series) -> pd.Series:
         return column.map(ordered[column.name](column).index) if column.name in ordered else column
@@ -694,15 +707,16 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)
 
 
-def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path] = ()) -> Record:
+def counted(sizes: Iterable[str], attention: Sequence[str], known: Known, runs: Iterable[Path] = ()) -> Record:
     """Parameters of each of these operators: of one of this project in these sizes and those of the paper, of another
     one in the sizes that it was trained in, as its `runs` counted them: its class may know no others."""
     from symbert.model.bert import counts_of  # imports torch
 
-    ours, chosen = [name for name in attention if OPERATORS[name].is_of_project], {*PAPERS_SIZES, *sizes}
-    counts = {size: counts_of(size, ["original", *ours]) for size in SIZES if size in chosen}
+    ours, chosen = [name for name in attention if known.operators[name].is_of_project], {*PAPERS_SIZES, *sizes}
+    operators = [known.operators[name] for name in ("original", *ours)]
+    counts = {size: counts_of(shape, operators) for size, shape in known.shapes.items() if size in chosen}
     for file in (folder / "done.json" for folder in runs if len(ours) < len(attention)):
-        done = read_json(file, RUN_FILE)
+        done = read_json(file, Done)
         size, name, own = done["size"], done["attention"], done.get("attention_parameters")
         if own and name not in ours:
             of_size = counts[size]

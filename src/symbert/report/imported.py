@@ -71,8 +71,11 @@ def import_scores(
     inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
     inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
     inputs["origin"] = origin | {"steps": length}
-    sizes, attention = names.sizes([*scores["size"], *runs["size"]]), [*scores["attention"], *runs["attention"]]
-    sweep = {"sizes": sizes, "attention": names.attentions(attention)}
+    sizes, attention = (
+        names.OF_PROJECT.sizes([*scores["size"], *runs["size"]]),
+        [*scores["attention"], *runs["attention"]],
+    )
+    sweep = {"sizes": sizes, "attention": names.OF_PROJECT.attentions(attention)}
     facts = ReportFacts(name, f"Imported scores: {name}", IMPORTED, length, {}, escape_loss=escape_loss)
     facts = to_builtins(facts)
     record = {"experiment": name, "key": key(inputs, facts), "configuration": {"sweep": sweep, "tasks": {}}}

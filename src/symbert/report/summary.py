@@ -201,8 +201,8 @@ def _compared(data: Collection) -> str:
     rows = pd.concat([table.assign(host=table.get("host", ENCODER))[columns] for table in tables])
     families: dict[str, list[str]] = defaultdict(list)  # of models, by their operators
     for host, of_host in rows.groupby("host", sort=False):
-        for size in names.sizes(of_host["size"]):
-            operators = ", ".join(names.attentions(of_host.loc[of_host["size"] == size, "attention"]))
+        for size in data.known.sizes(of_host["size"]):
+            operators = ", ".join(data.known.attentions(of_host.loc[of_host["size"] == size, "attention"]))
             family = (names.family(size) if size else "without a size") if host == ENCODER else f"{host} {size}"
             families[operators].append(family)
     models = [f"{operators}; models: {', '.join(of)}" for operators, of in families.items()]

@@ -137,7 +137,7 @@ def read_scores(file: Path) -> pd.DataFrame:
     places = {task.name: place for place, task in enumerate(known)}
     rows.sort(
         key=lambda row: (
-            *names.model_rank(row["size"], row["attention"]),
+            *names.OF_PROJECT.rank(row["size"], row["attention"]),
             row["pretrain_seed"],
             row["step"] if row["step"] == row["step"] else math.inf,
             places[row["task"]],
@@ -208,7 +208,7 @@ def read_losses(file: Path) -> pd.DataFrame:
     second loss of one step."""
     rows: dict[tuple, Record] = {}
     for place, row in read_rows(file, Loss):
-        cell = (*names.model_rank(row.size, row.attention), row.pretrain_seed, row.step)
+        cell = (*names.OF_PROJECT.rank(row.size, row.attention), row.pretrain_seed, row.step)
         if cell in rows:
             raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
         rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}
