@@ -3,7 +3,7 @@
 BEFORE and AFTER are the folders of two experiments, results/<experiment>. Names are host, size, operator, seeds, step,
 task, part, table, row and column; a key at the end of a folder's name is no part of them. Compared are weights (by
 tensor, bit by bit), files and settings of checkpoints, metrics.jsonl, done.json, scores, predictions, classifiers,
-robustness, judgements, rows of tasks, token ids, counts, shards, pairs, and the cells of tables. Prints how many of a
+robustness, judgements, rows of tasks, token ids, counts, shards, and the cells of tables. Prints how many of a
 kind are equal, then what differs or is on one side alone; exits with 1 where anything is, but for what clocks and
 machines measured.
 """

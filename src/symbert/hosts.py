@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
-from symbert.errors import ConfigError
-
 
 class Encoder(Protocol):
     """Dimensions by Hugging Face's names, as both a `Shape` and a model's configuration have them."""
@@ -112,12 +110,3 @@ ENCODER, *OTHERS = HOSTS  # the paper's host, which alone is fine-tuned; its rec
 def host_named_in(architectures: list[str] | None) -> str | None:
     """The host whose model a config.json names as its class; None for an encoder."""
     return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
-
-
-def refuse_sharding(recipe: str, processes: int, batch_size: int) -> None:
-    """ConfigError where processes cannot have the parameters in parts."""
-    key = "config: 'pretrain.shard_parameters' is true, but"
-    if recipe == "fast":
-        raise ConfigError(f"{key} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
-    if batch_size % processes:
-        raise ConfigError(f"{key} 'pretrain.batch_size' is {batch_size}, no multiple of the {processes} processes")

@@ -90,7 +90,7 @@ class TokenBefore(NextToken):
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids = torch.from_numpy(split[rows]).flip(1)
-        return {"ids": ids[:, :-1], "targets": ids[:, 1:]}
+        return {"input_ids": ids[:, :-1], "targets": ids[:, 1:]}
 '''
 
 GLUE_TASK = """\

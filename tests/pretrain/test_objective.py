@@ -72,7 +72,7 @@ def test_a_decoder_reads_the_rows_of_an_encoder_of_its_seed_and_all_held_out_row
     decoder, encoder = build("original", host="decoder").task, build().task
     rows = PackedRows(manifest, "train")[encoder.order(3)[1]]
     batch = decoder.training_batch(3)
-    assert (batch["ids"].numpy() == rows[:, :-1]).all() and (batch["targets"].numpy() == rows[:, 1:]).all()
+    assert (batch["input_ids"].numpy() == rows[:, :-1]).all() and (batch["targets"].numpy() == rows[:, 1:]).all()
     held_out = PackedRows(manifest, "validation")[np.arange(8)]
     for rows in (np.arange(8), np.arange(4, 8)):
         assert (decoder.validation_batch(rows)["targets"].numpy() == held_out[rows, 1:]).all()
@@ -82,7 +82,7 @@ def test_the_loss_of_a_step_is_that_of_a_naive_loop(build):
     trainer = build("original", host="decoder", warmup_steps=0)
     batch, losses = trainer.task.training_batch(0), []
     with torch.no_grad():
-        for ids, targets in zip(batch["ids"], batch["targets"], strict=True):
+        for ids, targets in zip(batch["input_ids"], batch["targets"], strict=True):
             for token, target in enumerate(targets):
                 logits = trainer.model(ids[None, : token + 1])[0, -1]
                 losses.append(F.cross_entropy(logits.double(), target).item())

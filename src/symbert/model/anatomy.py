@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import OF_QUERY_AND_KEY, Attention, Bert, checked_pair, mask_for
+from symbert.model.bert import OF_QUERY_AND_KEY, Attention, Bert, HostModel, checked_pair, mask_for
 from symbert.model.projections import in_rows
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
@@ -22,7 +22,7 @@ ROUNDING = 1e-6  # of weights in float32, relative
 
 
 @torch.no_grad()
-def _visit(model: nn.Module, ids: Tensor, describe: Callable[[SelfAttention, Tensor], None]) -> None:
+def _visit(model: Bert, ids: Tensor, describe: Callable[[SelfAttention, Tensor], None]) -> None:
     """Call `describe(operator, hidden)` of each layer in turn, as the model computes without dropout."""
     hooks = [
         module.register_forward_pre_hook(lambda module, given: describe(module.self, given[0]))
@@ -38,7 +38,7 @@ def _visit(model: nn.Module, ids: Tensor, describe: Callable[[SelfAttention, Ten
             hook.remove()
 
 
-def describe_attention(model: nn.Module, ids: Tensor) -> dict[str, list[float]]:
+def describe_attention(model: HostModel, ids: Tensor) -> dict[str, list[float]]:
     """`logit_std` and `attention_entropy` (nats, at most ln(token)) of each layer, without dropout, on `ids` (batch
     token, no padding). A list is empty where a class with a `forward` of its own does not say: nobody knows its logits,
     and its weights where it returns none.
@@ -58,7 +58,7 @@ def describe_attention(model: nn.Module, ids: Tensor) -> dict[str, list[float]]:
         std = None if pairs is None else pairs.std(correction=0).item()
         numbers.append((std, None if entropies is None else entropies.mean().item()))
 
-    _visit(getattr(model, "bert", model), ids, describe)  # the part below the head
+    _visit(model.bert, ids, describe)
     for layer, pair in enumerate(numbers, 1):
         if not all(math.isfinite(number) for number in pair if number is not None):
             raise DivergedError(

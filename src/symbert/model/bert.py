@@ -26,9 +26,7 @@ from symbert.errors import ConfigError, SymbertError, line_of
 from symbert.model.attention import CopiedLinear, SelfAttention, SymmetricOthersAttention, WideLinear
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.from_transformers import (
-    ALL_ATTENTION_FUNCTIONS,
     BertConfig,
-    eager_attention_forward,
     normal_,
     ones_,
     shown,
@@ -143,14 +141,6 @@ def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[
             f"{' × '.join(map(str, expected))}; return None in their place"
         )
     return result
-
-
-def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Mixed values `batch token hidden` where `SelfAttention.forward` is not called: of packed rows."""
-    function = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
-    dropout = operator.config.attention_probs_dropout_prob if operator.training else 0.0
-    mixed, _ = function(operator, query, key, value, mask, dropout=dropout, scaling=operator.scaling)
-    return mixed.flatten(2)
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------

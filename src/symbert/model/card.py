@@ -26,8 +26,7 @@ def model_card(config: dict[str, Any]) -> str:
     except ConfigError:  # its class is not known here
         operator = named["attention"]
     architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]
-    loading = OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)
-    loading += TOKENIZER
+    loading = (OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)) + TOKENIZER
     told = {
         "Not pre-trained: the weights that a run starts from.": facts.get("step") == 0,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": is_stand_in(source),

@@ -29,7 +29,7 @@ from symbert.model.configuration import configuration_of
 from symbert.pretrain.run import Pretraining
 
 Ids = NDArray[np.int64]
-Batch = dict[str, Tensor]  # a row of each tensor per sequence; `targets` are IGNORED where nothing is predicted
+Batch = dict[str, Tensor]  # `input_ids`, and `targets`, which are IGNORED where nothing is predicted; a row a sequence
 
 IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy
 REMEDY = "run snakemake -R pack"
@@ -115,8 +115,6 @@ def move(batch: Batch, device: torch.device) -> Batch:
 class Task(ABC):
     """The task that the model of a run learns, from the packed rows of a manifest."""
 
-    layer_input: str  # the tensor of a batch that the layers below the head read
-
     def __init__(self, run: Pretraining) -> None:
         self.run, self.settings, manifest = run, run.training, run.manifest
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
@@ -197,8 +195,6 @@ class MaskedTokens(Task):
     """A share of the tokens of packed rows, hidden and to be predicted (`symbert.draws`): corrupted ids
     `batch token`, and the true ids of the chosen tokens as targets."""
 
-    layer_input = "input_ids"
-
     def __init__(self, run: Pretraining) -> None:
         super().__init__(run)
         rows = np.arange(len(self.validation))
@@ -251,15 +247,13 @@ def slots_of(sequences: int, tokens: int, probability: float) -> int:
 class NextToken(Task):
     """Each token of packed rows, to be predicted from those before it. The first of a row is given."""
 
-    layer_input = "ids"
-
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids = torch.from_numpy(split[rows])
-        return {"ids": ids[:, :-1], "targets": ids[:, 1:]}
+        return {"input_ids": ids[:, :-1], "targets": ids[:, 1:]}
 
-    def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
+    def logits(self, model: nn.Module, input_ids: Tensor) -> Tensor:
         """`batch token vocab`: of the token after each."""
-        return model(ids)
+        return model(input_ids)
 
     def measures(self, loss: float) -> dict[str, float]:
         """The perplexity of the validation rows, by word piece; infinite where no float holds it."""

@@ -18,7 +18,7 @@ from symbert.console import Progress
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
-from symbert.hosts import HOSTS, refuse_sharding
+from symbert.hosts import HOSTS
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import attention_parameters
 from symbert.model.check import refuse_untrue
@@ -112,7 +112,14 @@ class Trainer:
             )
         self.is_sharded = shard_parameters and self.world.size > 1
         if self.is_sharded:
-            refuse_sharding(settings.recipe, self.world.size, settings.batch_size)
+            fault = "config: 'pretrain.shard_parameters' is true, but"
+            if self.is_compiled:
+                raise ConfigError(f"{fault} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
+            if settings.batch_size % self.world.size:
+                raise ConfigError(
+                    f"{fault} 'pretrain.batch_size' is {settings.batch_size}, no multiple of the {self.world.size} "
+                    "processes"
+                )
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
         self.task = HOSTS[run.host].task_class(run)
         self.model = self.task.starting_model()
@@ -236,7 +243,7 @@ class Trainer:
         rows = np.arange(min(DESCRIBED, len(self.task.validation)))
         batch = move(self.task.validation_batch(rows), self.device)
         model = self.task.starting_model().to(self.device)  # whole in this process
-        return describe_attention(model, batch[self.task.layer_input])
+        return describe_attention(model, batch["input_ids"])
 
 
 class Session:
