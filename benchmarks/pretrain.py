@@ -4,7 +4,6 @@ The Trainer has the stock model, collator and fused AdamW, and neither evaluates
 Both train in this process, a few steps at a time in turn.
 """
 
-import json
 import statistics
 import tempfile
 import time
@@ -21,11 +20,11 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, ratio
-from symbert.configuration import GlueSettings, PretrainSettings, training_of
-from symbert.corpus.shards import hash_of_corpus
+from symbert.configuration import GlueSettings, PretrainSettings, training_of, typed
+from symbert.corpus.shards import Learned, Manifest, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.experiment.given import read_yaml
-from symbert.files import sha256_of
+from symbert.files import sha256_of, write_json
 from symbert.hosts import ENCODER
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS as BUILT_IN
@@ -75,7 +74,7 @@ def run_of(size: str, attention: str, training: PretrainSettings, manifest: Path
 def settings_of(**changes: Any) -> PretrainSettings:
     """The paper's settings of pre-training, with changes."""
     defaults = read_yaml(Path(__file__).parents[1] / "workflow/defaults.yaml")
-    return replace(training_of(defaults, ENCODER), **changes)
+    return replace(training_of(typed(defaults), ENCODER), **changes)
 
 
 def main() -> None:
@@ -310,16 +309,11 @@ def write_corpus(folder: Path, rows: int, tokens: int, vocabulary_size: int) -> 
         path = folder / f"{split}-00000.npy"
         ranks = len(words) ** generator.random((count, tokens))  # words are as frequent as Zipf says
         np.save(path, (len(SPECIAL_TOKENS) - 1 + ranks).astype(np.uint16))
-        shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
-    manifest = {
-        "sequence_length": tokens,
-        "vocabulary_size": vocabulary_size,
-        "vocabulary_sha256": sha256_of(folder / "vocab.txt"),
-        "special_tokens": {name: number for number, name in enumerate(SPECIAL_TOKENS)},
-        "rows": {"train": rows, "validation": VALIDATION_ROWS},
-        "shards": shards,
-    }
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
+        shards.append(Shard(path.name, split, count, sha256_of(path)))
+    special_tokens = {name: number for number, name in enumerate(SPECIAL_TOKENS)}
+    digest, counts = sha256_of(folder / "vocab.txt"), {"train": rows, "validation": VALIDATION_ROWS}
+    learned = Learned(tokens, vocabulary_size, digest, special_tokens, counts, shards)
+    write_json(folder / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash()))
     return folder / "manifest.json"
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+from msgspec import to_builtins
 
-from symbert.configuration import merge
+from symbert.configuration import merge, resolve
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
 from symbert.glue import tasks
@@ -107,7 +108,7 @@ def mirror() -> Path:
 
 @pytest.fixture
 def config() -> dict:
-    """The configuration at demo scale, but for what tests count: operators, seeds, steps."""
+    """The keys of the configuration at demo scale, but for what tests count: operators, seeds, steps."""
     return merge(yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text()), steady_demo())
 
 
@@ -136,7 +137,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def experiment(config, folder) -> Experiment:
     """Four operators of the size tiny, eight tasks, two seeds, checkpoints 300, 1200 and 2400."""
-    return Experiment(config)
+    return Experiment(resolve(config))
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def paper(root, folder) -> Experiment:
 @pytest.fixture
 def changed(experiment):
     """The demo with changes."""
-    return lambda changes: Experiment(merge(experiment.config, changes))
+    return lambda changes: Experiment(resolve(merge(to_builtins(experiment.config), changes)))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The configuration: the paper's values, types, values that follow from it, and a line for every mistake."""
 
-import json
 import os
 import re
 
@@ -8,15 +7,19 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from symbert.configuration import (
     Configuration,
     GlueSettings,
     TaskSettings,
-    check,
-    experiment_name,
     merge,
+    own_texts,
     protocol_of,
+    resolve,
+    root_of,
+    typed,
     values_of,
 )
 from symbert.errors import ConfigError, MissingInputError
@@ -26,7 +29,6 @@ from symbert.files import hash_of, known_sha256, sha256_of
 from symbert.glue import tasks
 from symbert.operators import operators_of
 from symbert.sizes import shapes_of
-from symbert.sources import own_texts, root_of
 
 pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
 
@@ -43,15 +45,15 @@ def own_files(config, pattern, **corpus):
 
 def test_the_configuration_holds_the_papers_values(defaults):
     """§3.3, §3.4 and appendix A of arXiv 2406.06366, and the authors' code where the paper is silent."""
-    pretrain, glue, corpus = defaults["pretrain"], defaults["glue"], defaults["corpus"]
-    assert (pretrain["steps"], pretrain["batch_size"], pretrain["warmup_steps"]) == (200_000, 256, 10_000)
-    assert (pretrain["learning_rate"], pretrain["adam_epsilon"], pretrain["mask_probability"]) == (1e-4, 1e-12, 0.15)
-    assert pretrain["steps"] * pretrain["batch_size"] * corpus["pack"]["sequence_length"] == 26_214_400_000
-    assert (glue["epochs"], glue["batch_size"], glue["learning_rate"], glue["warmup_ratio"]) == (5, 16, 1e-5, 0.1)
-    assert (corpus["filter"]["min_harmful_perplexity"], corpus["filter"]["max_harmful_perplexity"]) == (5.0, 1e5)
-    assert len(corpus["filter"]["blocked_categories"]) == 11
-    sweep = defaults["sweep"]
-    assert len(sweep["curve"]["steps"]["base"]) == 18 and sweep["finetune_seeds"] == [1, 2, 3, 4, 5]
+    config = resolve(defaults)
+    pretrain, glue, corpus = config.pretrain, config.glue, config.corpus
+    assert (pretrain.steps, pretrain.batch_size, pretrain.warmup_steps) == (200_000, 256, 10_000)
+    assert (pretrain.learning_rate, pretrain.adam_epsilon, pretrain.mask_probability) == (1e-4, 1e-12, 0.15)
+    assert pretrain.steps * pretrain.batch_size * corpus.pack.sequence_length == 26_214_400_000
+    assert (glue.epochs, glue.batch_size, glue.learning_rate, glue.warmup_ratio) == (5, 16, 1e-5, 0.1)
+    assert (corpus.filter.min_harmful_perplexity, corpus.filter.max_harmful_perplexity) == (5.0, 1e5)
+    assert len(corpus.filter.blocked_categories) == 11
+    assert len(config.sweep.curve.steps["base"]) == 18 and config.sweep.finetune_seeds == [1, 2, 3, 4, 5]
 
 
 def test_the_users_file_and_its_examples_are_valid(root):
@@ -62,15 +64,14 @@ def test_the_users_file_and_its_examples_are_valid(root):
 
 
 def test_the_experiment_is_named_after_scale_and_source_unless_named(config):
-    assert experiment_name(config) == "demo-embedded"
-    assert experiment_name({**config, "experiment": "mine"}) == "mine"
-    mixed = merge(config, {"glue": {"source": "mirror"}})
-    assert experiment_name(mixed) == "demo-embedded-mirror"
+    changes = {"demo-embedded": {}, "mine": {"experiment": "mine"}, "demo-embedded-hub": {"glue": {"source": "hub"}}}
+    assert [resolve(merge(config, change)).experiment for change in changes.values()] == [*changes]
 
 
 def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
     own = merge(defaults, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
+    own = resolve(own)
     glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
     assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
     assert [protocol_of(own, suite, TaskSettings).max_length for suite in ("glue", "superglue")] == [128, 256]
@@ -85,14 +86,13 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
         (tmp_path / name).touch()
     (tmp_path / "SHA256SUMS").write_text("# which may lie beside them\n")
     for pattern in ("**", "**/*"):
-        own = own_files(config, tmp_path / pattern)
-        check(own)
+        own = resolve(own_files(config, tmp_path / pattern))
         assert own_texts(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
-    assert (root_of(own, "corpus"), root_of({**own, "mirror": "."}, "corpus")) == (None, ".")
+    assert (root_of(own, "corpus"), root_of(replace(own, mirror="."), "corpus")) == (None, ".")
     for name in ("notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match="4 of 15 files that match .* cannot be read"):
-        check(own)
+        own_texts(own)
 
 
 def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_are_said(config, tmp_path):
@@ -101,25 +101,25 @@ def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_a
     for name in ("book [1].txt", "book 1.txt", "texts/a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert own_texts(own_files(config, tmp_path / "book [1].txt")) == [f"{tmp_path}/book [1].txt"]
-    assert own_texts(own_files(config, tmp_path / "book [12].txt")) == [f"{tmp_path}/book 1.txt"]
+    assert own_texts(typed(own_files(config, tmp_path / "book [1].txt"))) == [f"{tmp_path}/book [1].txt"]
+    assert own_texts(typed(own_files(config, tmp_path / "book [12].txt"))) == [f"{tmp_path}/book 1.txt"]
     with pytest.raises(MissingInputError, match=r"texts is a folder; .*/texts/\*\.txt"):
-        own_texts(own_files(config, f"{tmp_path}/texts/"))
+        own_texts(typed(own_files(config, f"{tmp_path}/texts/")))
     (tmp_path / "spark.parquet").mkdir()
     (tmp_path / "spark.parquet/part-0.parquet").touch()
     (tmp_path / "b.parquet").touch()
     with pytest.raises(MissingInputError, match=r"spark\.parquet is a folder; .*/spark\.parquet/\*\.parquet"):
-        own_texts(own_files(config, tmp_path / "*.parquet"))
-    assert len(own_texts(own_files(config, tmp_path / "**/*.parquet"))) == 2
+        own_texts(typed(own_files(config, tmp_path / "*.parquet")))
+    assert len(own_texts(typed(own_files(config, tmp_path / "**/*.parquet")))) == 2
     (tmp_path / "texts/link.txt").symlink_to(".git/annex/objects/nothing")
     with pytest.raises(ConfigError, match=r"1 of 2 files .* absent .*, as .*link\.txt; get"):
-        own_texts(own_files(config, tmp_path / "texts/*"))
+        own_texts(typed(own_files(config, tmp_path / "texts/*")))
 
 
 def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_folder(config, tmp_path, monkeypatch):
     """Of bytes that are not UTF-8, Snakemake ended with a traceback; of braces it asked for a wildcard; a digest of a
     folder with such a name was a bug of ours."""
-    own = own_files(config, tmp_path / "**/*.txt")
+    own = typed(own_files(config, tmp_path / "**/*.txt"))
     named = [tmp_path / name for name in ("right.txt", os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"\xe9/a.txt"))]
     for file in named:
         file.parent.mkdir(exist_ok=True)
@@ -128,37 +128,36 @@ def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_f
         own_texts(own)
     (tmp_path / "{part}").mkdir()
     with pytest.raises(ConfigError, match=r"'mirror': .*\{part\}: has braces.*; rename"):
-        check(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
+        resolve(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
     task = {"train": "a.csv", "validation": "{b}.csv", "columns": ["text"], "metric": "accuracy", "labels": ["x", "y"]}
     with pytest.raises(ConfigError, match=r"'tasks\.mine\.validation': \{b\}\.csv: has braces.*; rename"):
-        check(merge(config, {"tasks": {"mine": task}}))
+        resolve(merge(config, {"tasks": {"mine": task}}))
     monkeypatch.chdir(tmp_path)
     for name in ("{part}.txt", "-a.txt"):
         (tmp_path / name).touch()
         with pytest.raises(ConfigError, match=rf"1 of 1 files have names with .*{re.escape(name)}; rename"):
-            own_texts(own_files(config, name))
+            own_texts(typed(own_files(config, name)))
     assert len({sha256_of(tmp_path), known_sha256(tmp_path)}) == 2
 
 
 def test_a_folder_of_text_that_is_not_there_is_told_so(config, folder):
     """Without the folder, `crawl/**` matched the folder itself, "which cannot be read"."""
     with pytest.raises(ConfigError, match=r"'corpus\.files'"):
-        check(merge(config, {"corpus": {"source": "files"}}))
+        resolve(merge(config, {"corpus": {"source": "files"}}))
     for pattern in ("crawl/**", "crawl/deep/*.txt", f"{folder}/crawl/**/*.txt", f"{folder}/*.txt"):
         with pytest.raises(MissingInputError, match=r"'corpus\.files'|no file matches .*/\*\.txt"):
-            check(own_files(config, pattern))
+            resolve(own_files(config, pattern))
 
 
 def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.jsonl").touch()
     glue = {"robustness": {"files": "~/ood"}}
-    own = merge(own_files(config, "~/*.jsonl"), {"mirror": "~", "glue": glue})
-    check(own)
+    own = resolve(merge(own_files(config, "~/*.jsonl"), {"mirror": "~", "glue": glue}))
     assert own_texts(own) == [f"{tmp_path}/own.jsonl"]
-    assert (own["mirror"], own["glue"]["robustness"]["files"]) == (str(tmp_path), f"{tmp_path}/ood")
-    check(paper := merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
-    assert paper["corpus"]["blocklist_url"] == "https://ut1.example//a/~b"
+    assert (own.mirror, own.glue.robustness.files) == (str(tmp_path), f"{tmp_path}/ood")
+    paper = resolve(merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
+    assert paper.corpus.blocklist_url == "https://ut1.example//a/~b"
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6), st.randoms())
@@ -173,13 +172,15 @@ def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
 def test_texts_of_the_command_line_become_the_values_that_their_types_want(config):
     pretrain = {"steps": "3000", "learning_rate": "1.0e-3", "dropout": "1e-1", "schedule_steps": "null"}
     texts = {"pretrain": pretrain, "corpus": {"keep_raw": "true"}}
-    told = merge(config, {**texts, "sweep": {"finetune_seeds": ["1", "2", "1"], "learning_rate": ["1e-3", "0.001"]}})
-    check(told)
-    values = {key: told["pretrain"][key] for key in pretrain}
+    texts |= {"hosts": {"decoder": {"steps": "5000", "schedule_steps": "null"}}, "suites": {"squad2": {"epochs": "3"}}}
+    sweep = {"finetune_seeds": ["1", "2", "1"], "learning_rate": ["1e-3", "0.001"]}
+    told = resolve(merge(config, {**texts, "sweep": sweep}))
+    values = {key: getattr(told.pretrain, key) for key in pretrain}
     assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
-    assert told["corpus"]["keep_raw"] is True
-    check(merge(config, {"sweep": {"finetune_seeds": ["1", str(2**63 - 1)]}, "pretrain": {"gradient_clip": "1e38"}}))
-    assert told["sweep"]["finetune_seeds"] == [1, 2] and told["sweep"]["learning_rate"] == [1e-3]
+    assert told.corpus.keep_raw is True and told.hosts["decoder"] == {"steps": 5000, "schedule_steps": None}
+    assert told.suites["squad2"]["epochs"] == 3
+    resolve(merge(config, {"sweep": {"finetune_seeds": ["1", str(2**63 - 1)]}, "pretrain": {"gradient_clip": "1e38"}}))
+    assert told.sweep.finetune_seeds == [1, 2] and told.sweep.learning_rate == [1e-3]
 
 
 DEEP = {"num_hidden_layers": 12, "hidden_size": 48, "num_attention_heads": 2, "intermediate_size": 256}
@@ -190,7 +191,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     # Keys and types.
     "'sorce' 'source'": {"sorce": "hub"},
     "'source' 'miror' 'mirror'": {"source": "miror"},
-    "'sweep.hosts[1]' 'decoder'?": {"sweep": {"hosts": ["encoder", "Decoder"]}},
+    "'sweep.hosts' 'decoder'?": {"sweep": {"hosts": ["encoder", "Decoder"]}},
     "'hosts' 'encoder' 'pretrain'": {"hosts": {"encoder": {"steps": 5}}},
     "pretrain: {steps:": {"pretrain.steps": 5},  # as the docs write it
     "'pretrain' 1 point": {"pretrain": {"dropout": 0, 1: None}},  # {dropout: 0,1}
@@ -204,7 +205,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},
     "'epochs' 'glue' move": {"epochs": 3},
-    "'corpus.filter.rules[1]' 'perplexty'": {"corpus": {"filter": {"rules": ["categories", "perplexty"]}}},
+    "'corpus.filter.rules' 'perplexty' 'perplexity'": {"corpus": {"filter": {"rules": ["categories", "perplexty"]}}},
     "'experiment' letters": {"experiment": "../elsewhere"},
     "'experiment' digits": {"experiment": "mine\n"},
     "'suites.superglue.epochs'": {"suites": {"superglue": {"epochs": 0}}},
@@ -261,7 +262,7 @@ def test_a_mistake_is_one_line_that_names_its_keys(config):
     untold = {}
     for words, change in MISTAKES.items():
         with pytest.raises(ConfigError) as refused:
-            check(merge(config, change))
+            resolve(merge(config, change))
         line = str(refused.value)
         if "\n" in line or refused.value.exit_code != 64 or not all(word in line for word in words.split()):
             untold[words] = line
@@ -282,14 +283,12 @@ def test_the_sweep_has_names_and_the_sections_what_they_stand_for(config):
         "sizes": {"deep": texts},
         "tasks": {"irony": IRONY},
     }
-    check(own := merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
-    assert own["sweep"]["attention"] == ["original", "ranked", "miscounted"]
-    operators, deep = operators_of(own["operators"]), shapes_of(own["sizes"])["deep"]
+    own = resolve(merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
+    assert own.sweep.attention == ["original", "ranked", "miscounted"]
+    operators, deep = operators_of(own.operators), shapes_of(own.sizes)["deep"]
     assert operators["ranked"].arguments == {"rank": 8, "groups": [2, 2]}
     assert operators["miscounted"].path == MISCOUNTED
     assert deep.num_hidden_layers == 12
     assert deep.initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
     assert tasks.task_named("irony").scores == {"validation": "irony"} and "irony" not in tasks.GLUE
-    before = json.dumps(own)
-    check(own)
-    assert json.dumps(own) == before
+    assert resolve(to_builtins(own)) == own

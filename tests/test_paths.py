@@ -9,8 +9,10 @@ from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import yaml
+from msgspec import to_builtins
 
 from symbert import paths, sources
 from symbert.configuration import merge
@@ -146,7 +148,7 @@ def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
     names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
-    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder)):
+    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts.folder)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)
@@ -198,7 +200,7 @@ def test_a_key_is_eight_hexadecimal_digits():
 
 def test_the_spelling_of_a_configuration_changes_no_key(start, root):
     experiment = start()
-    whole = experiment.config
+    whole = to_builtins(experiment.config)
 
     def shuffled(value):
         if not isinstance(value, dict):
@@ -296,6 +298,21 @@ def test_other_settings_under_the_same_key_are_refused(start, kind):
     write_json(file, {**json.loads(file.read_text()), "more": 1})
     with pytest.raises(ConfigError, match=f"{file}: holds other settings under the same key"):
         start().write()
+
+
+def test_published_files_of_a_mirror_count_by_content_wherever_the_mirror_lies(start):
+    """The key of the demo held the digest of all of its files, and that of a mirror its place."""
+    embedded = start(source="embedded")
+    for place in ("one", "two"):
+        shutil.copytree(sources.DEMO, place)
+        copied = start({"source": "mirror", "mirror": place, "corpus": {"parts": len(embedded.texts)}})
+        assert (copied.parts.key, copied.shards) == (embedded.parts.key, embedded.shards)
+
+
+def test_the_parts_of_a_large_corpus_are_not_listed_in_what_a_run_is_made_of(start):
+    few, many = (start({"corpus": {"parts": parts}}).rows(()) for parts in (3, 2000))
+    assert len(many.names) == 2000 and many.key != few.key
+    assert len(msgspec.json.encode(many)) < len(msgspec.json.encode(few)) + 9
 
 
 def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp_path_factory):

@@ -202,7 +202,7 @@ def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, mo
         for file, body in ((VOCABULARY, b"[PAD]\n"), (CORPUS_CHECKSUMS, b"0" * 64 + b"  en_meta_part_1.jsonl.zst\n")):
             hub.add_repository(file.kind, file.repository)
             hub.add(file.kind, file.repository, file.path, body)
-        vocabulary = Experiment(read_config(PROJECT, {"source": "hub"})).vocabulary
+        vocabulary = Experiment(read_config(PROJECT, {"source": "hub"})).vocabulary.path
         words = ["--cores", "1", vocabulary, "--config", "source=hub", "experiment=x"]
         done = subprocess.run(
             [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), *words],

@@ -13,12 +13,11 @@ HEAVY = {
 }
 # What commands may import, in groups that share a process each, the lightest first.
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
-DOWNLOAD = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "matplotlib", "pandas"}
 TRAINING = LIGHT | {"torch"}
 PROBING = TRAINING | {"pandas", "scipy.stats"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
-PROCESSES = ([LIGHT, DOWNLOAD], [REPORT], [TRAINING, PROBING, MODEL])
+PROCESSES = ([LIGHT], [REPORT], [TRAINING, PROBING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.pretrain.compute import AdamW; weights = __import__('torch').ones(2, requires_grad=True); "
@@ -35,7 +34,6 @@ ALLOWED = {
     "load('export-classifier')": MODEL,
     **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
     "load('bundle')": REPORT,
-    "load('download')": DOWNLOAD,
 }
 
 

@@ -16,6 +16,7 @@ from symbert.steps import File, Step, fields_of, raised, read_step, version_of
 
 class Grind(Step):
     place: ClassVar[str] = "coffee/ground"
+    files: ClassVar[tuple[str, ...]] = ("{grinder}.bag", "{grinder}.json")
 
     beans: File
     size: int
@@ -97,6 +98,12 @@ def test_all_fields_have_names_also_those_with_their_default() -> None:
     assert fields["ground.step"] == "Grind"
     assert (fields["ground.size"], fields["ground.sieved"]) == (3, False)
     assert fields["ground.beans.path"] == "shop/beans"
+
+
+def test_the_files_of_a_job_are_those_that_its_rule_makes_of_any_key() -> None:
+    of_rule = [output.format(key=GROUND.key, grinder="left") for output in Grind.outputs()]
+    assert GROUND.paths(grinder="left") == of_rule
+    assert all(Path(path).parent == Path(GROUND.folder) for path in of_rule)
 
 
 def lacking(changelog: str, versions: dict[str, int]) -> list[str]:

@@ -8,7 +8,7 @@ it; tests/test_paths.py declares which results it changes. Imports no torch.
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -16,67 +16,56 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, to_builtins
+from msgspec import UNSET, Meta, UnsetType, to_builtins
+from msgspec.structs import asdict, replace
 
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
 from symbert.glue import tasks
 from symbert.glue.challenges import COLLECTIONS
-from symbert.glue.tasks import (
-    BESIDE_GLUE,
-    METRICS_OF_CLASSES,
-    METRICS_OF_GRADES,
-    PUBLISHED,
-    SUITES,
-    Suite,
-    tasks_of_sweep,
-)
+from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, tasks_of_sweep
 from symbert.hosts import ENCODER, HOSTS, OTHERS
 from symbert.operators import name_of, operators_of
 from symbert.sizes import shapes_of
 from symbert.sources import (
+    DEMO_PARTS,
     EMBEDDED,
     OWN_TEXT,
     SOURCES,
     Config,
+    check_blocklist_url,
     check_directory,
-    check_sources,
+    check_name,
+    first_parts,
     is_stand_in,
-    parts_of,
-    source_of,
+    texts_matching,
 )
 from symbert.syntax import code_of, definition_of, keys_of, look_in_this_folder
-
-
-def number(**limits: float) -> Any:
-    """The type of a number within limits; 1 becomes 1.0, which has the same key."""
-    return Annotated[float, Meta(**({} if "lt" in limits else {"le": MOST}) | limits)]
-
 
 MOST, MOST_WHOLE = 1e38, 2**63 - 1  # that a float32 and an int64 hold: .inf and seeds of 2**64 would end jobs
 Count = Annotated[int, Meta(ge=1, le=MOST_WHOLE)]
 Natural = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
 Length = Annotated[int, Meta(ge=8, le=512)]  # tokens
-Positive = number(gt=0)
-NotNegative = number(ge=0)
-Share = number(ge=0, lt=1)
+Positive = Annotated[float, Meta(gt=0, le=MOST)]  # 1 becomes 1.0, which has the same key
+NotNegative = Annotated[float, Meta(ge=0, le=MOST)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
 FILTERS = keys_of("symbert.corpus.filters", "REASONS_BY_FILTER")
-Source = Literal[tuple(SOURCES)]
-Publisher = Literal[tuple(name for name in SOURCES if name != OWN_TEXT)]
+NOISE_KINDS = (*keys_of("symbert.glue.noise", "EDITS"), "mixed")
+Stage = Literal["corpus", "glue"]  # that has a source
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Recipe = Literal["faithful", "fast"]
-NoiseShares = list[number(gt=0, le=1)]
-NoiseKind = Literal[(*keys_of("symbert.glue.noise", "EDITS"), "mixed")]
-Challenge = Literal[tuple(COLLECTIONS)]
+NoiseShares = list[Annotated[float, Meta(gt=0, le=1)]]
+Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]  # those of tables in symbert.glue.tasks
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
 READ = {"documentation": EMBEDDED, "source": f"{CODE} {version(CODE)}", "copying": "nowhere"}  # small texts, and where
 FOLDER = r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z"  # its name
 Name = Annotated[str, Meta(pattern=FOLDER)]
-Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
 Seeds = Annotated[list[Natural], Meta(min_length=1)]
+Item = TypeVar("Item")
+Listed = Annotated[list[Item], Meta(min_length=1)] | UnsetType  # values of an axis; unset: it is none
 
 
 NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial")  # say how much is measured or kept, or what is refused
@@ -95,13 +84,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Filter(Settings):
     """Which documents are kept (paper, appendix A)."""
 
-    rules: list[Literal[FILTERS]]  # the filters that are chosen
+    rules: list[str]  # the filters that are chosen
     blocked_categories: list[str]
     categories_from: Literal["metadata", "blocklist", "both"]
     match: Match
     min_harmful_perplexity: NotNegative  # exclusive
     max_harmful_perplexity: Positive  # exclusive
-    max_bad_fraction: Share = 0.0  # of the lines of a part that may be malformed
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
@@ -123,8 +111,8 @@ class PackSettings(Settings):
     sequences_per_shard: Count
 
 
-class PretrainSettings(Settings, omit_defaults=True):
-    """Masked-language-model pre-training (paper, section 3.3)."""
+class PretrainKeys(Settings, kw_only=True, omit_defaults=True):
+    """Masked-language-model pre-training (paper, section 3.3): the keys that a host may have of its own."""
 
     steps: Count
     batch_size: Count  # sequences per optimizer step, over all devices
@@ -135,54 +123,70 @@ class PretrainSettings(Settings, omit_defaults=True):
     adam_beta2: Share
     adam_epsilon: Positive
     gradient_clip: Positive
-    mask_probability: number(gt=0, lt=1)
+    mask_probability: Annotated[float, Meta(gt=0, lt=1)]
     dropout: Share
     evaluate_every: Count  # steps
     save_every: Count  # steps
-    precision: Precision
-    recipe: Recipe
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
 
 
-class TaskSettings(Settings):
-    """How the rows of a suite's tasks become token ids."""
+class PretrainSettings(PretrainKeys, kw_only=True):
+    """How a model is pre-trained."""
 
-    max_length: Length
-    max_examples: Count | None  # training rows per task; null for all
-    max_evaluation_examples: Count | None
-    allow_partial: bool
+    precision: Precision
+    recipe: Recipe
 
 
-class MinimalPairSettings(Settings):
+class MinimalPairSettings(Settings, kw_only=True):
     """Which minimal pairs models judge, and how these become token ids."""
 
     max_length: Length
-    max_evaluation_examples: Count | None  # pairs per paradigm; null for all
+    max_evaluation_examples: Count | None  # pairs per paradigm, or rows of a task; null for all
     allow_partial: bool
 
 
-class GlueSettings(Settings):
+class TaskSettings(MinimalPairSettings, kw_only=True):
+    """How the rows of a suite's tasks become token ids."""
+
+    max_examples: Count | None  # training rows per task; null for all
+
+
+class FinetuneKeys(Settings, kw_only=True):
     """Fine-tuning on the tasks of a suite (paper, section 3.4)."""
 
     epochs: Count
     batch_size: Count
     learning_rate: Positive
-    warmup_ratio: number(ge=0, le=1)
+    warmup_ratio: Annotated[float, Meta(ge=0, le=1)]
     weight_decay: NotNegative
     adam_epsilon: Positive
     gradient_clip: Positive
     dropout: Share
+
+
+class GlueSettings(FinetuneKeys, kw_only=True):
+    """How a model is fine-tuned."""
+
     precision: Precision
     recipe: Recipe
+
+
+class SuiteKeys(FinetuneKeys, kw_only=True):
+    """The keys that a suite may have of its own: of `FinetuneKeys` and of `TaskSettings`."""
+
+    max_length: Length
+    max_examples: Count | None
+    max_evaluation_examples: Count | None
+    allow_partial: bool
 
 
 class RobustnessSettings(Settings):
     """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
 
     root: str | None  # directory of the out-of-domain sets; null where no set is asked for
-    sets: list[Challenge]
+    sets: list[str]
     noise: NoiseShares  # of the letters of the evaluation rows that are changed
-    noise_kinds: list[NoiseKind]
+    noise_kinds: list[str]
 
 
 # What reports say.
@@ -203,43 +207,28 @@ class ReportFacts(Settings):
 # The sections.
 
 
-class Common(Settings):
-    """The keys at the top, for all stages."""
+class FilterSection(Filter, kw_only=True):
+    """Which documents are kept, and how many lines may be none."""
 
-    scale: str
-    source: Publisher
-    mirror: str | None
-    experiment: Name | None
-    title: str | None
-    recipe: Recipe
-    precision: Precision
-
-
-def section(own: type[Settings], *stages: type[Settings], every: bool = True) -> type[Settings]:
-    """A section that has keys of its own and those of these stages' settings, all of them or any, but for those that
-    stand at the top."""
-    keys = {field.name: field.type for stage in stages for field in msgspec.structs.fields(stage)}
-    read = [(key, kind) for key, kind in keys.items() if key not in Common.__struct_fields__]
-    fields = read if every else [(key, kind, msgspec.UNSET) for key, kind in read]
-    return msgspec.defstruct(own.__name__, fields, bases=(own,))
+    max_bad_fraction: Share  # of the lines of a part that may be malformed
 
 
 class Corpus(Settings):
     """Web text to rows of token ids."""
 
-    source: Source | None
+    source: str | None
     files: str | None
     annotations: Annotator | None
     parts: Annotated[int, Meta(ge=1, le=100_000)]  # each has a name, and jobs of its own
     revision: str
     keep_raw: bool
     blocklist_url: str
-    filter: Filter
+    filter: FilterSection
     pack: PackSettings
 
 
-class Execution(Settings):
-    """Keys of `pretrain` that change how it is computed, not what."""
+class Pretrain(PretrainKeys, kw_only=True):
+    """Pre-training, and keys that change how it is computed, not what."""
 
     shard_parameters: bool
     micro_batch_size: Count | None
@@ -251,15 +240,15 @@ class Robustness(Settings):
     """Scores beside GLUE's evaluation rows."""
 
     files: str | None
-    sets: list[Challenge]
+    sets: list[str]
     noise: NoiseShares
-    noise_kinds: Annotated[list[NoiseKind], Meta(min_length=1)]
+    noise_kinds: Annotated[list[str], Meta(min_length=1)]
 
 
-class Tasks(Settings):
-    """Keys of `glue` that say where its rows come from, and what is done beside fine-tuning and scoring."""
+class Glue(SuiteKeys, kw_only=True):
+    """Fine-tuning, where its rows come from, and what is done beside fine-tuning and scoring."""
 
-    source: Publisher | None
+    source: str | None
     revision: str
     keep_finetuned: bool
     robustness: Robustness
@@ -314,17 +303,34 @@ class OwnText(Settings):
     validation_sequences: Count
 
 
-SWEPT: dict[str, Any] = {
-    "text": str,
-    **{field.name: field.type for kind in (PackSettings, PretrainSettings) for field in msgspec.structs.fields(kind)},
-}
-"""The keys of the corpus and of pre-training that a sweep may list values of."""
+class Swept(Settings, kw_only=True):
+    """The keys of the corpus and of pre-training that a sweep may list values of: all of `PackSettings` and of
+    `PretrainSettings`, and which small text is read."""
 
-Swept = msgspec.defstruct(
-    "Swept",
-    [(key, Annotated[list[kind], Meta(min_length=1)], msgspec.UNSET) for key, kind in SWEPT.items()],
-    bases=(Settings,),
-)
+    text: Listed[str] = UNSET
+    sequence_length: Listed[Length] = UNSET
+    validation_sequences: Listed[Count] = UNSET
+    max_documents: Listed[Count] = UNSET
+    sequences_per_shard: Listed[Count] = UNSET
+    steps: Listed[Count] = UNSET
+    batch_size: Listed[Count] = UNSET
+    learning_rate: Listed[Positive] = UNSET
+    warmup_steps: Listed[Natural] = UNSET
+    weight_decay: Listed[NotNegative] = UNSET
+    adam_beta1: Listed[Share] = UNSET
+    adam_beta2: Listed[Share] = UNSET
+    adam_epsilon: Listed[Positive] = UNSET
+    gradient_clip: Listed[Positive] = UNSET
+    mask_probability: Listed[Annotated[float, Meta(gt=0, lt=1)]] = UNSET
+    dropout: Listed[Share] = UNSET
+    evaluate_every: Listed[Count] = UNSET
+    save_every: Listed[Count] = UNSET
+    schedule_steps: Listed[Count | None] = UNSET
+    precision: Listed[Precision] = UNSET
+    recipe: Listed[Recipe] = UNSET
+
+
+SWEPT = Swept.__struct_fields__
 
 
 class NamedContrast(Settings):
@@ -339,16 +345,16 @@ class NamedContrast(Settings):
 class OwnGrid(Swept, kw_only=True):
     """A part of a sweep; an axis without values here has the sweep's."""
 
-    sizes: Annotated[list[str], Meta(min_length=1)] = msgspec.UNSET
-    attention: Annotated[list[str], Meta(min_length=1)] = msgspec.UNSET
-    pretrain_seeds: Seeds = msgspec.UNSET
-    contrasts: dict[Name, NamedContrast] = msgspec.UNSET  # in place of the sweep's
+    sizes: Listed[str] = UNSET
+    attention: Listed[str] = UNSET
+    pretrain_seeds: Seeds | UnsetType = UNSET
+    contrasts: dict[Name, NamedContrast] | UnsetType = UNSET  # in place of the sweep's
 
 
 class Sweep(Swept, kw_only=True):
     """The runs that are trained and compared."""
 
-    hosts: Annotated[list[Literal[tuple(HOSTS)]], Meta(min_length=1)]
+    hosts: Annotated[list[str], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
@@ -365,25 +371,21 @@ class Sweep(Swept, kw_only=True):
     grids: dict[Name, OwnGrid]
 
 
-def keys_of_suite(suite: Suite) -> type[Settings]:
-    """The keys that a suite beside GLUE may have of its own; on one without tasks nothing is trained."""
-    stages = (TaskSettings, GlueSettings) if suite.tasks else (MinimalPairSettings,)
-    return section(Settings, *stages, every=False)
-
-
-Suites = msgspec.defstruct(
-    "Suites", [(suite.name, keys_of_suite(suite), msgspec.UNSET) for suite in BESIDE_GLUE], bases=(Settings,)
-)
-
-
-class Configuration(Common):
+class Configuration(Settings, kw_only=True):
     """All keys of workflow/defaults.yaml."""
 
+    scale: str
+    source: str
+    mirror: str | None
+    experiment: Name | None
+    title: str | None
+    recipe: Recipe
+    precision: Precision
     corpus: Corpus
-    pretrain: section(Execution, PretrainSettings)
-    hosts: dict[Literal[tuple(OTHERS)], section(Settings, PretrainSettings, every=False)]
-    glue: section(Tasks, TaskSettings, GlueSettings)
-    suites: Suites
+    pretrain: Pretrain
+    hosts: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
+    glue: Glue
+    suites: dict[str, dict[str, Any]]  # of `SuiteKeys`, or of `MinimalPairSettings` where nothing is trained
     rates: Rates
     operators: dict[str, dict[str, Any]]
     sizes: dict[str, OwnSize]
@@ -398,15 +400,17 @@ class Configuration(Common):
 Kind = TypeVar("Kind", bound=Settings)
 
 
-def settings_from(values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True) -> Kind:
-    """`values` as settings of class `kind`; ConfigError names `origin`, the key, and what it may be.
+def settings_from(
+    values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True, section: str = ""
+) -> Kind:
+    """`values` as settings of class `kind`; ConfigError names `origin`, the key below `section`, and what it may be.
 
     Where not `strict`, texts stand for the numbers and truth values that they spell, as `--config` gives them.
     """
     try:
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError as error:
-        mistake = mistake_in(error, _keys(Configuration), _remedy(str(error)), kind, values)
+        mistake = mistake_in(error, _keys(Configuration), _remedy(str(error)), kind, values, section)
         raise ConfigError(f"{origin}: {mistake}") from None
 
 
@@ -419,8 +423,6 @@ REMEDIES = {  # by what msgspec says
     "Expected `array": "write a list, as [a, b]",
     "Expected `object": "write it as {key: value}, or leave it out",
     "Object missing": "add it",
-    f"Invalid enum value '{OWN_TEXT}' - at `\\$.source`": "set 'corpus.source' to it: tasks come from 'source'",
-    f"Invalid enum value '{ENCODER}' - at `key` in `\\$.hosts`": "its keys stand in 'pretrain'",
 }
 
 
@@ -438,10 +440,15 @@ def _keys(kind: type[Settings], section: str = "") -> Iterator[str]:
             yield from _keys(field.type, f"{section}{field.name}.")
 
 
+def given(section: Settings) -> dict[str, Any]:
+    """The values of a section by key, without those that are unset."""
+    return {key: value for key, value in asdict(section).items() if value is not UNSET}
+
+
 def values_of(settings: Settings) -> dict[str, Any]:
     """The settings by key, without those that have their default."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(settings)}
-    return {key: value for key, value in msgspec.structs.asdict(settings).items() if value != defaults[key]}
+    return {key: value for key, value in asdict(settings).items() if value != defaults[key]}
 
 
 # What a configuration says.
@@ -457,66 +464,86 @@ def merge(base: Config, changes: Config) -> Config:
     return {**base, **changes, **nested}
 
 
-def experiment_name(config: Config) -> str:
+def source_of(config: Configuration, stage: Stage) -> str:
+    """The source of a stage: its own, or the common one."""
+    return (config.corpus.source if stage == "corpus" else config.glue.source) or config.source
+
+
+def root_of(config: Configuration, stage: Stage) -> str | None:
+    """The folder of the published files that a stage reads; None where they come from the publishers' hosts.
+
+    Beside the user's own text, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
+    """
+    return {"embedded": EMBEDDED, "hub": None}.get(source_of(config, stage), config.mirror)
+
+
+def parts_of(config: Configuration) -> list[str]:
+    """Names of the parts that a configuration asks for, in their order."""
+    most = DEMO_PARTS if source_of(config, "corpus") == "embedded" else config.corpus.parts
+    return first_parts(min(config.corpus.parts, most))
+
+
+def own_texts(config: Configuration) -> list[str]:
+    """The files that `corpus.files` matches, where they are the corpus; ConfigError names one that cannot be read."""
+    return texts_matching(config.corpus.files) if source_of(config, "corpus") == OWN_TEXT else []
+
+
+def experiment_name(config: Configuration) -> str:
     """Name of the experiment's folder under results/."""
-    sources = dict.fromkeys(source_of(config, stage) for stage in ("corpus", "glue"))
-    return config["experiment"] or "-".join([config["scale"], *sources])
+    sources = dict.fromkeys((source_of(config, "corpus"), source_of(config, "glue")))
+    return config.experiment or "-".join([config.scale, *sources])
 
 
-def annotations_of(config: Config) -> str:
+def annotations_of(config: Configuration) -> Annotator:
     """Whether quality warnings and harmful perplexity are published or computed."""
-    return config["corpus"]["annotations"] or SOURCES[source_of(config, "corpus")].annotations
+    return config.corpus.annotations or SOURCES[source_of(config, "corpus")].annotations
 
 
-def has_filter(config: Config, rule: str) -> bool:
-    """Whether one of `symbert.corpus.filters` is chosen."""
-    return rule in config["corpus"]["filter"]["rules"]
+def _settings_of(config: Configuration, section: Settings, kind: type[Kind], own: Mapping[str, Any]) -> Kind:
+    """Settings whose keys stand in a section, or at the top of the configuration, but for `own` ones."""
+    values = {**asdict(config), **asdict(section), **own}
+    return msgspec.convert({key: values[key] for key in kind.__struct_fields__}, kind)
 
 
-def _settings_of(config: Config, stage: str, kind: type[Kind], own: Config) -> Kind:
-    """Settings whose keys stand in the section of a stage, or at the top of the configuration, but for `own` ones."""
-    values = {**config, **config[stage], **own}
-    return settings_from({key: values[key] for key in kind.__struct_fields__}, kind, f"config section {stage}")
-
-
-def training_of(config: Config, host: str, swept: Config | None = None) -> PretrainSettings:
+def training_of(config: Configuration, host: str, swept: Mapping[str, Any] | None = None) -> PretrainSettings:
     """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it, and those
     that are swept."""
-    return _settings_of(config, "pretrain", PretrainSettings, {**config["hosts"].get(host, {}), **(swept or {})})
+    return _settings_of(config, config.pretrain, PretrainSettings, {**config.hosts.get(host, {}), **(swept or {})})
 
 
-def protocol_of(config: Config, suite: str, kind: type[Kind]) -> Kind:
+def protocol_of(config: Configuration, suite: str, kind: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
-    return _settings_of(config, "glue", kind, config["suites"].get(suite, {}))
+    return _settings_of(config, config.glue, kind, config.suites.get(suite, {}))
 
 
-def filter_of(config: Config) -> Config:
-    """The choice of documents, but for who annotates them; the names of the filters are in their own order."""
-    chosen = {key: value for key, value in config["corpus"]["filter"].items() if key != "max_bad_fraction"}
-    return {**chosen, "rules": [rule for rule in FILTERS if has_filter(config, rule)]}
+def filter_of(config: Configuration) -> FilterSettings:
+    """The choice of documents; the names of the filters are in their own order."""
+    chosen = {key: getattr(config.corpus.filter, key) for key in Filter.__struct_fields__}
+    chosen["rules"] = [rule for rule in FILTERS if config.corpus.filter.has(rule)]
+    return FilterSettings(**chosen, annotations=annotations_of(config))
 
 
-def robustness_of(config: Config) -> Config:
+def robustness_of(config: Configuration) -> RobustnessSettings:
     """Out-of-domain sets lie where `files` says, or where the source has them."""
-    chosen = config["glue"]["robustness"]
-    root = chosen["files"] or (f"{config['mirror']}/ood" if source_of(config, "glue") == "mirror" else None)
-    return {
-        "root": root if chosen["sets"] else None,
-        "sets": chosen["sets"],
-        "noise": chosen["noise"],
-        "noise_kinds": chosen["noise_kinds"] if chosen["noise"] else [],
-    }
+    chosen = config.glue.robustness
+    root = chosen.files or (f"{config.mirror}/ood" if source_of(config, "glue") == "mirror" else None)
+    return RobustnessSettings(
+        root=root if chosen.sets else None,
+        sets=chosen.sets,
+        noise=chosen.noise,
+        noise_kinds=chosen.noise_kinds if chosen.noise else [],
+    )
 
 
-def finetuned_pretrain_seeds(config: Config) -> list[int]:
+def finetuned_pretrain_seeds(config: Configuration) -> list[int]:
     """The pre-training seeds whose models are fine-tuned."""
-    chosen = config["sweep"]["finetuned_pretrain_seeds"]
-    return config["sweep"]["pretrain_seeds"] if chosen is None else chosen
+    chosen = config.sweep.finetuned_pretrain_seeds
+    return config.sweep.pretrain_seeds if chosen is None else chosen
 
 
-def judging_seeds(config: Config, host: str) -> list[int]:
+def judging_seeds(config: Configuration, host: str) -> list[int]:
     """The pre-training seeds of a host that judge minimal pairs: of encoders those that are fine-tuned, if any."""
-    return (host == ENCODER and finetuned_pretrain_seeds(config)) or config["sweep"]["pretrain_seeds"]
+    return (host == ENCODER and finetuned_pretrain_seeds(config)) or config.sweep.pretrain_seeds
 
 
 def read_by(source: str) -> str:
@@ -531,91 +558,92 @@ def read_by(source: str) -> str:
     return code_of(module)
 
 
-def report_of(config: Config) -> Config:
-    """What the report says of a configuration, as `ReportFacts` has it.
+def report_of(config: Configuration) -> ReportFacts:
+    """What the report says of a configuration.
 
     A filter that is not chosen has no settings; keys of `suites` and `hosts` stand beside those that they replace.
     """
-    sweep, corpus, filters = config["sweep"], config["corpus"], filter_of(config)
+    sweep, corpus, filters = config.sweep, config.corpus, filter_of(config)
     filtered = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
-    pretrain = _compared(config, "pretrain", PretrainSettings)
-    glue = _compared(config, "glue", TaskSettings) | _compared(config, "glue", GlueSettings)
+    chosen = {"suites": (config.suites, sweep.suites), "hosts": (config.hosts, sweep.hosts)}
     settings = {
-        "recipe": config["recipe"],
+        "recipe": config.recipe,
         "corpus.source": source_of(config, "corpus"),
         "glue.source": source_of(config, "glue"),
         **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") != OWN_TEXT else {}),
-        "corpus.filter.rules": ", ".join(filters["rules"]) or "none",
-        **{f"corpus.filter.{key}": filters[key] for key, rule in filtered.items() if has_filter(config, rule)},
-        **{f"corpus.pack.{key}": corpus["pack"][key] for key in ("max_documents", "sequence_length")},
-        **{f"pretrain.{key}": value for key, value in pretrain.items()},
-        **{f"glue.{key}": value for key, value in glue.items()},
+        "corpus.filter.rules": ", ".join(filters.rules) or "none",
+        **{f"corpus.filter.{key}": getattr(filters, key) for key, rule in filtered.items() if filters.has(rule)},
+        **{f"corpus.pack.{key}": getattr(corpus.pack, key) for key in ("max_documents", "sequence_length")},
+        **{f"pretrain.{key}": value for key, value in _compared(config, config.pretrain, PretrainKeys).items()},
+        **{f"glue.{key}": value for key, value in _compared(config, config.glue, SuiteKeys).items()},
         **{
-            f"{section}.{own}.{key}": value
-            for section in ("suites", "hosts")
-            for own in config[section]
-            if own in sweep[section]
-            for key, value in config[section][own].items()
+            f"{section}.{name}.{key}": value
+            for section, (own, swept) in chosen.items()
+            for name, keys in own.items()
+            if name in swept
+            for key, value in keys.items()
         },
     }
-    return {
-        "experiment": experiment_name(config),
-        "title": config.get("title") or _title(config),
-        "scale": Path(config["scale"]).stem,
-        "steps": pretrain["steps"],
-        "settings": settings,
-        "contrasts": sweep["contrasts"],
-        "escape_loss": sweep["escape_loss"],
-    }
+    return ReportFacts(
+        experiment=experiment_name(config),
+        title=config.title or _title(config),
+        scale=Path(config.scale).stem,
+        steps=config.pretrain.steps,
+        settings=settings,
+        contrasts=sweep.contrasts,
+        escape_loss=sweep.escape_loss,
+    )
 
 
-def _title(config: Config) -> str:
+def _title(config: Configuration) -> str:
     """The title of the page in words, by the scale or by the experiment's own name."""
-    name, source, count = experiment_name(config), source_of(config, "corpus"), len(config["sweep"]["attention"])
-    is_own = name != experiment_name({**config, "experiment": None})
+    name, source, count = experiment_name(config), source_of(config, "corpus"), len(config.sweep.attention)
+    is_own = name != experiment_name(replace(config, experiment=None))
     operators = f"{COUNTS[count] if count < len(COUNTS) else count} operator{'' if count == 1 else 's'}"
     text = "stand-in text" if is_stand_in(source) else SOURCES[source].training_text
-    return f"{name if is_own else Path(config['scale']).stem.capitalize()}: {operators} on {text}"
+    return f"{name if is_own else Path(config.scale).stem.capitalize()}: {operators} on {text}"
 
 
-def _compared(config: Config, stage: str, kind: type[Settings]) -> Config:
-    """The keys of a stage's section that change its results."""
-    values = values_of(_settings_of(config, stage, kind, {}))
-    return {key: value for key, value in values.items() if key in config[stage] and key not in NO_SCIENCE}
+def _compared(config: Configuration, section: Settings, kind: type[Settings]) -> dict[str, Any]:
+    """The keys of a section that change its results."""
+    values = values_of(_settings_of(config, section, kind, {}))
+    return {key: value for key, value in values.items() if key not in NO_SCIENCE}
 
 
 # Operators, sizes and tasks of the user's own.
 
 
-def define_own(config: Config) -> None:
+def define_own(config: Configuration) -> Configuration:
     """Make `tasks` of a configuration known to this process; commands read them from settings.json.
 
-    In `sweep.attention`, the name of an operator replaces the import path of its class, and in `sweep.tasks` stand all
-    that are fine-tuned. ConfigError for a name that another one has, for an unknown class, and for an unknown name in
-    the sweep.
+    In `sweep.attention` of the returned one, the name of an operator replaces the import path of its class, and in
+    `sweep.tasks` stand all that are fine-tuned. ConfigError for a name that another one has, for an unknown class, and
+    for an unknown name in the sweep.
     """
-    sweep, curve = config["sweep"], config["sweep"]["curve"]
-    shapes = shapes_of(config["sizes"])
-    for name, definition in config["tasks"].items():
-        tasks.define(name, definition)
-    axes = {"sweep": sweep, **{f"sweep.grids.{name}": grid for name, grid in sweep["grids"].items()}}
-    listed = [part.get("attention", []) for part in axes.values()]
-    known_operators = operators_of(config["operators"], chain.from_iterable(listed))
-    for words in listed:
-        for position, word in enumerate(words):
-            if ":" in word:
-                words[position] = name_of(word.partition(":")[2])
-                config["operators"].setdefault(words[position], {"class": word})
-        words[:] = dict.fromkeys(words)
-    known = {"attention": known_operators, "sizes": shapes, "text": config["texts"]}
-    named = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
-    named += [("sweep.probes", sweep["probes"], known_operators), ("sweep.suites", sweep["suites"], SUITES)]
-    named += [("sweep.curve.sizes", curve["sizes"], shapes), ("sweep.curve.steps", curve["steps"], shapes)]
-    named += [("sweep.tasks", sweep["tasks"], [*PUBLISHED, *config["tasks"]])]
-    for key, words, registry in named:
-        for word in (word for word in words if word not in registry):
-            raise ConfigError(f"config: '{key}' has {word!r}{suggestion(word, registry)}")
-    sweep["tasks"] = tasks_of_sweep(sweep["suites"], sweep["tasks"])
+    for name, task in config.tasks.items():
+        tasks.define(name, asdict(task))
+    own, sweep = dict(config.operators), config.sweep
+    listed = [part.attention for part in (sweep, *sweep.grids.values()) if part.attention is not UNSET]
+    operators, shapes = operators_of(own, chain.from_iterable(listed)), shapes_of(config.sizes)
+
+    def named(words: list[str] | UnsetType) -> list[str] | UnsetType:
+        if words is UNSET:
+            return UNSET
+        paths = {word: name_of(word.partition(":")[2]) for word in words if ":" in word}
+        own.update({name: {"class": word} for word, name in paths.items() if name not in own})
+        return list(dict.fromkeys(paths.get(word, word) for word in words))
+
+    sweep = replace(sweep, attention=named(sweep.attention))
+    grids = {name: replace(grid, attention=named(grid.attention)) for name, grid in sweep.grids.items()}
+    known = {"attention": operators, "sizes": shapes, "text": config.texts}
+    axes = {"sweep": given(sweep), **{f"sweep.grids.{name}": given(grid) for name, grid in grids.items()}}
+    words = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
+    words += [("sweep.probes", sweep.probes, operators), ("sweep.suites", sweep.suites, SUITES)]
+    words += [("sweep.curve.sizes", sweep.curve.sizes, shapes), ("sweep.curve.steps", sweep.curve.steps, shapes)]
+    words += [("sweep.tasks", sweep.tasks, [*PUBLISHED, *config.tasks])]
+    _refuse_unknown(words)
+    sweep = replace(sweep, grids=grids, tasks=tasks_of_sweep(sweep.suites, sweep.tasks))
+    return replace(config, operators=own, sweep=sweep)
 
 
 # Checks: every mistake is one line with its remedy, before anything runs.
@@ -627,27 +655,68 @@ FREE = ("operators", "first", "second")  # keys whose values may be anything
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
 
 
-def check(config: Config) -> None:
-    """Refuse a configuration that makes no sense, naming the key and the nearest allowed word.
+def resolve(values: Config) -> Configuration:
+    """The configuration that `values` by key say, in which texts of `--config` are the values that they spell, every
+    operator and task of the sweep has its name, and so has the experiment.
 
-    In `config` itself, texts of `--config` become the values that they spell, and `experiment` becomes the name.
-    ConfigError, or MissingInputError for a folder that is not there.
+    What makes no sense is a ConfigError, with the key and the nearest allowed word, or a MissingInputError for a folder
+    that is not there.
     """
-    config.update(typed(config))
-    define_own(config)
-    config["experiment"] = experiment_name(config)
-    check_sources(config)
-    if (robustness := robustness_of(config))["sets"]:
-        check_directory("glue.robustness.files", robustness["root"], "the out-of-domain sets (docs/glue.md)")
-    for host in config["sweep"]["hosts"]:
+    config = define_own(typed(values))
+    config = replace(config, experiment=experiment_name(config))
+    _check_sources(config)
+    if (robustness := robustness_of(config)).sets:
+        check_directory("glue.robustness.files", robustness.root, "the out-of-domain sets (docs/glue.md)")
+    for host in config.sweep.hosts:
         check_training(config, host, {})
     for mistake in _contradictions(config):
         raise ConfigError(f"config: {mistake}")
+    return config
 
 
-def typed(config: Config) -> Config:
-    """`config` with the values that its texts spell. ConfigError for a key that is unknown or of another type."""
-    return _distinct(to_builtins(settings_from(_spelt(config), Configuration, "config", strict=False)))
+def typed(values: Config) -> Configuration:
+    """`values` with the types of their keys. ConfigError for a key that is unknown or of another type."""
+    config = settings_from(_spelt(values), Configuration, "config", strict=False)
+    config = msgspec.convert(_distinct(to_builtins(config)), Configuration)
+    publishers, beside = [name for name in SOURCES if name != OWN_TEXT], [suite.name for suite in BESIDE_GLUE]
+    _refuse_unknown(
+        [
+            ("source", [config.source], publishers),
+            ("corpus.source", [config.corpus.source or config.source], SOURCES),
+            ("glue.source", [config.glue.source or config.source], publishers),
+            ("corpus.filter.rules", config.corpus.filter.rules, FILTERS),
+            ("glue.robustness.sets", config.glue.robustness.sets, COLLECTIONS),
+            ("glue.robustness.noise_kinds", config.glue.robustness.noise_kinds, NOISE_KINDS),
+            ("sweep.hosts", config.sweep.hosts, HOSTS),
+            ("hosts", config.hosts, OTHERS),
+            ("suites", config.suites, beside),
+        ]
+    )
+
+    def own(keys: Config, section: Settings, kind: type[Settings], name: str) -> Config:
+        """Keys that stand in place of those of a section."""
+        whole = {key: getattr(section, key) for key in kind.__struct_fields__} | keys
+        read = settings_from(whole, kind, "config", strict=False, section=name)
+        return {key: getattr(read, key) for key in keys}
+
+    hosts = {name: own(keys, config.pretrain, PretrainKeys, f"hosts.{name}") for name, keys in config.hosts.items()}
+    kinds = {name: SuiteKeys if SUITES[name].tasks else MinimalPairSettings for name in config.suites}
+    suites = {name: own(keys, config.glue, kinds[name], f"suites.{name}") for name, keys in config.suites.items()}
+    return replace(config, hosts=hosts, suites=suites)
+
+
+def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> None:
+    """ConfigError for a key that has a name which is not among the known ones."""
+    for key, chosen, known in names:
+        for name in (name for name in chosen if name not in known):
+            remedy = ELSEWHERE.get((key, name)) or suggestion(name, known)
+            raise ConfigError(f"config: '{key}' has {name!r}{remedy}")
+
+
+ELSEWHERE = {  # where a name would have its effect
+    ("source", OWN_TEXT): "; set 'corpus.source' to it: tasks come from 'source'",
+    ("hosts", ENCODER): "; its keys stand in 'pretrain'",
+}
 
 
 def _spelt(value: Any, key: str = "", is_free: bool = False) -> Any:
@@ -686,33 +755,44 @@ def _distinct(value: Any, key: str = "") -> Any:
     return [item for place, item in enumerate(value) if item not in value[:place]] if isinstance(value, list) else value
 
 
-def _contradictions(config: Config) -> Iterator[str]:
+def _check_sources(config: Configuration) -> None:
+    """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
+    check_blocklist_url(config.corpus.blocklist_url)
+    for source in (source_of(config, "corpus"), source_of(config, "glue")):
+        if source == "mirror" or (source == OWN_TEXT and config.mirror):
+            check_directory("mirror", config.mirror, "the files in the publishers' layout")
+    own_texts(config)
+    for name, task in config.tasks.items():
+        check_name(f"tasks.{name}.train", task.train)
+        check_name(f"tasks.{name}.validation", task.validation)
+
+
+def _contradictions(config: Configuration) -> Iterator[str]:
     """Keys whose values do not fit together, each with the remedy."""
-    sweep, pretrain, curve = config["sweep"], config["pretrain"], config["sweep"]["curve"]
-    if config["experiment"] in TAKEN:
-        yield f"'experiment' is {config['experiment']}, which results/ has for all; name it otherwise"
-    for stage in ("corpus", "glue") if config["scale"] in FOR_REAL_TEXT else ():
+    sweep, pretrain, curve, filters = config.sweep, config.pretrain, config.sweep.curve, config.corpus.filter
+    if config.experiment in TAKEN:
+        yield f"'experiment' is {config.experiment}, which results/ has for all; name it otherwise"
+    stages: tuple[Stage, ...] = ("corpus", "glue") if config.scale in FOR_REAL_TEXT else ()
+    for stage in stages:
         if is_stand_in(source := source_of(config, stage)):
-            yield f"'source' of {stage} is {source}, a stand-in; set it to hub or mirror for scale={config['scale']}"
-    for key, values, whole in (
-        ("curve.finetune_seeds", curve["finetune_seeds"], "finetune_seeds"),
-        ("curve.sizes", curve["sizes"], "sizes"),
-        ("contrasts", chain.from_iterable(sweep["contrasts"] or ()), "attention"),
-        ("finetuned_pretrain_seeds", sweep["finetuned_pretrain_seeds"] or (), "pretrain_seeds"),
-    ):
-        yield from (
-            f"'sweep.{key}' has {value!r}, 'sweep.{whole}' does not; add it there, or change 'sweep.{key}'"
-            for value in values
-            if value not in sweep[whole]
-        )
-    least, most = (config["corpus"]["filter"][f"{end}_harmful_perplexity"] for end in ("min", "max"))
+            yield f"'source' of {stage} is {source}, a stand-in; set it to hub or mirror for scale={config.scale}"
+    parts: list[tuple[str, Iterable[Any], str, list[Any]]] = [
+        ("curve.finetune_seeds", curve.finetune_seeds, "finetune_seeds", sweep.finetune_seeds),
+        ("curve.sizes", curve.sizes, "sizes", sweep.sizes),
+        ("contrasts", chain.from_iterable(sweep.contrasts or ()), "attention", sweep.attention),
+        ("finetuned_pretrain_seeds", sweep.finetuned_pretrain_seeds or (), "pretrain_seeds", sweep.pretrain_seeds),
+    ]
+    for key, values, of, whole in parts:
+        for value in (value for value in values if value not in whole):
+            yield f"'sweep.{key}' has {value!r}, 'sweep.{of}' does not; add it there, or change 'sweep.{key}'"
+    least, most = filters.min_harmful_perplexity, filters.max_harmful_perplexity
     if least >= most:
         yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
-    if pretrain["processes"] % pretrain["nodes"]:
-        yield f"'pretrain.processes' is {pretrain['processes']}, no multiple of 'pretrain.nodes' ({pretrain['nodes']})"
-    steps, kept = pretrain["steps"], pretrain["save_every"]
-    for size in curve["sizes"] if ENCODER in sweep["hosts"] else ():
-        for step in curve["steps"].get(size, ()):
+    if pretrain.processes % pretrain.nodes:
+        yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
+    steps, kept = pretrain.steps, pretrain.save_every
+    for size in curve.sizes if ENCODER in sweep.hosts else ():
+        for step in curve.steps.get(size, ()):
             if step > steps or (step < steps and step % kept):
                 yield (
                     f"'sweep.curve.steps' has {step} of size {size}, which no run keeps; choose multiples of "
@@ -721,10 +801,10 @@ def _contradictions(config: Config) -> Iterator[str]:
                 )
 
 
-def check_training(config: Config, host: str, swept: Config) -> None:
+def check_training(config: Configuration, host: str, swept: Mapping[str, Any]) -> None:
     """ConfigError where the learning rate of a host, with the values of swept keys, ends before its training or rises
     until after it."""
-    training, sections = training_of(config, host, swept), dict.fromkeys(config["hosts"].get(host, {}), f"hosts.{host}")
+    training, sections = training_of(config, host, swept), dict.fromkeys(config.hosts.get(host, {}), f"hosts.{host}")
     sections |= dict.fromkeys(swept, "sweep")
     steps, warmup, end = (
         f"'{sections.get(key, 'pretrain')}.{key}' ({getattr(training, key)})"

@@ -17,17 +17,20 @@ def mistake_in(
     remedy: str = CORRECT,
     kind: Any = None,
     value: Any = None,
+    section: str = "",
 ) -> str:
     """What msgspec says of a value of another type, with its key; beside an unknown key the nearest known one.
 
     `known` are keys, after their sections and dots where they have some. With `kind`, the type declared for the whole
-    `value`, a line names items of dictionaries, the keys of the section itself, and the words to choose from.
+    `value`, a line names items of dictionaries, the keys of the section itself, and the words to choose from. The
+    `value` stands below the key `section`.
     """
     fact, _, place = str(error).replace("`", "'").partition(" - at ")
     of_key, _, place = place.strip("'").rpartition("' in '")
     key, kinds = place.removeprefix("$").removeprefix("."), []
     if kind:
         key, kinds, value = _found(key, kind, value)
+    key = ".".join(filter(None, (section, key)))
     section = f"'{key}'" if key else "the top"
     if unknown := re.search("unknown field '(.*)'", fact):
         own = [name for one in kinds if _is_struct(one) for name in one.__struct_fields__]

@@ -70,16 +70,16 @@ SIZES: dict[str, Shape] = {  # of this project
 }
 
 
-def shapes_of(custom: Mapping[str, Mapping[str, Any]]) -> dict[str, Shape]:
+def shapes_of(custom: Mapping[str, msgspec.Struct]) -> dict[str, Shape]:
     """The sizes of this project and those of the user's own: dimensions, by Hugging Face's names.
 
     `initializer_range` may be missing: then a projection starts with the gain that it has in base. ConfigError for the
     name of a size of this project, and for heads that do not divide the hidden size.
     """
-    return SIZES | {name: _shape_of(name, shape) for name, shape in custom.items()}
+    return SIZES | {name: _shape_of(name, msgspec.structs.asdict(shape)) for name, shape in custom.items()}
 
 
-def _shape_of(name: str, shape: Mapping[str, Any]) -> Shape:
+def _shape_of(name: str, shape: dict[str, Any]) -> Shape:
     hidden, heads, base = shape["hidden_size"], shape["num_attention_heads"], SIZES["base"]
     if name in SIZES or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.]*", name):
         raise ConfigError(

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import known_sha256, verify_sha256
 from symbert.paths import RESULTS
+from symbert.steps import File
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
@@ -78,6 +79,13 @@ def located(name: str) -> str:
     return f"{os.path.relpath(DEMO)}{name.removeprefix(EMBEDDED)}" if name.startswith(EMBEDDED) else name
 
 
+def file_of(name: str) -> File:
+    """A published file by its name in settings. Its content counts, for another may take its place; but not that of an
+    absent one, nor of a download, whose folder's key says what it is."""
+    path = Path(located(name))
+    return File(name, None if path.is_relative_to(RESULTS) or not path.exists() else known_sha256(path))
+
+
 def verified(name: str) -> Path:
     """The path of a file or folder by its name in settings. IntegrityError when the list SHA256SUMS of a folder above,
     as of a mirror or the package, has another digest of it, or of a file in it."""
@@ -114,7 +122,7 @@ class Source:
         "OSCAR's packaging is CC0; its text comes from Common Crawl, whose terms of use apply, and remains its "
         "authors'."
     )
-    annotations: str = "published"  # those of the corpus, unless the configuration says otherwise; or computed
+    annotations: Literal["published", "computed"] = "published"  # those of the corpus, unless the configuration says
     is_stand_in: bool = False  # its text and tasks have only the shape of the paper's
 
 
@@ -139,35 +147,9 @@ SOURCES = {
 }
 
 
-def source_of(config: Config, stage: str) -> str:
-    """The source of a stage, corpus or glue: its own, or the common one."""
-    return config[stage]["source"] or config["source"]
-
-
-def root_of(config: Config, stage: str) -> str | None:
-    """The folder of the published files that a stage reads; None where they come from the publishers' hosts.
-
-    Beside the user's own text, UT1, the vocabulary and the KenLM model come from the mirror, if one is named.
-    """
-    return {"embedded": EMBEDDED, "hub": None}.get(source_of(config, stage), config["mirror"])
-
-
-def parts_of(config: Config) -> list[str]:
-    """Names of OSCAR's parts, in the order in which documents are taken from them."""
-    most = DEMO_PARTS if source_of(config, "corpus") == "embedded" else config["corpus"]["parts"]
-    return [f"en_meta_part_{number}" for number in range(1, min(config["corpus"]["parts"], most) + 1)]
-
-
-def check_sources(config: Config) -> None:
-    """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
-    check_blocklist_url(config["corpus"]["blocklist_url"])
-    for source in (source_of(config, stage) for stage in ("corpus", "glue")):
-        if source == "mirror" or (source == OWN_TEXT and config["mirror"]):
-            check_directory("mirror", config["mirror"], "the files in the publishers' layout")
-    own_texts(config)
-    for name, task in config["tasks"].items():
-        for split in ("train", "validation"):
-            _check_name(f"tasks.{name}.{split}", task[split])
+def first_parts(count: int) -> list[str]:
+    """Names of OSCAR's first parts, in the order in which documents are taken from them."""
+    return [f"en_meta_part_{number}" for number in range(1, count + 1)]
 
 
 def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")) -> SplitResult:
@@ -203,13 +185,11 @@ def check_blocklist_url(url: str) -> None:
         raise ConfigError(f"corpus.blocklist_url: {url!r} is not https; the list decides what is trained on")
 
 
-def own_texts(config: Config) -> list[str]:
-    """The files that `corpus.files` matches, where they are the corpus; ConfigError names one that cannot be read."""
-    if source_of(config, "corpus") != OWN_TEXT:
-        return []
-    if config["corpus"]["files"] is None:
+def texts_matching(files: str | None) -> list[str]:
+    """The files of the user's own that `corpus.files` matches; ConfigError names one that cannot be read."""
+    if files is None:
         raise ConfigError("config: 'corpus.source' is files, but 'corpus.files' names none; add a pattern of them")
-    pattern = str(Path(config["corpus"]["files"]).expanduser())
+    pattern = str(Path(files).expanduser())
     folder = Path(*takewhile(lambda name: not glob.has_magic(name), Path(pattern).parts[:-1]))
     check_directory("corpus.files", str(folder), f"your text, or correct {pattern}")
     literal = glob.escape(pattern) if os.path.lexists(pattern) else pattern  # a name may have brackets
@@ -255,7 +235,7 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
     """Refuse a key that names no directory, or one that does not exist or may not be read."""
     if directory is None:
         raise ConfigError(f"config: '{key}' names no directory; give the one with {content}")
-    _check_name(key, directory)
+    check_name(key, directory)
     try:
         os.scandir(directory).close()
     except OSError as error:
@@ -264,6 +244,7 @@ def check_directory(key: str, directory: str | None, content: str) -> None:
         ) from None
 
 
-def _check_name(key: str, path: str) -> None:
+def check_name(key: str, path: str) -> None:
+    """ConfigError for the name of a file or folder that no job can be given."""
     if not NAMEABLE.fullmatch(path):
         raise ConfigError(f"config: '{key}': {path}: has braces or - at the beginning, or is not UTF-8; rename it")

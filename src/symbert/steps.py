@@ -7,7 +7,7 @@ command and the report read. Imports no torch.
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -51,12 +51,22 @@ class Step(
     a class with `kw_only=True`."""
 
     place: ClassVar[str] = ""  # the folder below results/, without the key
+    files: ClassVar[tuple[str, ...]] = ()  # in it, those that a job makes; with wildcards where it has several jobs
 
     def __post_init__(self) -> None:
         if self.version != version_of(type(self)):
             raise ValueError(f"has version {self.version}, this project has {version_of(type(self))}")
 
-    @property
+    @classmethod
+    def outputs(cls) -> list[str]:
+        """The files that a rule makes, of whichever key."""
+        return [f"{RESULTS}/{cls.place}-{{key}}/{file}" for file in cls.files]
+
+    def reads(self) -> list[str]:
+        """The paths that a job waits for."""
+        return []
+
+    @cached_property
     def key(self) -> str:
         """Eight hexadecimal digits of the SHA-256 of all fields."""
         return hash_of(without_paths(msgspec.to_builtins(self)))[:KEY_DIGITS]
@@ -70,6 +80,10 @@ class Step(
     def settings_file(self) -> str:
         """The step itself, in its folder."""
         return f"{self.folder}/{SETTINGS}"
+
+    def paths(self, **wildcards: str) -> list[str]:
+        """The files of a job."""
+        return [f"{self.folder}/{file.format(**wildcards)}" for file in self.files]
 
 
 @cache

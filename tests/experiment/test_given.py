@@ -102,7 +102,7 @@ def test_a_name_that_looks_like_a_number_is_written_in_quotes_in_a_file(name, ro
     with pytest.raises(ConfigError, match=r"'experiment': .*quotes, in config\.yaml"):
         read_chosen(root, None, None, [f'experiment="{name}"'])
     (tmp_path / "own.yaml").write_text(f"experiment: {json.dumps(name)}\n")
-    assert read_chosen(root, None, [tmp_path / "own.yaml"], None)["experiment"] == name
+    assert read_chosen(root, None, [tmp_path / "own.yaml"], None).experiment == name
 
 
 ARGUMENTS = {  # of an operator: in a file, and read
@@ -130,7 +130,7 @@ def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_co
     file.write_text(f"operators: {{m: {{class: 'moded:Moded', {argument}}}}}\n")
 
     def mode(config):
-        return config["operators"]["m"]["mode"]
+        return config.operators["m"]["mode"]
 
     assert mode(read_chosen(root, None, [file], None)) == ARGUMENTS[argument]
     assert mode(open_experiment(load_all(root, file), [file]).config) == ARGUMENTS[argument]
@@ -146,7 +146,7 @@ def test_an_argument_on_the_command_line_is_the_value_that_it_is_in_a_file(root,
     (folder / "moded.py").write_text(MODED)
     (folder / "own.yaml").write_text(words := f"operators: {{m: {{class: 'moded:Moded', mode: {text}}}}}")
     for given in ((None, [words.replace(": ", "=", 1)]), ([Path("own.yaml")], None)):
-        mode = read_chosen(root, None, *given)["operators"]["m"]["mode"]
+        mode = read_chosen(root, None, *given).operators["m"]["mode"]
         assert (mode, type(mode)) == (value, type(value))
 
 

@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from symbert import cli
 from symbert.experiment import plan
@@ -49,7 +50,7 @@ def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
         return sum(output.left > 0 for output in outputs_of(experiment) if output.stage == "corpus")
 
     assert coming() == len(experiment.texts) + 1, "parts, rows"
-    write_json(Path(experiment.parts_folder, f"{next(iter(experiment.texts))}.npy"), {})
+    write_json(Path(experiment.parts.folder, f"{next(iter(experiment.texts))}.npy"), {})
     assert coming() == len(experiment.texts)
     write_json(Path(experiment.shards), {})
     assert coming() == 0
@@ -70,7 +71,8 @@ def test_one_gpu_of_24_gb_finishes_its_scale_in_a_day_by_the_configured_rates(ro
     single_gpu = Experiment(read_config(root, {"scale": "single-gpu", "source": "hub"}))
     assert 10 < sum(hours(single_gpu, stage, on_gpu=True) for stage in STAGES) < 18
     assert sum(hours(single_gpu, stage) for stage in STAGES) < 20
-    single_gpu.config["rates"]["gpu_flops"] /= 2
+    rates = single_gpu.config.rates
+    single_gpu.config = replace(single_gpu.config, rates=replace(rates, gpu_flops=rates.gpu_flops / 2))
     assert sum(hours(single_gpu, stage, on_gpu=True) for stage in STAGES) < 24
 
 

@@ -12,10 +12,10 @@ from symbert.experiment.project import read_chosen, read_config
 def test_options_stand_above_files_above_the_scale_above_the_configuration(root, tmp_path):
     (tmp_path / "own.yaml").write_text("pretrain: {steps: 1200, batch_size: 7}\nsweep: {attention: [shared]}\n")
     config = read_chosen(root, None, [tmp_path / "own.yaml"], ["pretrain={steps: 1400}", "experiment=mine"])
-    assert (config["pretrain"]["steps"], config["pretrain"]["batch_size"]) == (1400, 7)
-    assert config["pretrain"]["warmup_steps"] == 10, "of the demo"
-    assert config["glue"]["warmup_ratio"] == 0.1, "of config.yaml"
-    assert (config["sweep"]["attention"], config["experiment"]) == (["shared"], "mine")
+    assert (config.pretrain.steps, config.pretrain.batch_size) == (1400, 7)
+    assert config.pretrain.warmup_steps == 10, "of the demo"
+    assert config.glue.warmup_ratio == 0.1, "of config.yaml"
+    assert (config.sweep.attention, config.experiment) == (["shared"], "mine")
 
 
 def test_a_value_on_the_command_line_makes_no_object(root):

@@ -134,9 +134,9 @@ def test_files_that_equal_another_are_told(changed):
 def test_another_sweep_under_the_same_name_is_shown_before_it_starts(experiment, changed):
     experiment.write()
     assert "changed" not in said(changed({}))
-    after = changed({"sweep": {"attention": ["original"]}, "pretrain": {"steps": 1200}})
+    after = changed({"sweep": {"attention": ["original"]}, "pretrain": {"steps": 4800}})
     assert said(after)["changed"] == [
-        "pretrain.steps: 2400 → 1200",
+        "pretrain.steps: 2400 → 4800",
         'sweep.attention: ["original", "symmetric", "pairwise", "shared"] → ["original"]',
     ]
     assert "changed" not in said(changed({"experiment": "other"}))
@@ -173,7 +173,7 @@ def test_a_start_says_how_many_runs_it_trains_anew_though_they_are_done_with_oth
     for unchanged in (
         changed({}),
         changed({"glue": {"epochs": 1}}),
-        changed({"experiment": "x", "pretrain": {"steps": 9}}),
+        changed({"experiment": "x", "pretrain": {"steps": 7200}}),
     ):
         assert "anew" not in said(unchanged)
     write_json(Path(more.runs[SHARED], "done.json"), {})

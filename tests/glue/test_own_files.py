@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from msgspec.structs import asdict
 
 from glue.laboratory import records_in
-from symbert.configuration import check, merge
+from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import known_sha256, sha256_of
 from symbert.glue import tasks
@@ -300,8 +301,7 @@ def test_the_example_of_the_documentation_has_scores(root, config, laboratory, t
     (tmp_path / "data").mkdir()
     ROWS.to_csv("data/train.csv", index=False)
     ROWS[1:].assign(text=["more, words", "008"]).to_csv("data/dev.csv", index=False)
-    check(example := merge(config, yaml.safe_load(block)))
-    own = defined(example["tasks"]["irony"])
+    own = defined(asdict(resolve(merge(config, yaml.safe_load(block))).tasks["irony"]))
     chosen = {"root": str(tmp_path), "sets": ["ax"], "noise": [0.2], "noise_kinds": ["swap"]}
     tasks.OWN.clear()  # a job knows what settings.json says
     file = laboratory.prepare("irony", own=own, allow_partial=False)

@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from msgspec import to_builtins
 
-from symbert.configuration import check, merge
+from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError, UsageError
 from symbert.glue.tasks import GLUE, SUITES, task_named
 
@@ -21,10 +22,9 @@ def test_packing_and_fine_tuning_run_where_these_packages_are_absent():
 
 def tasks_of(config, **sweep):
     """The tasks that are fine-tuned with these keys of the sweep."""
-    changed = merge(config, {"sweep": sweep})
-    check(changed)
-    check(changed)  # once more, as a command does that reads what the workflow has checked
-    return changed["sweep"]["tasks"]
+    resolved = resolve(merge(config, {"sweep": sweep}))
+    assert resolve(to_builtins(resolved)) == resolved, "as of a config.yaml that an experiment wrote"
+    return resolved.sweep.tasks
 
 
 def test_a_suite_brings_its_tasks_unless_some_are_named(config):

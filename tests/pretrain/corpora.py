@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import to_builtins
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from symbert.configuration import PretrainSettings
-from symbert.corpus.shards import hash_of_corpus
+from corpus.oscar import plan, step_of_parts
+from symbert.configuration import PackSettings, PretrainSettings
+from symbert.corpus.shards import Learned, Manifest, Pack, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
 from symbert.operators import OPERATORS, Operator, operators_of
@@ -25,7 +26,8 @@ SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
 def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, length: int = 16) -> Path:
     """Shards of an easy language (each token is followed by the next one, mostly); returns the manifest."""
-    directory.mkdir(parents=True, exist_ok=True)
+    pack = PackSettings(sequence_length=16, validation_sequences=8, max_documents=1, sequences_per_shard=rows)
+    plan(directory, Pack(parts=step_of_parts(directory / "vocab.txt"), texts=1, pack=pack))
     generator = np.random.default_rng(0)
     shards = []
     for split, counts in (("train", [rows // 2, rows - rows // 2]), ("validation", [8])):
@@ -35,18 +37,11 @@ def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, len
             ids[:, 0], ids[:, -1] = SPECIAL["cls"], SPECIAL["sep"]
             path = directory / f"{split}-{number:05d}.npy"
             np.save(path, ids.astype(np.uint16))
-            shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
+            shards.append(Shard(path.name, split, count, sha256_of(path)))
     write_vocabulary(directory / "vocab.txt", vocabulary_size)
-    manifest = {
-        "sequence_length": length,
-        "vocabulary_size": vocabulary_size,
-        "vocabulary_sha256": sha256_of(directory / "vocab.txt"),
-        "special_tokens": SPECIAL,
-        "rows": {"train": rows, "validation": 8},
-        "shards": shards,
-    }
-    (directory / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
-    write_json(directory / "settings.json", {"vocabulary": str(directory / "vocab.txt")})
+    digest, counts = sha256_of(directory / "vocab.txt"), {"train": rows, "validation": 8}
+    learned = Learned(length, vocabulary_size, digest, SPECIAL, counts, shards)
+    write_json(directory / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash()))
     return directory / "manifest.json"
 
 

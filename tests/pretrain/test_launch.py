@@ -5,16 +5,18 @@ import signal
 import subprocess
 
 import pytest
+from msgspec.structs import replace
 
 from pretrain.corpora import brief, options
 from symbert import cli
+from symbert.configuration import Pretrain
+from symbert.experiment.project import PROJECT, read_config
 from symbert.pretrain.launch import launcher, options_of_training, requeue
 from symbert.pretrain.train import Trainer
 
 
-def section(processes: int, nodes: int, **keys) -> dict:
-    told = {"micro_batch_size": None, "shard_parameters": False}
-    return {**told, "processes": processes, "nodes": nodes, **keys}
+def section(processes: int, nodes: int, **keys) -> Pretrain:
+    return replace(read_config(PROJECT).pretrain, processes=processes, nodes=nodes, **keys)
 
 
 def test_one_process_is_plain_python_and_several_are_torchruns_which_passes_signals_on():

@@ -1,6 +1,5 @@
 """Rows of shards, and batches of masked tokens: functions of seed and step alone, however they are cut or padded."""
 
-import json
 import os
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch.nn import functional as F
 
 from model.models import configured
 from pretrain.corpora import SPECIAL, planned
+from symbert.corpus.shards import Manifest, Shard
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
@@ -25,8 +25,8 @@ def test_rows_are_those_of_the_shards_across_their_borders(tmp_path_factory, siz
     folder, whole = tmp_path_factory.mktemp("shards"), np.random.default_rng(0).integers(0, 2**16, (sum(sizes), 3))
     for number, piece in enumerate(np.split(whole.astype(np.uint16), np.cumsum(sizes)[:-1])):
         np.save(folder / f"{number}.npy", piece)
-    shards = [{"file": f"{number}.npy", "split": "train", "rows": size} for number, size in enumerate(sizes)]
-    (folder / "manifest.json").write_text(json.dumps({"shards": shards}))
+    shards = [Shard(f"{number}.npy", "train", size, "") for number, size in enumerate(sizes)]
+    write_json(folder / "manifest.json", Manifest(3, 2**16, "", {}, {"train": sum(sizes)}, shards, hash=""))
     rows = PackedRows(folder / "manifest.json", "train")
     index = np.array(data.draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=20)), np.int64)
     assert len(rows) == sum(sizes) and rows.sequence_length == 3

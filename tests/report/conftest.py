@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from symbert.configuration import ReportFacts, merge, settings_from
+from symbert.corpus.parts import Encoder, Tokens
+from symbert.corpus.shards import Learned, Packed
 from symbert.experiment.project import read_config
 from symbert.files import sha256_of
 from symbert.report import published
@@ -57,12 +61,30 @@ def corpus_files(tmp_path):
         files = []
         for number in numbers:
             name = f"en_meta_part_{number}"
-            tokens = {"part": name, "documents": 1000, "tokens": 642_000, "words": 480_000}
-            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens | (record or {})}
+            tokens = Tokens(name, 1000, 642_000, 480_000, None, Encoder("", 16, 0), "", "", "")
+            content = {"counts": counts_of_part(name, number) | (part or {})}
+            content["record"] = to_builtins(tokens) | (record or {})
             files.append(write(tmp_path / f"{name}.json", content))
         return files
 
     return make
+
+
+def packed(**changes) -> dict:
+    """The manifest of rows of such parts, with changes."""
+    learned = Learned(64, 1000, "0" * 64, {"mask": 4}, {"train": 9900, "validation": 100}, [])
+    manifest = Packed(
+        **asdict(learned),
+        hash=learned.learned_hash(),
+        passed_over_rows=0,
+        documents={"train": 900, "validation": 50},
+        tokens=640_060,
+        unknown_tokens=0,
+        remainder_tokens=10,
+        surplus_tokens={"train": 30, "validation": 20},
+        parts=[],
+    )
+    return to_builtins(manifest) | changes
 
 
 def counts_of_part(name, number):
@@ -337,7 +359,7 @@ def counts_of(size, attention):
 @pytest.fixture(scope="session")
 def configuration(root) -> dict:
     """That of the demo, but a line in a hundred may be malformed."""
-    return merge(read_config(root), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
+    return merge(to_builtins(read_config(root)), {"corpus": {"filter": {"max_bad_fraction": 0.01}}})
 
 
 @pytest.fixture(scope="session")

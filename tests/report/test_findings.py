@@ -675,7 +675,8 @@ def results(tmp_path, monkeypatch, runs):
     )
     folder.mkdir(parents=True)
     text.mkdir(parents=True)
-    (text / "settings.json").write_text(json.dumps({"source": "copying", "vocabulary": None, "sequence_length": 48}))
+    planned = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
+    (text / "settings.json").write_text(json.dumps(planned))
     training = {"learning_rate": 1e-3, "batch_size": 32, "steps": 1000, "evaluate_every": 25}
     run = {"size": row["size"], "pretrain_seed": int(row["seed"]), "training": training}
     run |= {"operator": {"name": row["attention"]}, "rows": {"path": "results/corpus/text/manifest.json"}}

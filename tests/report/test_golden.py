@@ -29,6 +29,7 @@ from report.conftest import (
     domain_set,
     done_of,
     noise_set,
+    packed,
     record,
     robustness_record,
     tell_digest,
@@ -151,10 +152,7 @@ def folder(
     for run in (*runs, *others):
         write_timing(run)
     write_timing(runs[0], device="A card", sessions=2, commits=["0123abcd", "4567cdef"])
-    manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
-    manifest |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
-    manifest |= {"unigram_entropy": ESCAPE_LOSS / 0.8}
-    write(tmp_path / "manifest.json", manifest | {"surplus_tokens": {"train": 30, "validation": 20}})
+    write(tmp_path / "manifest.json", packed(unigram_entropy=ESCAPE_LOSS / 0.8))
     suites = itertools.product([*SUPERGLUE, "squad2"], SEEDS, ATTENTION[::2])
     beside = {"squad2": [], "superglue": []}
     for cell in suites:
@@ -175,8 +173,12 @@ def folder(
     inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
     settings = {"glue.source": "mirror", "pretrain.learning_rate": 1e-3}
     sweep = {"suites": list(SUITES), "tasks": [*TASKS, *SUPERGLUE, "squad2"], "attention": list(ATTENTION)}
-    sweep |= {"pretrain_seeds": list(SEEDS), "finetuned_pretrain_seeds": None, "finetune_seeds": list(SEEDS)}
-    sweep |= {"sizes": [], "probes": [], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # no more is asked
+    sweep |= {"pretrain_seeds": [1], "finetuned_pretrain_seeds": [], "finetune_seeds": list(SEEDS)}
+    sweep |= {
+        "sizes": ["tiny"],
+        "probes": [],
+        "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}},
+    }  # no more is asked
     told = {"experiment": "golden", "key": "0123abcd", "inputs": inputs, "settings": {}}
     told["configuration"] = {**configuration, "sweep": configuration["sweep"] | sweep, "tasks": {}}
     told["report"] = to_builtins(report_facts(settings, experiment="golden", title="Experiment golden"))

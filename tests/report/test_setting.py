@@ -5,12 +5,13 @@ import pytest
 import yaml
 
 from report.written import collected
-from symbert.configuration import Execution, ReportFacts, merge, report_of, settings_from
+from symbert.configuration import Pretrain, PretrainKeys, merge, report_of, typed
 from symbert.experiment.sweep import Grid
 from symbert.report import published
 from symbert.report.setting import note_of, other_finetuning, other_training, sentences_of
 
-NO_SCIENCE = ("evaluate_every", "save_every", *Execution.__struct_fields__)  # how often, and how it is computed
+# How often, and how it is computed.
+NO_SCIENCE = ("evaluate_every", "save_every", *{*Pretrain.__struct_fields__}.difference(PretrainKeys.__struct_fields__))
 NO_SCORES = ("source", "revision", "files", "allow_partial", "keep_finetuned", "robustness")  # of GLUE's own rows
 
 
@@ -22,7 +23,7 @@ def paper(root):
 
 
 def facts_of(config):
-    return settings_from(report_of(config), ReportFacts, "report")
+    return report_of(typed(config))
 
 
 def others(config):

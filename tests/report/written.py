@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pandas as pd
+from msgspec import structs
 
-from symbert.configuration import ReportFacts
+from symbert.configuration import Configuration, Curve, ReportFacts
+from symbert.experiment.project import PROJECT, read_config
 from symbert.glue.tasks import SUITES
 from symbert.report.collect import Collection, checked_runs, read_inputs, read_run, runs_of
 from symbert.report.exhibits import EXHIBITS
@@ -30,9 +33,20 @@ def collected(
         return Collection(**fields)
     files |= {name: {suite: files[name]} for name in ("scores", "curve") if name in files}
     files |= {name: [files[name]] for name in ("anatomy", "probes") if name in files}
-    chosen = {**SWEEP, "curve": {"sizes": [], "finetune_seeds": [1]}, **(sweep or {})}
     with mock.patch("symbert.report.collect.machine_of", dict):
-        return replace(read_inputs(facts, {"sweep": chosen}, files), **fields)
+        return replace(read_inputs(facts, asking_for(**(sweep or {})), files), **fields)
+
+
+@cache
+def _demo() -> Configuration:
+    return read_config(PROJECT)
+
+
+def asking_for(**sweep: Any) -> Configuration:
+    """The demo with a sweep that asks for nothing but this."""
+    config, curve = _demo(), {"sizes": [], "finetune_seeds": [1], "steps": {}, **sweep.pop("curve", {})}
+    changes = {**SWEEP, **sweep, "curve": Curve(**curve)}
+    return structs.replace(config, sweep=structs.replace(config.sweep, **changes))
 
 
 def read_runs(folders: list[Path], steps: int, wanted: Iterable[tuple] = ()) -> pd.DataFrame:

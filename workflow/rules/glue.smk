@@ -1,7 +1,7 @@
 # glue: tasks → token ids → scores of a checkpoint, with every fine-tuning seed.
 
-PARTIAL = "--allow-partial" if EXPERIMENT.config["glue"]["allow_partial"] else ""
-KEPT = f"--keep-weights {EXPERIMENT.final}" if EXPERIMENT.config["glue"]["keep_finetuned"] else ""
+PARTIAL = "--allow-partial" if EXPERIMENT.config.glue.allow_partial else ""
+KEPT = f"--keep-weights {EXPERIMENT.final}" if EXPERIMENT.config.glue.keep_finetuned else ""
 
 
 localrules:

@@ -23,8 +23,8 @@ rule pretrain:
         mem_mb=EXPERIMENT.needs_of_training.memory,
         runtime=1440,  # minutes of a session; a run takes as many sessions as it needs
     shell:
-        f"SYMBERT_GPUS={{resources.gpu}} exec {launcher(EXPERIMENT.config['pretrain'])} pretrain {OF_JOB}"
-        f" {options_of_training(EXPERIMENT.config['pretrain'])} 2> {{log:q}}"
+        f"SYMBERT_GPUS={{resources.gpu}} exec {launcher(EXPERIMENT.config.pretrain)} pretrain {OF_JOB}"
+        f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
 
 
 rule extract:

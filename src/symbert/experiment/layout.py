@@ -14,25 +14,36 @@ from typing import Any
 
 import yaml
 from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from symbert.configuration import (
     Config,
+    Configuration,
     GlueSettings,
     MinimalPairSettings,
     PretrainSettings,
+    ReportFacts,
+    Stage,
     TaskSettings,
-    annotations_of,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
-    has_filter,
     judging_seeds,
+    own_texts,
+    parts_of,
     protocol_of,
     report_of,
     robustness_of,
+    root_of,
+    source_of,
     training_of,
     values_of,
 )
+from symbert.corpus.blocklist import BuildBlocklist
+from symbert.corpus.parts import PrepareParts
+from symbert.corpus.published import Repository, Ut1
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText, read_of
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
@@ -66,15 +77,12 @@ from symbert.sources import (
     OWN_TEXT,
     VOCABULARY,
     PublishedFile,
+    file_of,
     located,
     name_of_text,
-    own_texts,
     part_file,
-    parts_of,
-    root_of,
-    source_of,
 )
-from symbert.steps import File
+from symbert.steps import File, Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
@@ -112,7 +120,7 @@ class Experiment:
     ConfigError where a folder of the same key exists with other settings, and where imported scores have its name.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Configuration) -> None:
         self.config = config
         self.name = experiment_name(config)
         self.folder = f"{RESULTS}/{self.name}"
@@ -120,10 +128,10 @@ class Experiment:
             raise ConfigError(
                 f"{self.folder}: has imported scores; choose another 'experiment', or move the folder away"
             )
-        self.final: int = config["pretrain"]["steps"]  # the last step of pre-training
-        self.compared = [0, self.final] if config["sweep"]["untrained"] else [self.final]  # the steps of Table 3
-        self.tasks: list[str] = config["sweep"]["tasks"]  # that every checkpoint is fine-tuned on
-        self.shapes, self.operators = shapes_of(config["sizes"]), operators_of(config["operators"])
+        self.final: int = config.pretrain.steps  # the last step of pre-training
+        self.compared = [0, self.final] if config.sweep.untrained else [self.final]  # the steps of Table 3
+        self.tasks: list[str] = config.sweep.tasks  # that every checkpoint is fine-tuned on
+        self.shapes, self.operators = shapes_of(config.sizes), operators_of(config.operators)
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
@@ -132,9 +140,9 @@ class Experiment:
 
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
         self.texts = self._texts()
-        self.vocabulary = self._published(VOCABULARY, "corpus")
-        self.parts_folder = self._parts()
-        self._packed: dict[VARIANT, str] = {}  # manifests of rows
+        self.vocabulary = file_of(self._published(VOCABULARY, "corpus"))
+        self.parts = self._parts()
+        self._packed: dict[VARIANT, Pack | WriteText] = {}
         self.shards = self._manifest(())
         self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
         self.runs: dict[Run, str] = {run: step.folder for run, step in self.pretrainings.items()}
@@ -145,7 +153,7 @@ class Experiment:
         for run in self.runs if self.scorings else ():
             self._score(run)
         self.needs = self._needs(1)
-        self.needs_of_training = self._needs(config["pretrain"]["processes"] // config["pretrain"]["nodes"])
+        self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
         measured = {"speeds": self._speeds(), "anatomy": self._anatomy(), "probes": self._probes()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
@@ -153,15 +161,15 @@ class Experiment:
     def summary(self) -> str:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
-        return f"{self.name}: scale {self.config['scale']}, {sources}, recipe {self.config['recipe']}"
+        return f"{self.name}: scale {self.config.scale}, {sources}, recipe {self.config.recipe}"
 
     @property
     def longer_rows(self) -> Iterator[str]:
         """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
         positions beyond."""
-        trained, read = self.config["corpus"]["pack"]["sequence_length"], {}
+        trained, read = self.config.corpus.pack.sequence_length, {}
         for suite in dict.fromkeys(scoring.suite for scoring in self.scorings):
-            key = f"suites.{suite}" if "max_length" in self.config["suites"].get(suite, {}) else "glue"
+            key = f"suites.{suite}" if "max_length" in self.config.suites.get(suite, {}) else "glue"
             read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, MinimalPairSettings).max_length
         if longer := [key.format(length) for key, length in read.items() if length > trained]:
             yield (
@@ -175,8 +183,16 @@ class Experiment:
         self.inputs_of[path] = reads
         return path
 
-    def _keyed(self, name: str, settings: Config) -> str:
-        """A folder below results/ whose name ends in the key of its settings."""
+    def _add(self, step: Step) -> None:
+        """Plan a step of one job, and note what the job reads."""
+        self._keyed(step)
+        self.inputs_of[step.paths()[0]] = step.reads()
+
+    def _keyed(self, name: str | Step, settings: Config | None = None) -> str:
+        """A folder below results/ whose name ends in the key of a step, or of settings."""
+        if isinstance(name, Step):
+            self._plan(name.settings_file, to_builtins(name))
+            return name.folder
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
         texts = {name: file for name, file in settings.items() if isinstance(file, str) and file in self.published}
@@ -189,25 +205,25 @@ class Experiment:
 
     def _plan(self, file: str, settings: Config) -> None:
         """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
-        if Path(file).is_file() and by_content(read_json_or_empty(Path(file))) != by_content(settings):
+        if Path(file).is_file() and _content(read_json_or_empty(Path(file))) != _content(settings):
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
-    def _published(self, file: PublishedFile, stage: str, revision: str | None = None) -> str:
+    def _published(self, file: PublishedFile, stage: Stage, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
         name = f"{self._published_folder(file, stage, revision)}/{file.path}"
         self.published.add(name)
         return name
 
-    def _published_folder(self, file: PublishedFile, stage: str, revision: str | None) -> str:
+    def _published_folder(self, file: PublishedFile, stage: Stage, revision: str | None) -> str:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
-        settings = {"url": self.config["corpus"]["blocklist_url"]}
-        if file.kind != "ut1":
-            default = self.config[stage]["revision"] if file.kind == "dataset" else "main"
-            settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
-        return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
+        if file.kind == "ut1":
+            return self._keyed(Ut1(url=self.config.corpus.blocklist_url))
+        section = self.config.corpus if stage == "corpus" else self.config.glue
+        default = section.revision if file.kind == "dataset" else "main"
+        return self._keyed(Repository(kind=file.kind, repository=file.repository, revision=revision or default))
 
     # The corpus.
 
@@ -221,46 +237,50 @@ class Experiment:
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
 
-    def _parts(self) -> str:
-        """The folder of the token ids of parts."""
-        config, is_published = self.config, source_of(self.config, "corpus") != OWN_TEXT
-        files = {"vocabulary": self.vocabulary}
+    def _parts(self) -> PrepareParts:
+        """The token ids of parts."""
+        chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") != OWN_TEXT
+        files: dict[str, Any] = {}
         if is_published:
-            files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
-        if has_filter(config, "categories"):
-            blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
-            listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
-            read = list(map(located, listed.values()))
-            files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
-        if annotations_of(config) == "computed" and has_filter(config, "perplexity"):
-            files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
-        chosen = {**filter_of(config), "annotations": annotations_of(config)}
-        folder = self._keyed("corpus/parts", {**files, "split_by_content": not is_published, "filter": chosen})
-        read = list(map(located, files.values()))
-        self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
+            files["checksums"] = file_of(self._published(CORPUS_CHECKSUMS, "corpus"))
+        if chosen.has("categories"):
+            archive, listing = (file_of(self._published(file, "corpus")) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
+            files["blocklist"] = BuildBlocklist(archive=archive, checksums=listing)
+            self._add(files["blocklist"])
+        if chosen.annotations == "computed" and chosen.has("perplexity"):
+            files["harmful_model"] = file_of(self._published(HARMFUL_MODEL, "corpus"))
+        step = PrepareParts(vocabulary=self.vocabulary, filter=chosen, split_by_content=not is_published, **files)
+        self._keyed(step)
+        read = step.reads()
+        self.inputs_of |= {step.paths(part=part)[0]: read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
-        return folder
+        return step
+
+    def rows(self, variant: VARIANT) -> Pack | WriteText:
+        """The rows of the corpus, or of a small text."""
+        if variant not in self._packed:
+            if text := text_of(self.config, variant):
+                step: Pack | WriteText = WriteText(text=text, read=read_of(text.source))
+            else:
+                is_published = source_of(self.config, "corpus") != OWN_TEXT
+                names = len(self.texts) if is_published else list(self.texts)
+                step = Pack(parts=self.parts, texts=names, pack=packed_as(self.config, variant))
+            self._add(step)
+            self._packed[variant] = step
+        return self._packed[variant]
 
     def _manifest(self, variant: VARIANT) -> str:
-        """The manifest of rows of the corpus, or of a small text."""
-        if variant not in self._packed and (text := text_of(self.config, variant)):
-            self._packed[variant] = self._file_of("corpus/text", "manifest.json", text, [])
-        elif variant not in self._packed:
-            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": packed_as(self.config, variant)}
-            suffixes = (".npy", ".offsets.npy", ".json")
-            parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
-            settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
-            self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
-        return self._packed[variant]
+        """The file that describes rows."""
+        return self.rows(variant).paths()[0]
 
     # Pre-training.
 
     def _pretrainings(self) -> list[Run]:
-        sweep = self.config["sweep"]
+        sweep = self.config.sweep
         if self.grids:
             return list(dict.fromkeys(run for grid in self.grids for run in self.runs_of_grid(grid)))
-        axes = (sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])
-        return [Run(*values, host) for host in HOSTS if host in sweep["hosts"] for values in product(*axes)]
+        axes = (sweep.sizes, sweep.attention, sweep.pretrain_seeds)
+        return [Run(*values, host) for host in HOSTS if host in sweep.hosts for values in product(*axes)]
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
         """The pre-trainings of a grid, point by point, with each seed."""
@@ -286,9 +306,8 @@ class Experiment:
             corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
             pretrain_seed=run.pretrain_seed,
         )
-        self._plan(step.settings_file, to_builtins(step))
-        self.inputs_of[f"{step.folder}/done.json"] = step.reads()
-        self.inputs_of[step.folder] = [located(self.vocabulary)]  # to extract models
+        self._add(step)
+        self.inputs_of[step.folder] = [located(self.vocabulary.path)]  # to extract models
         return step
 
     def manifest(self, run: Run) -> str:
@@ -305,8 +324,8 @@ class Experiment:
 
     def curve_steps(self, size: str) -> list[int]:
         """The checkpoints of Figure 3 of a size, the last one among them; none when it is not in the curve."""
-        curve = self.config["sweep"]["curve"]
-        return sorted({*curve["steps"].get(size, ()), self.final}) if size in curve["sizes"] else []
+        curve = self.config.sweep.curve
+        return sorted({*curve.steps.get(size, ()), self.final}) if size in curve.sizes else []
 
     def steps(self, run: Run, host: str = ENCODER) -> list[int]:
         """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""
@@ -317,7 +336,7 @@ class Experiment:
     def judging_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
         encoder, as far as the run keeps them."""
-        is_asked = "blimp" in self.config["sweep"]["suites"]
+        is_asked = "blimp" in self.config.sweep.suites
         if not is_asked or run.pretrain_seed not in judging_seeds(self.config, run.host):
             return []
         training = self.training(run)
@@ -329,7 +348,7 @@ class Experiment:
         another host than the encoder, the last one too."""
         if self.grids:
             return []
-        is_last_read = run.host != ENCODER or self.config["sweep"]["anatomy"]
+        is_last_read = run.host != ENCODER or self.config.sweep.anatomy
         last = [self.training(run).steps] if is_last_read else []
         return sorted({*self.steps(run), *self.judging_steps(run), *last})
 
@@ -343,28 +362,31 @@ class Experiment:
             for name, members in {suite.name: [task for task in tasks if task not in own], **own}.items():
                 if members:
                     yield from self._scorings_of(name, suite, members)
-        if "blimp" in self.config["sweep"]["suites"]:
+        if "blimp" in self.config.sweep.suites:
             files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
             protocol = self._preparation("blimp", MinimalPairSettings)
-            rows = self._rows("blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary}, {"blimp": files})
+            rows = self._rows(
+                "blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary.path}, {"blimp": files}
+            )
             yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol)
 
     def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
         prepared = self._preparation(suite.name, TaskSettings)
-        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary}
+        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary.path}
         if own := {task: files for task in tasks if (files := task_named(task).files)}:
             digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
-            settings["own"] = {task: {**self.config["tasks"][task], "sha256": digests[task]} for task in own}
+            settings["own"] = {task: {**asdict(self.config.tasks[task]), "sha256": digests[task]} for task in own}
         files = {task: self.files_of(task) for task in tasks}
         rows = self._rows(name, settings, files)
         protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
         trained = self._scoring(name, "finetune", suite.name, rows, tasks, protocol=protocol)
         yield trained
         if measured := [task for task in tasks if task in self._measured_tasks]:
-            settings = {**settings, "kind": "robustness", "robustness": robustness_of(self.config)}
-            if root := settings["robustness"]["root"]:
-                settings["other_domains"] = known_sha256(root)
+            robustness = robustness_of(self.config)
+            settings = {**settings, "kind": "robustness", "robustness": values_of(robustness)}
+            if robustness.root:
+                settings["other_domains"] = known_sha256(robustness.root)
             rows = self._rows(f"{name}-robustness", settings, {task: files[task] for task in measured})
             scoring = self._scoring(name, "robustness", suite.name, rows, measured, trained=trained.name)
             yield replace(scoring, trained=trained)
@@ -375,12 +397,12 @@ class Experiment:
 
         ConfigError when sets are asked for and no task answers any.
         """
-        chosen, tasks = self.config["glue"]["robustness"], tasks_of_suite("glue", self.tasks)
-        if chosen["noise"] or not chosen["sets"]:
-            return tasks if chosen["noise"] else []
-        if measured := [task for task in tasks if challenges_for(task_named(task), chosen["sets"])]:
+        chosen, tasks = self.config.glue.robustness, tasks_of_suite("glue", self.tasks)
+        if chosen.noise or not chosen.sets:
+            return tasks if chosen.noise else []
+        if measured := [task for task in tasks if challenges_for(task_named(task), chosen.sets)]:
             return measured
-        sets = ", ".join(chosen["sets"])
+        sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
     def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
@@ -396,7 +418,7 @@ class Experiment:
             settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
         rows = Path(self._keyed(f"tasks/{name}", settings)).name
         for task, names in files.items():
-            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary)]
+            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary.path)]
         return rows
 
     def files_of(self, task: str) -> list[str]:
@@ -428,7 +450,7 @@ class Experiment:
                     read.append(self._file(replace(score, scoring=scoring.trained)))
                 file = self._file(score)
                 self.scores[file], self.inputs_of[file] = score, read
-                if self.config["glue"]["keep_finetuned"] and scoring.kind == "finetune" and step == self.final:
+                if self.config.glue.keep_finetuned and scoring.kind == "finetune" and step == self.final:
                     again = file.replace(".json", "-weights.json")
                     self.kept[again], self.inputs_of[again] = score, read
 
@@ -443,35 +465,34 @@ class Experiment:
 
     def finetune_seeds(self, run: Run, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint."""
-        sweep = self.config["sweep"]
-        final = sweep["finetune_seeds"] if step in self.compared else []
-        curve = sweep["curve"]["finetune_seeds"] if step in self.curve_steps(run.size) else []
+        sweep = self.config.sweep
+        final = sweep.finetune_seeds if step in self.compared else []
+        curve = sweep.curve.finetune_seeds if step in self.curve_steps(run.size) else []
         return sorted({*final, *curve})
 
     # Measurements.
 
     def _speeds(self) -> Iterator[str]:
         """Where the speeds of the operators of each size are measured side by side."""
-        first = [run for run in self.encoders if run.pretrain_seed == self.config["sweep"]["pretrain_seeds"][0]]
+        first = [run for run in self.encoders if run.pretrain_seed == self.config.sweep.pretrain_seeds[0]]
         for size in dict.fromkeys(run.size for run in first):
             runs = [self.pretrainings[run] for run in first if run.size == size]
-            yield self._measured(MeasureSpeeds(runs=runs, micro_batch_size=self.config["pretrain"]["micro_batch_size"]))
+            yield self._measured(MeasureSpeeds(runs=runs, micro_batch_size=self.config.pretrain.micro_batch_size))
 
     def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
-        if self.config["sweep"]["anatomy"] and not self.grids:
+        if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
             yield self._measured(MeasureAnatomy(checkpoints=folders, rows=File(self.shards)))
 
     def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
-        self._plan(step.settings_file, to_builtins(step))
-        self.inputs_of[step.file] = step.reads()
-        return step.file
+        self._add(step)
+        return step.paths()[0]
 
     def _probes(self) -> Iterator[str]:
         """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [self.operators[name] for name in self.config["sweep"]["probes"]]
+        operators = [] if self.grids else [self.operators[name] for name in self.config.sweep.probes]
         if operators:
             yield self._file_of("measured/probes", "probes.csv", {"operators": to_builtins(operators)}, [])
 
@@ -505,7 +526,7 @@ class Experiment:
 
         Slurm's plugin starts none (mpi) and derives none from the GPUs (tasks_per_gpu); gres counts per node.
         """
-        nodes, gpus = self.config["pretrain"]["nodes"], self.needs_of_training.gpus
+        nodes, gpus = self.config.pretrain.nodes, self.needs_of_training.gpus
         if nodes == 1:
             return {"nodes": 1, "gpu": gpus}
         gres = lambda wildcards: f"gpu:{count}" if (count := gpus(wildcards)) else ""  # noqa: E731
@@ -524,7 +545,7 @@ class Experiment:
             "curve": {suite: self._scores("finetune", suite, self.curve_steps) for suite in suites},
             "robustness": self._scores("robustness", "glue"),
             "blimp": self._scores("judge", "blimp"),
-            "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
+            "parts": [self.parts.paths(part=part)[2] for part in self.texts],
             "manifest": self.shards,
             **self.measured,
         }
@@ -604,7 +625,7 @@ class Experiment:
     @cached_property
     def key(self) -> str:
         """The key of the report: of its inputs and of all that it says of the configuration."""
-        return key(self.inputs, self.report_settings)
+        return key(self.inputs, to_builtins(self.report_settings))
 
     @property
     def reported(self) -> str:
@@ -612,7 +633,7 @@ class Experiment:
         return f"{self.folder}/{REPORTED.format(key=self.key)}"
 
     @property
-    def report_settings(self) -> Config:
+    def report_settings(self) -> ReportFacts:
         """What the report says of the configuration."""
         return report_of_grids(self.config, self.grids) if self.grids else report_of(self.config)
 
@@ -622,8 +643,8 @@ class Experiment:
         return {
             "experiment": self.name,
             "key": self.key,
-            "configuration": self.config,
-            "report": self.report_settings,
+            "configuration": to_builtins(self.config),
+            "report": to_builtins(self.report_settings),
             "inputs": self.inputs,
             "checkpoints": [self.checkpoint(run, step) for run in self.runs for step in self.extracted_steps(run)],
             "settings": self.settings,
@@ -632,8 +653,13 @@ class Experiment:
     def write(self) -> None:
         """Write experiment.json, config.yaml, and the settings of keyed folders that have none yet."""
         write_json(Path(self.folder, "experiment.json"), self.record)
-        text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(to_builtins(self.config), sort_keys=False, allow_unicode=True)
         write_text(Path(self.folder, CONFIGURATION), f"# snakemake --configfile {self.folder}/{CONFIGURATION}\n{text}")
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
                 write_json(Path(file), settings)
+
+
+def _content(settings: Config) -> Config:
+    """Settings without the paths of files whose content counts."""
+    return without_paths(by_content(settings))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of
+from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of, source_of
 from symbert.console import aligned, data_size
 from symbert.corpus.lines import read_lines
 from symbert.experiment.layout import Experiment, Score
@@ -20,7 +20,7 @@ from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, ROWS, Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
 from symbert.sizes import VOCABULARY_SIZE, Shape
-from symbert.sources import located, source_of
+from symbert.sources import located
 
 # Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
 PAPER_PARTS, PAPER_TOKENS = 300, 70_000_000_000
@@ -89,15 +89,15 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
     for part, name in experiment.texts.items() if shards else ():
-        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name)
-        of_part = text / TEXT_PER_TOKEN * (KEPT if config["corpus"]["filter"]["rules"] else 1.0)
+        file, text = experiment.parts.paths(part=part)[0], _text_of(name)
+        of_part = text / TEXT_PER_TOKEN * (KEPT if config.corpus.filter.rules else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
         download = is_remote * _left(name) * COMPRESSED * text
-        written = TOKEN_BYTES * of_part + download * config["corpus"]["keep_raw"]
+        written = TOKEN_BYTES * of_part + download * config.corpus.keep_raw
         left = _left(*shards) and _left(file)
         yield Output("corpus", file, left, seconds, bytes=written, download=download)
         tokens += of_part
-    tokens = min(tokens, config["corpus"]["pack"]["max_documents"] * TOKENS_PER_DOCUMENT)
+    tokens = min(tokens, config.corpus.pack.max_documents * TOKENS_PER_DOCUMENT)
     for manifest in manifests:
         packed = tokens if manifest in shards else 0.0
         yield Output("corpus", manifest, _left(manifest), bytes=TOKEN_BYTES * packed)
@@ -117,7 +117,7 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, host = experiment.shapes[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
-        held_out = settings.steps / settings.evaluate_every * pack["validation_sequences"]
+        held_out = settings.steps / settings.evaluate_every * pack.validation_sequences
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
@@ -132,10 +132,10 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
     """The rows of a run."""
     config, mask_probability = experiment.config, experiment.training(run).mask_probability
     if text := text_of(config, run.variant):
-        return Rows(text["vocabulary"] or CHARACTERS, text["sequence_length"], mask_probability)
-    vocabulary = Path(located(experiment.vocabulary))
+        return Rows(text.vocabulary or CHARACTERS, text.sequence_length, mask_probability)
+    vocabulary = Path(located(experiment.vocabulary.path))
     pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
-    return Rows(pieces, packed_as(config, run.variant)["sequence_length"], mask_probability)
+    return Rows(pieces, packed_as(config, run.variant).sequence_length, mask_probability)
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
@@ -162,8 +162,10 @@ def lines_of_lost(experiment: Experiment) -> list[str]:
 
 def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float) -> float:
     """The time of so many operations in so many optimizer steps, by the configured rates."""
-    rates, device = experiment.config["rates"], "gpu" if shape.needs_gpu else "core"
-    return flops / rates[f"{device}_flops"] + steps * shape.num_hidden_layers * rates[f"{device}_layer_seconds"]
+    rates = experiment.config.rates
+    if shape.needs_gpu:
+        return flops / rates.gpu_flops + steps * shape.num_hidden_layers * rates.gpu_layer_seconds
+    return flops / rates.core_flops + steps * shape.num_hidden_layers * rates.core_layer_seconds
 
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
@@ -171,7 +173,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
     rows = {(score.scoring.rows, task) for score in experiment.scores.values() for task in score.scoring.tasks}
     for file in (ROWS.format(rows=name, task=task) for name, task in sorted(rows)):
         yield Output("glue", file, _left(file))
-    is_kept = experiment.config["glue"]["keep_finetuned"]
+    is_kept = experiment.config.glue.keep_finetuned
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
         shape, scoring, weights = experiment.shapes[score.run.size], score.scoring, 0.0
         if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
@@ -183,10 +185,10 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
 
 def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     """Operations and optimizer steps of all seeds; minimal pairs are judged in seconds."""
-    shape, glue = experiment.shapes[score.run.size], experiment.config["glue"]
-    noise, is_robustness = glue["robustness"], score.scoring.kind == "robustness"
-    trains = not (is_robustness and glue["keep_finetuned"])
-    passes = trains + (1 + len(noise["noise"]) * len(noise["noise_kinds"])) * is_robustness  # of evaluation rows
+    shape, glue = experiment.shapes[score.run.size], experiment.config.glue
+    noise, is_robustness = glue.robustness, score.scoring.kind == "robustness"
+    trains = not (is_robustness and glue.keep_finetuned)
+    passes = trains + (1 + len(noise.noise) * len(noise.noise_kinds)) * is_robustness  # of evaluation rows
     flops = steps = 0.0
     for task in map(task_named, score.scoring.tasks if score.seeds else ()):
         prepared = protocol_of(experiment.config, score.scoring.suite, TaskSettings)
@@ -210,12 +212,12 @@ def disk_line(outputs: list[Output]) -> str:
 
 def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
     """The plan as plain text."""
-    rates, rows = experiment.config["rates"], [("to come", "files", "GPU-hours", "core-hours", "disk", "download")]
+    rates, rows = experiment.config.rates, [("to come", "files", "GPU-hours", "core-hours", "disk", "download")]
     for stage in ("corpus", "pretrain", "glue", "report", "all"):
         files = [output for output in outputs if stage in (output.stage, "all")]
         coming = [output for output in files if output.left]
         gpu = sum(output.seconds * output.on_gpu for output in coming) / 3600
-        core = sum(output.seconds + rates["job_seconds"] for output in coming) / 3600
+        core = sum(output.seconds + rates.job_seconds for output in coming) / 3600
         disk = sum(output.bytes for output in coming)
         download = data_size(sum(output.download for output in coming))
         count = f"{len(coming):,} of {len(files):,}"

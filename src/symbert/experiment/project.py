@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 
-from symbert.configuration import Config, check, merge, typed
+from symbert.configuration import Config, Configuration, merge, resolve, typed
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
 from symbert.experiment.given import check_options, read_settings, read_words, with_texts_of
@@ -18,7 +18,7 @@ from symbert.paths import RESULTS
 from symbert.provenance import PROJECT
 
 
-def read_config(folder: Path, *changes: Config) -> Config:
+def read_config(folder: Path, *changes: Config) -> Configuration:
     """The checked configuration of a project's folder with `changes`, of which the last one decides."""
     return begun(whole(reduce(merge, changes, {}), folder), folder)
 
@@ -32,19 +32,17 @@ def whole(config: Config, folder: Path = PROJECT) -> Config:
     return reduce(merge, [scale, *changes], defaults)
 
 
-def checked(config: Config) -> Config:
-    """The configuration, if it makes sense."""
-    check(config)
+def checked(values: Config) -> Configuration:
+    """The configuration of values by key, if it makes sense."""
+    config = resolve(values)
     check_sweep(config)
     return config
 
 
-def begun(config: Config, folder: Path = PROJECT) -> Config:
+def begun(values: Config, folder: Path = PROJECT) -> Configuration:
     """The configuration that is to run, if it makes sense and its sources and stages read all that its user changed."""
-    given = typed(config)
-    checked(config)
-    scale = read_settings(scale_file(config, folder))
-    refuse_unread(given, typed(merge(read_settings(folder / "workflow/defaults.yaml"), scale)))
+    config, scale = checked(values), read_settings(scale_file(values, folder))
+    refuse_unread(typed(values), typed(merge(read_settings(folder / "workflow/defaults.yaml"), scale)))
     return config
 
 
@@ -56,7 +54,9 @@ def scale_file(config: Config, folder: Path = PROJECT) -> Path:
     return scales[scale]
 
 
-def read_chosen(folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None) -> Config:
+def read_chosen(
+    folder: Path, scale: str | None, configfile: list[Path] | None, config: list[str] | None
+) -> Configuration:
     """The configuration that Snakemake has with these of its options: `scale` stands for scale=…, and goes last."""
     check_options(sys.argv)
     chosen = {} if scale is None else {"scale": scale}

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from symbert.console import aligned
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnings_of
@@ -89,8 +91,8 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
     the disk."""
     yield f"symbert: {experiment.summary}"
     record = read_json_or_empty(Path(experiment.folder, "experiment.json"))
-    before = record.get("configuration", experiment.config)
-    yield from (f"  changed  {line}" for line in differences(before, experiment.config))
+    config = to_builtins(experiment.config)
+    yield from (f"  changed  {line}" for line in differences(record.get("configuration", config), config))
     if anew := trained_anew(experiment, record.get("settings", {})):
         yield (
             f"  anew     {len(anew)} of {len(experiment.runs)} pre-trainings: they are done with other settings, whose "
@@ -101,11 +103,9 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
         yield f"  warning  corpus.files: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
-    own_texts = {text["source"] for text in experiment.config["texts"].values() if ":" in text["source"]}
-    yield from (
-        f"  warning  {line}"
-        for line in (*experiment.longer_rows, *unfollowed_code(experiment.operators, sorted(own_texts)))
-    )
+    own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
+    unfollowed = unfollowed_code(experiment.operators, sorted(own_texts))
+    yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed))
 
 
 def trained_anew(experiment: Experiment, before: dict[str, Any]) -> list[str]:

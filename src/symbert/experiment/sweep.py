@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from symbert.configuration import (
     SWEPT,
+    Configuration,
     OwnText,
     PackSettings,
+    ReportFacts,
     check_training,
-    read_by,
+    given,
     report_of,
     training_of,
 )
 from symbert.errors import ConfigError
 from symbert.paths import VARIANT
-from symbert.sources import Config
+
+Values = dict[str, Any]  # by axis: {attention: pairwise}
 
 AXES = {"host": "hosts", "size": "sizes", "attention": "attention"}  # of a point, by their keys in `sweep`
 
@@ -29,8 +34,8 @@ class Contrast:
     """A comparison of two values of axes, named before the runs, at every point of the other axes."""
 
     name: str
-    first: Config  # values by axis: {attention: pairwise}
-    second: Config
+    first: Values
+    second: Values
     expected: str = "unknown"  # shorter | longer | equal | unknown: the first one's time to the escape
 
 
@@ -44,62 +49,61 @@ class Grid:
     contrasts: list[Contrast]
 
     @property
-    def points(self) -> list[Config]:
+    def points(self) -> list[Values]:
         """Its points, as values by axis; the last axis changes first."""
         return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
 
 
-def grids_of(config: Config) -> list[Grid]:
+def grids_of(config: Configuration) -> list[Grid]:
     """The grids of a sweep; none where it lists hosts, sizes, operators and seeds alone."""
-    sweep = config["sweep"]
-    if sweep["grids"]:
-        return [_grid(name, {**sweep, **grid}) for name, grid in sweep["grids"].items()]
-    return [_grid("sweep", sweep)] if SWEPT.keys() & sweep.keys() else []
+    sweep = given(config.sweep)
+    if config.sweep.grids:
+        return [_grid(name, {**sweep, **given(grid)}) for name, grid in config.sweep.grids.items()]
+    return [_grid("sweep", sweep)] if any(key in sweep for key in SWEPT) else []
 
 
-def _grid(name: str, sweep: Config) -> Grid:
+def _grid(name: str, sweep: dict[str, Any]) -> Grid:
     keys = {"text": "text", **AXES, **{key: key for key in SWEPT}}
     axes = {axis: sweep[key] for axis, key in keys.items() if key in sweep}
     return Grid(name, axes, sweep["pretrain_seeds"], list(_contrasts(name, sweep)))
 
 
-def _contrasts(grid: str, sweep: Config) -> Iterator[Contrast]:
+def _contrasts(grid: str, sweep: dict[str, Any]) -> Iterator[Contrast]:
     """The contrasts of a grid: its own, or the sweep's pairs of operators, or each operator with the first."""
     contrasts, operators = sweep["contrasts"], sweep["attention"]
     if isinstance(contrasts, dict):
         for name, sides in contrasts.items():
-            yield Contrast(f"{grid}-{name}", sides["first"], sides["second"], sides["expected"])
+            yield Contrast(f"{grid}-{name}", sides.first, sides.second, sides.expected)
         return
     for first, second in [(name, operators[0]) for name in operators[1:]] if contrasts is None else contrasts:
         if first in operators and second in operators:
             yield Contrast(f"{grid}-{first}-{second}", {"attention": first}, {"attention": second})
 
 
-def variant_of(config: Config, point: Config) -> VARIANT:
+def variant_of(config: Configuration, point: Values) -> VARIANT:
     """The values of swept keys at a point; without those that the configuration has anyway, so that runs of two grids
     are one where they are equal."""
-    training = training_of(config, point["host"])
-    usual = {**config["corpus"]["pack"], **{name: getattr(training, name) for name in training.__struct_fields__}}
-    usual |= config["texts"].get(point.get("text"), {})
+    usual = asdict(config.corpus.pack) | asdict(training_of(config, point["host"]))
+    usual |= asdict(config.texts[point["text"]]) if "text" in point else {}
     return tuple((key, value) for key, value in point.items() if key in SWEPT and value != usual.get(key, ...))
 
 
-def packed_as(config: Config, variant: VARIANT) -> Config:
+def packed_as(config: Configuration, variant: VARIANT) -> PackSettings:
     """How rows are packed for a variant."""
-    return config["corpus"]["pack"] | {key: value for key, value in variant if key in PackSettings.__struct_fields__}
+    swept = {key: value for key, value in variant if key in PackSettings.__struct_fields__}
+    return replace(config.corpus.pack, **swept)
 
 
-def text_of(config: Config, variant: VARIANT) -> Config | None:
-    """The small text of a variant, and where it is read, or by which code; None where it reads the corpus."""
+def text_of(config: Configuration, variant: VARIANT) -> OwnText | None:
+    """The small text of a variant; None where it reads the corpus."""
     swept = dict(variant)
     if "text" not in swept:
         return None
-    text = config["texts"][swept["text"]]
     own = {key: value for key, value in swept.items() if key in OwnText.__struct_fields__}
-    return {**text, **own, "read": read_by(text["source"])}
+    return replace(config.texts[swept["text"]], **own)
 
 
-def report_of_grids(config: Config, grids: list[Grid]) -> Config:
+def report_of_grids(config: Configuration, grids: list[Grid]) -> ReportFacts:
     """What the report says of a sweep that has grids: nothing is fine-tuned, and each grid has values of its own."""
     facts = report_of(config)
     swept = {
@@ -108,12 +112,12 @@ def report_of_grids(config: Config, grids: list[Grid]) -> Config:
         for key, values in grid.axes.items()
         if key in SWEPT
     }
-    of_scores = [key for key in facts["settings"] if key.startswith("glue.") and key != "glue.source"]
-    settings = {key: value for key, value in facts["settings"].items() if key not in of_scores}
-    return {**facts, "settings": settings | swept}
+    of_scores = [key for key in facts.settings if key.startswith("glue.") and key != "glue.source"]
+    settings = {key: value for key, value in facts.settings.items() if key not in of_scores}
+    return replace(facts, settings=settings | swept)
 
 
-def check_sweep(config: Config) -> None:
+def check_sweep(config: Configuration) -> None:
     """ConfigError where a point of a grid cannot be trained, or a contrast has a value that its grid lacks."""
     for grid in grids_of(config):
         for point in grid.points:
@@ -126,7 +130,7 @@ def check_sweep(config: Config) -> None:
                 raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} {fault}")
 
 
-def _check_point(config: Config, point: Config) -> None:
+def _check_point(config: Configuration, point: Values) -> None:
     for key in ("text", *PackSettings.__struct_fields__):
         if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
             raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")

@@ -5,20 +5,23 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
+from msgspec import to_builtins
+
 from symbert.configuration import (
-    Config,
-    GlueSettings,
+    Configuration,
     MinimalPairSettings,
-    PretrainSettings,
-    TaskSettings,
+    PretrainKeys,
+    SuiteKeys,
     finetuned_pretrain_seeds,
-    has_filter,
+    parts_of,
+    root_of,
+    source_of,
 )
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import grids_of
 from symbert.glue.tasks import PUBLISHED, suite_of, task_named, tasks_of_sweep
 from symbert.hosts import ENCODER, OTHERS
-from symbert.sources import OWN_TEXT, parts_of, root_of, source_of
+from symbert.sources import OWN_TEXT
 
 RULES = {  # keys of `corpus.filter` that one rule alone reads
     **dict.fromkeys(("blocked_categories", "categories_from", "match"), "categories"),
@@ -26,36 +29,37 @@ RULES = {  # keys of `corpus.filter` that one rule alone reads
 }
 
 
-def refuse_unread(config: Config, before: Config) -> None:
+def refuse_unread(config: Configuration, before: Configuration) -> None:
     """ConfigError for a key of `config` that is not as `before`, the configuration without its user's changes, though
-    its value has no effect. Both are typed; operators and tasks of the user's own are defined."""
+    its value has no effect. Operators and tasks of the user's own are defined."""
+    values, usual = to_builtins(config), to_builtins(before)
     for key, is_read, remedy in _readers(config):
-        value = _value(config, key)
-        if not is_read and value != _value(before, key):
+        value = _value(values, key)
+        if not is_read and value != _value(usual, key):
             raise ConfigError(f"config: '{key}' is {json.dumps(value)}, which has no effect: {remedy}")
 
 
-def _value(config: Config, key: str) -> Any:
-    return reduce(lambda section, name: (section or {}).get(name), key.split("."), config)
+def _value(values: dict[str, Any], key: str) -> Any:
+    return reduce(lambda section, name: (section or {}).get(name), key.split("."), values)
 
 
-def _readers(config: Config) -> Iterator[tuple[str, bool, str]]:
+def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     """Keys that not every choice reads: whether this one does, and the remedy where it does not.
 
     A thing that is defined under its name (operators, sizes, tasks, texts, and what hosts and suites have of their own)
     may wait there for a sweep that names it.
     """
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
-    parts, filters = len(parts_of(config)), config["corpus"]["filter"]
+    parts, filters = len(parts_of(config)), config.corpus.filter
     yield "mirror", corpus == OWN_TEXT or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
     yield "corpus.files", corpus == OWN_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
     yield "corpus.parts", corpus != OWN_TEXT, "'corpus.files' is read whole; narrow its pattern"
-    yield "corpus.parts", config["corpus"]["parts"] == parts, f"the {corpus} corpus has {parts} parts; lower it"
+    yield "corpus.parts", config.corpus.parts == parts, f"the {corpus} corpus has {parts} parts; lower it"
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
     yield "corpus.keep_raw", corpus == "hub", "only downloads are ever removed; leave it out"
     yield "glue.revision", glue == "hub", "it is of the hub; set 'glue.source' to hub, or leave it out"
-    lists = has_filter(config, "categories")
-    downloads, looks_up = root_of(config, "corpus") is None, filters["categories_from"] != "metadata"
+    lists = filters.has("categories")
+    downloads, looks_up = root_of(config, "corpus") is None, filters.categories_from != "metadata"
     yield "corpus.blocklist_url", lists and downloads, "UT1 is not downloaded; leave it out"
     yield (
         "corpus.filter.match",
@@ -63,44 +67,44 @@ def _readers(config: Config) -> Iterator[tuple[str, bool, str]]:
         "no URL is looked up; set 'corpus.filter.categories_from' to blocklist or both",
     )
     for key, rule in RULES.items():
-        yield f"corpus.filter.{key}", has_filter(config, rule), f"add {rule} to 'corpus.filter.rules'"
-    robustness = config["glue"]["robustness"]
-    yield "glue.robustness.files", bool(robustness["sets"]), "name its sets in 'glue.robustness.sets'"
-    yield "glue.robustness.noise_kinds", bool(robustness["noise"]), "say how much in 'glue.robustness.noise'"
+        yield f"corpus.filter.{key}", filters.has(rule), f"add {rule} to 'corpus.filter.rules'"
+    robustness = config.glue.robustness
+    yield "glue.robustness.files", bool(robustness.sets), "name its sets in 'glue.robustness.sets'"
+    yield "glue.robustness.noise_kinds", bool(robustness.noise), "say how much in 'glue.robustness.noise'"
     yield from _hosts(config)
     yield from _scored(config)
     yield from _suites(config)
 
 
-def _hosts(config: Config) -> Iterator[tuple[str, bool, str]]:
-    hosts = config["sweep"]["hosts"]
+def _hosts(config: Configuration) -> Iterator[tuple[str, bool, str]]:
+    hosts = config.sweep.hosts
     yield "pretrain.mask_probability", ENCODER in hosts, "encoders alone have masked tokens; leave it out"
     for host in OTHERS:
         yield f"hosts.{host}.mask_probability", False, "encoders alone have masked tokens; leave it out"
-    for key in PretrainSettings.__struct_fields__:
-        is_read = any(key not in config["hosts"].get(host, {}) for host in hosts)
+    for key in PretrainKeys.__struct_fields__:
+        is_read = any(key not in config.hosts.get(host, {}) for host in hosts)
         yield f"pretrain.{key}", is_read, f"'hosts.{hosts[0]}.{key}' stands above it; change that"
 
 
-def _scored(config: Config) -> Iterator[tuple[str, bool, str]]:
+def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     has_grids = bool(grids_of(config))
-    is_finetuned = ENCODER in config["sweep"]["hosts"] and finetuned_pretrain_seeds(config) and not has_grids
+    is_finetuned = ENCODER in config.sweep.hosts and finetuned_pretrain_seeds(config) and not has_grids
     for key in ("tasks", "finetune_seeds", "untrained"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
     for key in ("suites", "anatomy", "probes"):
         yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 
 
-def _suites(config: Config) -> Iterator[tuple[str, bool, str]]:
-    sweep = config["sweep"]
-    suites = {suite_of(task_named(task)).name for task in tasks_of_sweep(sweep["suites"], sweep["tasks"])}
-    left = [task for task in sweep["tasks"] if task in PUBLISHED and suite_of(PUBLISHED[task]).name not in suites]
+def _suites(config: Configuration) -> Iterator[tuple[str, bool, str]]:
+    sweep = config.sweep
+    suites = {suite_of(task_named(task)).name for task in tasks_of_sweep(sweep.suites, sweep.tasks)}
+    left = [task for task in sweep.tasks if task in PUBLISHED and suite_of(PUBLISHED[task]).name not in suites]
     yield "sweep.tasks", not left, f"{', '.join(left)}: their suite is not in 'sweep.suites'; add it there"
-    readers = {key: suites for kind in (TaskSettings, GlueSettings) for key in kind.__struct_fields__}
-    if "blimp" in sweep["suites"]:
+    readers = dict.fromkeys(SuiteKeys.__struct_fields__, suites)
+    if "blimp" in sweep.suites:
         readers |= {key: suites | {"blimp"} for key in MinimalPairSettings.__struct_fields__}
     for key, names in readers.items():
-        above = [name for name in sorted(names) if key in config["suites"].get(name, {})]
+        above = [name for name in sorted(names) if key in config.suites.get(name, {})]
         yield (
             f"glue.{key}",
             len(above) < max(1, len(names)),

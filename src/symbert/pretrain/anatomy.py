@@ -14,14 +14,10 @@ class MeasureAnatomy(Step, frozen=True, kw_only=True):
     """The checkpoints whose heads are described, and those of the starts of their runs, on rows of text."""
 
     place = "measured/anatomy"
+    files = ("anatomy.csv",)
 
     checkpoints: list[str]  # folders, whose names have the keys of their runs
     rows: File  # the manifest
-
-    @property
-    def file(self) -> str:
-        """Where the heads are written."""
-        return f"{self.folder}/anatomy.csv"
 
     def reads(self) -> list[str]:
         """The files that it waits for."""

@@ -3,6 +3,7 @@ because that takes longer than everything else."""
 
 from pathlib import Path
 
+from symbert.corpus.shards import Pack
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import (
@@ -19,6 +20,7 @@ from symbert.model.card import model_card
 from symbert.paths import CHECKSUM
 from symbert.pretrain.run import OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
+from symbert.steps import read_step
 
 
 @together()
@@ -45,8 +47,8 @@ def extract(folder: Path, step: int, /) -> None:
             f"{manifest}: hash {found}, but {folder / 'done.json'} is of {done['corpus_hash']}; restore the corpus, or "
             f"move {folder} away to train the run again"
         )
-    packed = read_json(manifest.parent / "settings.json", {"vocabulary": str}, "run snakemake again")
-    vocabulary = Path(located(packed["vocabulary"]))  # a piece more would give each word another's embedding
+    vocabulary = Path(located(read_step(manifest.parent, Pack).parts.vocabulary.path))
+    # A piece more would give each word another's embedding.
     verify_sha256(vocabulary, done["vocabulary_sha256"], "restore the vocabulary that the corpus was packed with")
     if kept is None:
         from symbert.model.bert import initialize

@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+from symbert.configuration import Pretrain
 from symbert.errors import line_of
 from symbert.pretrain.run import StopRequest
 
@@ -43,10 +43,10 @@ def pretrain(
     train(folder, stop, threads, micro_batch_size, shard_parameters)
 
 
-def launcher(section: dict[str, Any]) -> str:
+def launcher(section: Pretrain) -> str:
     """The words before a command, by the section `pretrain`: `python -m symbert`, or torchrun for several processes,
     which srun starts on several nodes."""
-    processes, nodes = section["processes"], section["nodes"]
+    processes, nodes = section.processes, section.nodes
     if processes == 1:
         return "python -m symbert"
     start = SRUN.format(nodes=nodes) + " torchrun" if nodes > 1 else "torchrun"
@@ -54,12 +54,12 @@ def launcher(section: dict[str, Any]) -> str:
     return f"{start} {where} --nproc-per-node {processes // nodes} {SIGNALS} -m symbert"
 
 
-def options_of_training(section: dict[str, Any]) -> str:
+def options_of_training(section: Pretrain) -> str:
     """The options of `symbert pretrain` by the section `pretrain`: how a run is computed. They are in no key."""
-    share = section["processes"] // section["nodes"]  # a process has its share of a node's threads, and at least one
+    share = section.processes // section.nodes  # a process has its share of a node's threads, and at least one
     threads = "{threads}" if share == 1 else f"$((({{threads}} + {share - 1}) / {share}))"
-    size = section["micro_batch_size"]
-    flags = ["--shard-parameters"] if section["shard_parameters"] else []
+    size = section.micro_batch_size
+    flags = ["--shard-parameters"] if section.shard_parameters else []
     return " ".join([f"--threads {threads}", *([f"--micro-batch-size {size}"] if size else []), *flags])
 
 

@@ -95,6 +95,8 @@ class Pretraining(Step, frozen=True, kw_only=True):
     from_transformers.py and start.py. A class of operators has a version of its own.
     """
 
+    files = ("done.json", METRICS, "timing.json")
+
     host: str
     size: str
     shape: Shape
@@ -124,11 +126,6 @@ class Pretraining(Step, frozen=True, kw_only=True):
     def settings_file(self) -> str:
         """The step itself."""
         return f"{self.folder}/run.json"
-
-    @property
-    def files(self) -> list[str]:
-        """The files that it publishes."""
-        return [f"{self.folder}/{name}" for name in ("done.json", METRICS, "timing.json")]
 
     def reads(self) -> list[str]:
         """The files that it waits for."""

@@ -23,6 +23,8 @@ ROUNDS, UNTIMED = 40, 2  # the first ones compile, fill caches, and find the mic
 class MeasureSpeeds(Step, frozen=True, kw_only=True):
     """The trainings of a size that are timed side by side, a run of each operator."""
 
+    files = ("speeds.json",)
+
     runs: list[Pretraining]
     micro_batch_size: int | None = None  # at most
 
@@ -30,11 +32,6 @@ class MeasureSpeeds(Step, frozen=True, kw_only=True):
     def place(self) -> str:
         """The folder below results/, without the key."""
         return f"measured/speeds-{self.runs[0].size}"
-
-    @property
-    def file(self) -> str:
-        """Where the speeds are written."""
-        return f"{self.folder}/speeds.json"
 
     def reads(self) -> list[str]:
         """The files that it waits for."""

@@ -8,7 +8,6 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from symbert.console import Progress
-from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
+from symbert.corpus.shards import Manifest
 from symbert.corpus.tokens import open_array
 from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import Masker, permute
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import read_json, verify_sha256
+from symbert.files import read_struct, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
@@ -46,10 +45,10 @@ class PackedRows:
     """The rows of one split in memory-mapped shards; `rows[index]` gathers their ids `batch token`."""
 
     def __init__(self, manifest: Path, split: str) -> None:
-        shards = [shard for shard in _read_shards(manifest, split=str, rows=int) if shard["split"] == split]
+        shards = [shard for shard in read_struct(manifest, Manifest, REMEDY).shards if shard.split == split]
         if not shards:
             raise MissingInputError(f"{manifest}: names no shard of the split '{split}'; {REMEDY}")
-        self.arrays = [_open_shard(Path(manifest).parent / shard["file"], shard["rows"]) for shard in shards]
+        self.arrays = [_open_shard(Path(manifest).parent / shard.file, shard.rows) for shard in shards]
         self.starts = np.cumsum([0] + [len(array) for array in self.arrays])
         self.sequence_length: int = self.arrays[0].shape[1]
 
@@ -65,11 +64,6 @@ class PackedRows:
         return ids
 
 
-def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
-    """The shards that a manifest lists, each with its file and these fields."""
-    return read_json(manifest, {"shards": [{"file": str, **fields}]}, REMEDY)["shards"]
-
-
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
     array = open_array(path, TOKEN, dimensions=2)
     if len(array) != rows:
@@ -79,10 +73,10 @@ def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
 
 def verify_manifest(manifest: Path) -> str:
     """The corpus's hash; IntegrityError when the manifest was changed since the corpus was packed."""
-    content = read_json(manifest, {"hash": str, **dict.fromkeys(LEARNED_FROM)}, REMEDY)
-    if content["hash"] != (found := hash_of_corpus(content)):
-        raise IntegrityError(f"{manifest}: hash expected {content['hash']}, found {found}: edited; {REMEDY}")
-    return content["hash"]
+    content = read_struct(manifest, Manifest, REMEDY)
+    if content.hash != (found := content.learned_hash()):
+        raise IntegrityError(f"{manifest}: hash expected {content.hash}, found {found}: edited; {REMEDY}")
+    return content.hash
 
 
 def verify_shards(manifest: Path) -> None:
@@ -90,10 +84,10 @@ def verify_shards(manifest: Path) -> None:
 
     Every session does so: a bit that flips on a disk changes neither size nor time of the file.
     """
-    shards = _read_shards(manifest, sha256=str)
+    shards = read_struct(manifest, Manifest, REMEDY).shards
     progress = Progress("verify shards", len(shards), "shards")
     for number, shard in enumerate(shards, start=1):
-        verify_sha256(Path(manifest).parent / shard["file"], shard["sha256"], REMEDY)
+        verify_sha256(Path(manifest).parent / shard.file, shard.sha256, REMEDY)
         progress.update(number)
 
 
@@ -118,8 +112,8 @@ class Task(ABC):
     def __init__(self, run: Pretraining) -> None:
         self.run, self.settings, manifest = run, run.training, run.manifest
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
-        self.corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
-        self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, self.settings.mask_probability)
+        self.corpus = read_struct(manifest, Manifest, REMEDY)
+        self.rows = Rows(self.corpus.vocabulary_size, self.training.sequence_length, self.settings.mask_probability)
 
     @property
     def tokens(self) -> int:
@@ -130,7 +124,7 @@ class Task(ABC):
         """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
         config = configuration_of(run.shape, run.operator, vocabulary_size, self.settings.dropout)
-        config.pad_token_id = self.corpus["special_tokens"]["pad"]
+        config.pad_token_id = self.corpus.special_tokens["pad"]
         model = HOSTS[run.host].model_class(config)
         initialize(model, run.pretrain_seed)
         return model
@@ -206,8 +200,8 @@ class MaskedTokens(Task):
             )
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
-        ids, special = split[rows], self.corpus["special_tokens"]
-        probability, pieces = self.settings.mask_probability, self.corpus["vocabulary_size"]
+        ids, special = split[rows], self.corpus.special_tokens
+        probability, pieces = self.settings.mask_probability, self.corpus.vocabulary_size
         masker = Masker(seed, probability, pieces, special["mask"], tuple(special.values()))
         corrupted, positions = masker.corrupt(ids, epoch, rows)
         targets = np.full_like(ids, IGNORED)

@@ -14,23 +14,26 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import msgspec
 import pandas as pd
 
 from symbert.configuration import (
+    Configuration,
     MinimalPairSettings,
-    NoiseKind,
     ReportFacts,
+    define_own,
     finetuned_pretrain_seeds,
     judging_seeds,
     protocol_of,
     settings_from,
 )
+from symbert.corpus.parts import PartRecord
+from symbert.corpus.shards import Manifest, Packed
 from symbert.errors import DataError, IntegrityError, MissingInputError, line_of
 from symbert.experiment.sweep import Grid, grids_of
-from symbert.files import check_shape, read_json, read_json_lines, sha256_of
+from symbert.files import check_shape, read_json, read_json_lines, read_struct, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
@@ -53,7 +56,6 @@ FEWEST_SEEDS = 3  # of pre-training, over which escapes from the plateau are com
 REMEDY = "delete it and run again"  # of a file
 LISTED = 20  # problems that an error names
 NOISE, DOMAIN = "noise", "out-of-domain"  # kinds of robustness sets
-KINDS = get_args(NoiseKind)  # names of noise
 
 RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
@@ -73,7 +75,7 @@ def kind(*base: type, **keys: Any) -> type:
 
 
 Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score
-Shares, Counted = dict[str, Share], dict[str, int]
+Shares = dict[str, Share]
 Positive, Natural = Annotated[int, msgspec.Meta(ge=1)], Annotated[int, msgspec.Meta(ge=0)]
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
 CELL_FILE = kind(RUN_FILE, step=int, task=str, finetune_seed=int, stand_in=bool, settings_hash=str)
@@ -83,13 +85,7 @@ SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool
 ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
 JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
 JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
-KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
-COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT)
-TOKENS = kind(part=str, documents=int, tokens=int, words=int)
-MANIFEST = kind(documents=Counted, rows=kind(train=int, validation=int), sequence_length=int, tokens=int)
-MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
-ENTROPY = msgspec.defstruct("File", [("unigram_entropy", float | None, None)])  # earlier manifests had none
-EXPERIMENT = kind(experiment=str, key=str, configuration=dict, report=dict, inputs=kind(scores=dict))
+EXPERIMENT = kind(experiment=str, key=str, report=dict, inputs=kind(scores=dict))
 
 
 # The collection.
@@ -113,8 +109,8 @@ class Collection:
     machines: list[Record] = field(default_factory=list)  # what all runs were computed on; unknown of imported ones
     grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
     escape_losses: dict[str, list[float | None]] = field(default_factory=dict)  # of grids: the same at each point
-    parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
-    manifest: Record | None = None  # of the packed rows
+    parts: list[PartRecord] = field(default_factory=list)  # of the corpus
+    manifest: Packed | None = None  # of its rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
     probes: pd.DataFrame | None = None  # relations between tokens that operators express
     blimp: pd.DataFrame | None = None  # judgements of minimal pairs
@@ -164,35 +160,42 @@ def collect(record: Record) -> Collection:
 
     DataError names a file that is damaged, incomplete or of another experiment; MissingInputError one that is missing.
     """
-    inputs, sweep = record["inputs"], record["configuration"]["sweep"]
-    facts = settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
-    is_imported, config = "origin" in inputs, record["configuration"]
-    known = OF_PROJECT if is_imported else Known(shapes_of(config["sizes"]), operators_of(config["operators"]))
-    operators = [name for name in sweep["attention"] if name in known.operators]  # others' operators have no code here
+    inputs, facts = record["inputs"], settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
+    if "origin" in inputs:
+        return _imported(facts, inputs)
+    config = define_own(settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'"))
+    known = Known(shapes_of(config.sizes), operators_of(config.operators))
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
-    parameters = counted(sweep["sizes"], operators or ["original"], known, trained)
-    if not is_imported:
-        data = read_inputs(facts, config, inputs, known, parameters=parameters)
-        _refuse_laxer(config, data)
-        return data
-    final, curve = tidy.parted(tidy.read_scores(inputs["scores"]["glue"][0]), facts.steps)
-    tables: Record = {"scores": {"glue": final} if len(final) else {}}
+    parameters = counted(config.sweep.sizes, config.sweep.attention, known, trained)
+    data = read_inputs(facts, config, inputs, known, parameters=parameters)
+    _refuse_laxer(config, data)
+    return data
+
+
+def _imported(facts: ReportFacts, inputs: Record) -> Collection:
+    """The data of scores and losses that others measured."""
+    scores = tidy.read_scores(inputs["scores"]["glue"][0])
+    tables: Record = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
+    models = pd.concat([table[["size", "attention"]] for table in (scores, *tables.values())])
+    named = OF_PROJECT.attentions(models["attention"])
+    ours = [name for name in named if name in OF_PROJECT.operators]  # others' have no code here
+    parameters = counted(OF_PROJECT.sizes(models["size"]), ours or ["original"], OF_PROJECT)
+    final, curve = tidy.parted(scores, facts.steps)
+    tables["scores"] = {"glue": final} if len(final) else {}
     tables["curves"] = {"glue": curve} if len(curve) else {}
-    tables |= {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
-    tables["escape_loss"] = facts.escape_loss
-    return Collection(facts, parameters=parameters, origin=inputs["origin"], **tables)
+    return Collection(facts, parameters=parameters, origin=inputs["origin"], escape_loss=facts.escape_loss, **tables)
 
 
 def read_inputs(
-    facts: ReportFacts, config: Record, inputs: Record, known: Known = OF_PROJECT, **more: Any
+    facts: ReportFacts, config: Configuration, inputs: Record, known: Known = OF_PROJECT, **more: Any
 ) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
-    sweep, given = config["sweep"], {name: files for name, files in inputs.items() if files}
+    sweep, given = config.sweep, {name: files for name, files in inputs.items() if files}
     grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
     folders = [*given.get("runs", []), *given.get("runs_of_others", [])]
     runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
     steps = {host: facts.settings.get(f"hosts.{host}.steps", facts.steps) for host in HOSTS}
-    wanted = [*product(sweep["hosts"], sweep["sizes"], sweep["attention"], sweep["pretrain_seeds"])]
+    wanted = [*product(sweep.hosts, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
     trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else (), known)
     of_others = [run for run in trained if run["host"] != ENCODER]
     data: Record = _suites(config, facts.steps, given, wanted, known)
@@ -217,7 +220,7 @@ def read_inputs(
     return Collection(
         facts,
         known=known,
-        hosts_trained=tuple(sweep["hosts"]),
+        hosts_trained=tuple(sweep.hosts),
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=lambda run: _rank_of(run, known))],
         escape_loss=escape_loss_of(given.get("manifest")),
@@ -229,30 +232,30 @@ def read_inputs(
 
 
 def _suites(
-    config: Record, steps: int, given: Record, wanted: Iterable[tuple], known: Known
+    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple], known: Known
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
-    sweep, scores, curves = config["sweep"], {}, {}
+    sweep, scores, curves = config.sweep, {}, {}
     seeds = finetuned_pretrain_seeds(config)
     runs = [run for host, *run in wanted if host == ENCODER and run[-1] in seeds]
-    of_curve = [run for run in runs if run[0] in sweep["curve"]["sizes"]]
+    of_curve = [run for run in runs if run[0] in sweep.curve.sizes]
     for suite in SUITES:
-        tasks = tasks_of_suite(suite, sweep["tasks"])
+        tasks = tasks_of_suite(suite, sweep.tasks)
         if files := given.get("scores", {}).get(suite):
-            scores[suite] = final_scores(read_scores(files, tasks, sweep["finetune_seeds"], runs, known), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs, known), steps)
         if files := given.get("curve", {}).get(suite):
-            curves[suite] = read_scores(files, tasks, sweep["curve"]["finetune_seeds"], of_curve, known)
+            curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve, known)
     return {"scores": scores, "curves": curves}
 
 
-def _refuse_laxer(config: Record, data: Collection) -> None:
+def _refuse_laxer(config: Configuration, data: Collection) -> None:
     """DataError for rows of tasks and lines of parts that the configuration refuses: results are shared, and an
     experiment that allows more may have made them."""
-    allowed = config["corpus"]["filter"]["max_bad_fraction"]
-    for counts in (part["counts"] for part in data.parts):
-        if counts["bad"] > allowed * counts["read"]:
+    allowed = config.corpus.filter.max_bad_fraction
+    for counts in (part.counts for part in data.parts):
+        if counts.bad > allowed * counts.read:
             raise DataError(
-                f"{counts['part']}: {counts['bad']} of {counts['read']} lines are bad, more than "
+                f"{counts.part}: {counts.bad} of {counts.read} lines are bad, more than "
                 f"corpus.filter.max_bad_fraction ({allowed:g}); raise it, or correct the file"
             )
     tables = [*data.scores.items(), *data.curves.items()]
@@ -646,35 +649,35 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
 # Corpus, heads and probes.
 
 
-def read_parts(files: list[Path]) -> list[Record]:
-    """The counts and the record of each part.
+def read_parts(files: list[Path]) -> list[PartRecord]:
+    """The record of each part.
 
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
     """
     parts = {}
     for file in files:
-        part = read_json(file, kind(counts=COUNTS, record=TOKENS))
-        counts, characters = part["counts"], part["counts"]["characters"]
+        part = read_struct(file, PartRecord)
+        counts, characters = part.counts, part.counts.characters
         for what, count, expected in (
-            ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
-            ("characters read", characters["read"], characters["kept"] + sum(characters["dropped"].values())),
-            ("documents with tokens", part["record"]["documents"], counts["kept"]),
+            ("documents read", counts.read, counts.kept + counts.bad + sum(counts.dropped.values())),
+            ("characters read", characters.read, characters.kept + sum(characters.dropped.values())),
+            ("documents with tokens", part.record.documents, counts.kept),
         ):
             if count != expected:
                 raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
-        if parts.setdefault(counts["part"], part) is not part:
-            raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
+        if parts.setdefault(counts.part, part) is not part:
+            raise DataError(f"parts: duplicate: {counts.part}; delete one file of it")
     return list(parts.values())
 
 
-def read_manifest(file: Path, parts: list[Record]) -> Record:
+def read_manifest(file: Path, parts: list[PartRecord]) -> Packed:
     """What was packed; DataError where documents and tokens are more than was kept, or do not add up."""
-    manifest = read_json(file, MANIFEST)
-    packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
-    left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
-    documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
-    kept = sum(part["counts"]["kept"] for part in parts), sum(part["record"]["tokens"] for part in parts)
+    manifest = read_struct(file, Packed)
+    packed = sum(manifest.rows.values()) * manifest.sequence_length
+    left_over = manifest.remainder_tokens + sum(manifest.surplus_tokens.values())
+    documents, tokens = sum(manifest.documents.values()), manifest.tokens
+    kept = sum(part.counts.kept for part in parts), sum(part.record.tokens for part in parts)
     if packed + left_over != tokens or (parts and (documents > kept[0] or tokens > kept[1])):
         raise DataError(
             f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left, do not fit "
@@ -686,7 +689,7 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
 def read_escape_loss(manifest: Path) -> float | None:
     """The loss at or below which a run has escaped the plateau, where none is set: a share of the unigram entropy of
     the validation rows; None where the manifest does not have it."""
-    entropy = read_json(manifest, ENTROPY).get("unigram_entropy")
+    entropy = read_struct(manifest, Manifest).unigram_entropy
     return None if entropy is None else ESCAPED * entropy
 
 

@@ -71,15 +71,10 @@ def import_scores(
     inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
     inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
     inputs["origin"] = origin | {"steps": length}
-    sizes, attention = (
-        names.OF_PROJECT.sizes([*scores["size"], *runs["size"]]),
-        [*scores["attention"], *runs["attention"]],
-    )
-    sweep = {"sizes": sizes, "attention": names.OF_PROJECT.attentions(attention)}
     facts = ReportFacts(name, f"Imported scores: {name}", IMPORTED, length, {}, escape_loss=escape_loss)
     facts = to_builtins(facts)
-    record = {"experiment": name, "key": key(inputs, facts), "configuration": {"sweep": sweep, "tasks": {}}}
-    record |= {"report": facts, "inputs": inputs, "checkpoints": [], "settings": {}}
+    record = {"experiment": name, "key": key(inputs, facts), "report": facts, "inputs": inputs}
+    record |= {"checkpoints": [], "settings": {}}
     write_json(folder / "experiment.json", record)
     report(folder)
     if losses and escape_loss is None:

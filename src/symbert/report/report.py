@@ -12,7 +12,6 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from symbert import __version__
-from symbert.configuration import define_own
 from symbert.files import copy_file, write_text
 from symbert.paths import REPORTED
 from symbert.report import published, setting
@@ -54,8 +53,6 @@ def report(folder: Path, /, paper: bool = False) -> None:
         write_exhibits(Collection(parameters=counted((), published.OPERATORS, OF_PROJECT)), folder)
         return
     folder, record = read_record(folder)
-    if "origin" not in record["inputs"]:
-        define_own(record["configuration"])
     data, output = collect(record), folder / "report"
     shown = write_exhibits(data, output)
     tables = [file for name, rows in tables_of(data).items() for file in write_csv(output / f"data/{name}.csv", rows)]

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 import pandas as pd
 
+from symbert.corpus.parts import PartRecord
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import DataError, UsageError
 from symbert.files import reading, write_text
@@ -98,16 +99,17 @@ def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
             yield {**cell, "metric": metric, "value": value, **facts}
 
 
-def row_of_part(part: Record) -> Record:
+def row_of_part(part: PartRecord) -> Record:
     """A part of the corpus: documents and characters read, dropped by reason, and kept; words and tokens."""
-    counts, tokens = part["counts"], part["record"]
+    counts, tokens = part.counts, part.record
     return {
-        **{key: counts[key] for key in ("part", "read", "bad", "kept", "without_url")},
-        **{f"dropped_{reason}": count for reason, count in counts["dropped"].items()},
-        "characters_read": counts["characters"]["read"],
-        "characters_kept": counts["characters"]["kept"],
-        **{f"characters_dropped_{reason}": count for reason, count in counts["characters"]["dropped"].items()},
-        **{key: tokens[key] for key in ("words", "tokens")},
+        **{key: getattr(counts, key) for key in ("part", "read", "bad", "kept", "without_url")},
+        **{f"dropped_{reason}": count for reason, count in counts.dropped.items()},
+        "characters_read": counts.characters.read,
+        "characters_kept": counts.characters.kept,
+        **{f"characters_dropped_{reason}": count for reason, count in counts.characters.dropped.items()},
+        "words": tokens.words,
+        "tokens": tokens.tokens,
     }
 
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import CensoredData, logrank
 
 from csv_rows import read
-from report.conftest import ESCAPE_LOSS, done_of
-from report.written import collected, write_exhibit
+from report.conftest import ESCAPE_LOSS, done_of, packed
+from report.written import asking_for, collected, write_exhibit
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
 from symbert.files import write_json
@@ -113,20 +113,19 @@ def test_each_point_of_a_grid_has_the_level_of_its_own_text(swept):
 
 @pytest.mark.parametrize(("key", "levels"), [(None, [0.8 * 3.5, 0.8 * 4.0, None]), (3.0, [3.0, 3.0, 3.0])])
 def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_text(tmp_path, report_facts, key, levels):
-    entropies = {"copies": {"unigram_entropy": 3.5}, "words": {"unigram_entropy": 4.0}, "earlier": {}}
+    entropies = {"copies": 3.5, "words": 4.0, "earlier": None}
     sweep = {"hosts": ["encoder"], "sizes": ["tiny"], "attention": ["original"], "pretrain_seeds": SEEDS}
     sweep |= {"text": [*entropies], "contrasts": None, "grids": {}, "finetuned_pretrain_seeds": []}
     inputs = {"grids": {"sweep": []}, "manifests": {"sweep": []}}
-    for text, manifest in entropies.items():
-        write_json(tmp_path / f"{text}.json", manifest)
+    for text, entropy in entropies.items():
+        write_json(tmp_path / f"{text}.json", packed(unigram_entropy=entropy))
         for seed in SEEDS:
             folder = tmp_path / f"{text}-{seed}"
             _write_run(folder, "original", seed)
             inputs["grids"]["sweep"].append(folder)
             inputs["manifests"]["sweep"].append(tmp_path / f"{text}.json")
-    config = {"sweep": {**sweep, "tasks": [], "curve": {"sizes": []}}}
     with mock.patch("symbert.report.collect.machine_of", dict):
-        data = read_inputs(report_facts(escape_loss=key), config, inputs)
+        data = read_inputs(report_facts(escape_loss=key), asking_for(**sweep, tasks=[]), inputs)
     assert data.escape_losses == {"sweep": pytest.approx(levels) if key else levels}
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from symbert.report.collect import DOMAIN, KINDS, NOISE, Collection, level_name
+from symbert.configuration import NOISE_KINDS
+from symbert.report.collect import DOMAIN, NOISE, Collection, level_name
 from symbert.report.formats import Table, table_of
 from symbert.report.statistics import SEEDS, STAND_IN, mean_scores, spread
 
@@ -14,7 +15,7 @@ ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's
 def noise_levels(robustness: pd.DataFrame) -> dict[str, list[float]]:
     """The shares of each kind of noise, rising."""
     noise = robustness[robustness["kind"] == NOISE]
-    shares = {kind: sorted(set(noise.loc[noise["name"] == kind, "share"])) for kind in KINDS}
+    shares = {kind: sorted(set(noise.loc[noise["name"] == kind, "share"])) for kind in NOISE_KINDS}
     return {kind: values for kind, values in shares.items() if values}
 
 
