@@ -21,6 +21,10 @@ os.environ.update(
 if workflow.main_snakefile == f"{PROJECT}/Snakefile":  # scripts of another workflow may need their folder
     os.environ.update(PYTHONSAFEPATH="1")  # a numpy.py in the folder where jobs run is not numpy
 
+from symbert.corpus.blocklist import BuildBlocklist
+from symbert.corpus.parts import PrepareParts
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText
 from symbert.experiment.status import begin
 from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, PART, ROBUSTNESS, RUN, SCORES
 from symbert.experiment.project import configured_scale, open_experiment, readable

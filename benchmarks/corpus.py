@@ -41,7 +41,7 @@ def main() -> None:
     folder = options.work.resolve()
     recipe = (str(options.megabytes), str(options.listed))
     subprocess.run(child("build_input", folder, *recipe), check=True)
-    build = Contestant("build the blocklist: symbert", [symbert("build-blocklist", folder / "ut1/blocklist.marisa")])
+    build = Contestant("build the blocklist: symbert", [symbert(folder, "build-blocklist", "ut1/blocklist.marisa")])
     built = harness.run(build, "once")
     rounds = harness.interleave(contestants(folder, options.workers), options.rounds, lambda: empty(folder))
     trie, part = folder / "ut1/blocklist.marisa", folder / "input/part.jsonl.zst"
@@ -72,18 +72,19 @@ def contestants(folder: Path, workers: int = 1) -> list[Contestant]:
         Contestant("tokenise and pack: authors", [child("tokenize_documents", authors, cache, vocabulary, rows)]),
         Contestant("tokenise: encode_batch_fast", [child("encode_documents", authors, vocabulary, fast)]),
         Contestant(PREPARE, [prepare_part(folder, "part", "part")]),
-        Contestant("pack: symbert", [symbert("pack", output / "shards/manifest.json")]),
+        Contestant("pack: symbert", [symbert(folder, "pack", "output/shards/manifest.json")]),
         Contestant(LARGE_PART, [prepare_part(folder, "large", "large")]),
         *(Contestant(f"{workers} parts by {count}", parts, workers=count) for count in (1, workers) if workers > 1),
     ]
 
 
 def prepare_part(folder: Path, part: str, name: str) -> Command:
-    return symbert("prepare-part", folder / f"input/{part}.jsonl.zst", folder / f"output/parts/{name}.npy")
+    return symbert(folder, "prepare-part", f"input/{part}.jsonl.zst", f"output/parts/{name}.npy")
 
 
-def symbert(command: str, *files: Path) -> Command:
-    return [sys.executable, "-m", "symbert", command, *map(str, files)]
+def symbert(folder: Path, command: str, *files: str) -> Command:
+    """A command in a folder, which has what the command reads below results/."""
+    return ["env", "-C", str(folder), sys.executable, "-m", "symbert", command, *files]
 
 
 def child(function: str, *arguments: Path | str) -> Command:
@@ -100,11 +101,14 @@ def run_function(name: str, *arguments: str) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Delete what an earlier round left in `output`, but for the settings of parts and shards."""
+    """Delete what an earlier round left, but for the settings of parts and shards, to which `output` links."""
     shutil.rmtree(folder / "output", ignore_errors=True)
-    for name in ("parts", "shards"):
-        (folder / f"output/{name}").mkdir(parents=True)
-        shutil.copy(folder / f"input/{name}.json", folder / f"output/{name}/settings.json")
+    (folder / "output").mkdir()
+    for planned in (folder / "input/corpus").iterdir():
+        made = folder / "results/corpus" / planned.name
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.copytree(planned, made)
+        (folder / "output" / planned.name.partition("-")[0]).symlink_to(made)
 
 
 def cpu(*names: str) -> Callable[[Round], float]:
@@ -354,24 +358,32 @@ def write_archive(path: Path, names: list[str]) -> None:
 
 
 def write_settings(folder: Path) -> None:
-    """settings.json of UT1's trie; input/parts.json and input/shards.json with the paper's filter and packing."""
+    """settings.json of UT1's trie, to which `ut1` links, and in `input` of parts and shards: the paper's filter."""
     import yaml
+    from msgspec.structs import replace
 
-    from symbert.configuration import filter_of, typed, values_of
+    from symbert.configuration import filter_of, typed
+    from symbert.corpus.blocklist import BuildBlocklist
+    from symbert.corpus.parts import PrepareParts
+    from symbert.corpus.shards import Pack
     from symbert.digests import digest_of
     from symbert.files import write_json
+    from symbert.steps import File
 
     config = typed(yaml.safe_load((Path(__file__).parents[1] / "workflow/defaults.yaml").read_text()))
-    given, trie = folder / "input", str(folder / "ut1/blocklist.marisa")
-    archive, listing, vocabulary = given / "blacklists.tar.gz", given / "MD5SUM.LST", str(given / "vocab.txt")
+    given = folder / "input"
+    archive, listing, vocabulary = (given / name for name in ("blacklists.tar.gz", "MD5SUM.LST", "vocab.txt"))
     listing.write_text(f"{digest_of(archive, 'md5')}  {archive.name}\n")
-    write_json(folder / "ut1/settings.json", {"archive": str(archive), "checksums": str(listing)})
-    filters = {**values_of(filter_of(config)), "annotations": "published"}
-    parts = {"filter": filters, "split_by_content": False, "vocabulary": vocabulary, "blocklist": trie}
-    write_json(given / "parts.json", parts)
-    packing = {**values_of(config.corpus.pack), "validation_sequences": VALIDATION_SEQUENCES}
-    source = {"parts": ["part"], "from": str(folder / "output/parts")}
-    write_json(given / "shards.json", {**source, "vocabulary": vocabulary, "pack": packing})
+    blocklist = BuildBlocklist(archive=File(str(archive)), checksums=File(str(listing)))
+    chosen, files = replace(filter_of(config), annotations="published"), {"vocabulary": File(str(vocabulary))}
+    parts = PrepareParts(filter=chosen, split_by_content=False, blocklist=blocklist, **files)
+    packing = replace(config.corpus.pack, validation_sequences=VALIDATION_SEQUENCES)
+    shutil.rmtree(given / "corpus", ignore_errors=True)
+    for step in (parts, Pack(parts=parts, texts=["part"], pack=packing)):
+        write_json(given / "corpus" / Path(step.folder).name / "settings.json", step)
+    write_json(folder / blocklist.settings_file, blocklist)
+    (folder / "ut1").unlink(missing_ok=True)
+    (folder / "ut1").symlink_to(blocklist.folder)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
 from symbert.model.loading import write_weights
+from symbert.operators import OPERATORS as BUILT_IN
+from symbert.sizes import SIZES
 from symbert.sources import DEMO, VOCABULARY
 from symbert.steps import File
 
@@ -89,7 +91,7 @@ def main() -> None:
 
 def write_checkpoint(size: str, attention: str, folder: Path) -> Path:
     """A model as initialised, which is as fast as a trained one."""
-    model = MaskedModel(configuration_of(size, attention))
+    model = MaskedModel(configuration_of(SIZES[size], BUILT_IN[attention]))
     initialize(model, seed=1)
     write_weights(model, folder / "model.safetensors")
     write_json(folder / "config.json", model.config.to_dict())

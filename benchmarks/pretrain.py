@@ -4,7 +4,6 @@ The Trainer has the stock model, collator and fused AdamW, and neither evaluates
 Both train in this process, a few steps at a time in turn.
 """
 
-import json
 import statistics
 import tempfile
 import time
@@ -15,24 +14,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import transformers
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCollatorForLanguageModeling
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, ratio
 from symbert.configuration import GlueSettings, PretrainSettings, training_of, typed
-from symbert.corpus.shards import hash_of_corpus
+from symbert.corpus.shards import Learned, Manifest, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.experiment.given import read_yaml
-from symbert.files import sha256_of
+from symbert.files import sha256_of, write_json
 from symbert.hosts import ENCODER
 from symbert.model.hf import fold
-from symbert.paths import Run
+from symbert.operators import OPERATORS as BUILT_IN
 from symbert.pretrain.compute import RECIPES, pick_device, resolve_precision
+from symbert.pretrain.run import Pretraining
 from symbert.pretrain.tasks import move
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
+from symbert.steps import File
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy", "safetensors")
 OPERATORS = ("original", "symmetric", "pairwise", "shared")
@@ -55,6 +56,19 @@ class Task(NamedTuple):
     @property
     def settings(self) -> PretrainSettings:
         return settings_of(batch_size=self.batch_size, recipe=self.recipe)
+
+
+def run_of(size: str, attention: str, training: PretrainSettings, manifest: Path) -> Pretraining:
+    """A run of an encoder on the rows of a manifest."""
+    return Pretraining(
+        host=ENCODER,
+        size=size,
+        shape=SIZES[size],
+        operator=BUILT_IN[attention],
+        training=training,
+        rows=File(str(manifest)),
+        pretrain_seed=1,
+    )
 
 
 def settings_of(**changes: Any) -> PretrainSettings:
@@ -139,8 +153,8 @@ class Ours:
     """One operator in this project's trainer."""
 
     def __init__(self, task: Task, attention: str) -> None:
-        run, self.completed = Run(task.size, attention, 1), 0
-        self.trainer = Trainer(run, task.settings, task.manifest, micro_batch_size=task.micro_batch_size)
+        run, self.completed = run_of(task.size, attention, task.settings, task.manifest), 0
+        self.trainer = Trainer(run, micro_batch_size=task.micro_batch_size)
 
     def seconds(self, steps: int) -> float:
         """Seconds of a step, over so many."""
@@ -251,7 +265,7 @@ def now() -> float:
 def stock_model(size: str, vocabulary_size: int, dropout: float) -> BertForMaskedLM:
     """Hugging Face's own model, with its own initial weights."""
     dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    return BertForMaskedLM(BertConfig(vocab_size=vocabulary_size, **vars(SIZES[size]), **dropouts))
+    return BertForMaskedLM(BertConfig(vocab_size=vocabulary_size, **asdict(SIZES[size]), **dropouts))
 
 
 def compare(task: Task) -> str:
@@ -273,7 +287,7 @@ def compare(task: Task) -> str:
 def losses_of(task: Task, attention: str) -> tuple[float, float]:
     """Our trainer's loss in its first step, and the stock model's on that batch, labelled densely."""
     settings = replace(task.settings, batch_size=COMPARED, dropout=0.0, precision="fp32")
-    trainer = Trainer(Run(task.size, attention, 1), settings, task.manifest)
+    trainer = Trainer(run_of(task.size, attention, settings, task.manifest))
     if attention == "original":
         stock = stock_model(task.size, trainer.model.config.vocab_size, 0.0)
         stock.load_state_dict(trainer.model.state_dict())
@@ -295,16 +309,11 @@ def write_corpus(folder: Path, rows: int, tokens: int, vocabulary_size: int) -> 
         path = folder / f"{split}-00000.npy"
         ranks = len(words) ** generator.random((count, tokens))  # words are as frequent as Zipf says
         np.save(path, (len(SPECIAL_TOKENS) - 1 + ranks).astype(np.uint16))
-        shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
-    manifest = {
-        "sequence_length": tokens,
-        "vocabulary_size": vocabulary_size,
-        "vocabulary_sha256": sha256_of(folder / "vocab.txt"),
-        "special_tokens": {name: number for number, name in enumerate(SPECIAL_TOKENS)},
-        "rows": {"train": rows, "validation": VALIDATION_ROWS},
-        "shards": shards,
-    }
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
+        shards.append(Shard(path.name, split, count, sha256_of(path)))
+    special_tokens = {name: number for number, name in enumerate(SPECIAL_TOKENS)}
+    digest, counts = sha256_of(folder / "vocab.txt"), {"train": rows, "validation": VALIDATION_ROWS}
+    learned = Learned(tokens, vocabulary_size, digest, special_tokens, counts, shards)
+    write_json(folder / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash()))
     return folder / "manifest.json"
 
 

@@ -46,10 +46,11 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
     records = [json.loads(line) for line in metrics.splitlines()]
     start = next(record for record in records if record["split"] == "initial")
     losses = {record["step"]: round(record["loss"], 4) for record in records if record["split"] == "validation"}
-    text = json.loads((results.parent / run["manifest"]).with_name("settings.json").read_text())
-    source = text.get("source", "").rpartition(":")[2]  # of module:function; none of the corpus, which no study reads
-    words = "words-" if text.get("vocabulary") else ""
-    values = run | run["training"] | {"text": f"{source}-{words}{text.get('sequence_length')}"}
+    text = json.loads((results.parent / run["rows"]["path"]).with_name("settings.json").read_text())["text"]
+    source = text["source"].rpartition(":")[2]  # of module:function
+    words = "words-" if text["vocabulary"] else ""
+    values = run | run["training"] | {"text": f"{source}-{words}{text['sequence_length']}"}
+    values["attention"] = run["operator"]["name"]
     every, steps = values["evaluate_every"], values["steps"]
     if [*losses] != [*range(every, steps + 1, every)]:
         sys.exit(f"{folder}/metrics.jsonl: evaluations are missing; train the run again")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from symbert import operators, sizes
 from symbert.configuration import (
     Configuration,
     GlueSettings,
@@ -28,6 +27,8 @@ from symbert.experiment.given import read_yaml
 from symbert.experiment.project import read_config
 from symbert.files import hash_of, known_sha256, sha256_of
 from symbert.glue import tasks
+from symbert.operators import operators_of
+from symbert.sizes import shapes_of
 
 
 @pytest.fixture
@@ -198,7 +199,6 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'title' quotes": {"title": {"Gated": "a test"}},  # --config title='Gated: a test'
     "'source' 'files' 'corpus.source'": {"source": "files"},
     "'pretrain' {key: value}": {"pretrain": "steps=5"},
-    "'parallel' {key: value}": {"parallel": "train.de"},
     "'sweep.attention' 'symmetric'": {"sweep": {"attention": ["original", "symetric"]}},
     "'pretrain.learning_rate'": {"pretrain": {"learning_rate": "1e-4x"}},
     "'stepz' 'pretrain' 'steps'": {"pretrain": {"stepz": 1}},
@@ -267,7 +267,7 @@ def test_a_mistake_is_one_line_that_names_its_keys(config):
     assert untold == {}
 
 
-def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
+def test_the_sweep_has_names_and_the_sections_what_they_stand_for(config):
     """Two operators, a size and a task that this project does not have."""
     sweep = {
         "sizes": ["tiny", "deep"],
@@ -283,11 +283,10 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
     }
     own = resolve(merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
     assert own.sweep.attention == ["original", "ranked", "miscounted"]
-    assert operators.OPERATORS["ranked"].arguments == {"rank": 8, "groups": [2, 2]}
-    assert operators.OPERATORS["miscounted"].path == MISCOUNTED
-    assert sizes.SIZES["deep"].num_hidden_layers == 12
-    assert sizes.SIZES["deep"].initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
+    operators, deep = operators_of(own.operators), shapes_of(own.sizes)["deep"]
+    assert operators["ranked"].arguments == {"rank": 8, "groups": [2, 2]}
+    assert operators["miscounted"].path == MISCOUNTED
+    assert deep.num_hidden_layers == 12
+    assert deep.initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
     assert tasks.tasks_of(own.tasks)["irony"].scores == {"validation": "irony"} and "irony" not in tasks.GLUE
-    for name in ("ranked", "miscounted"):
-        operators.OPERATORS.pop(name)
-    assert resolve(to_builtins(own)) == own and {"ranked", "miscounted"} <= operators.OPERATORS.keys()
+    assert resolve(to_builtins(own)) == own

@@ -1,24 +1,25 @@
 """A command that fails leaves no file that only its other files would give a meaning, nor a part of one."""
 
-import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from corpus import test_shards
-from corpus.oscar import write_archive, write_settings
-from corpus.test_texts import TEXT
+from corpus.oscar import step_of_parts, write_archive
+from corpus.test_texts import TEXT, step_of
 from left_overs import assert_nothing_is_left
 from model.test_export import write_checkpoint
-from pretrain.parallel import settings_of
-from pretrain.test_parallel_text import LINES
 from symbert.cli import COMMANDS, main
-from symbert.configuration import read_by
+from symbert.configuration import PackSettings
+from symbert.corpus.blocklist import BuildBlocklist
+from symbert.corpus.shards import Pack
 from symbert.corpus.texts import TEXTS
 from symbert.digests import digest_of
 from symbert.files import write_json
 from symbert.sources import DEMO, VOCABULARY
+from symbert.steps import File, Step
 
 ELSEWHERE = {"extract": "pretrain/test_extract.py", "export-classifier": "glue/test_export.py"}
 ONE_FILE = {  # or none, which is whole or absent
@@ -32,36 +33,38 @@ GO_ON = {  # from what an earlier attempt left: bytes, checkpoints, seeds, table
 
 def pack(folder: Path) -> list[str]:
     parts = test_shards.write_parts(folder, test_shards.DOCUMENTS)
-    values = {"sequence_length": 8, "validation_sequences": 2, "max_documents": 100, "sequences_per_shard": 9}
-    settings = {"parts": parts, "from": "parts", "pack": values, "vocabulary": "vocab.txt"}
-    write_json(folder / "shards/settings.json", settings)
-    return ["shards/manifest.json"]
+    return [planned(rows_of(folder, parts, 2))]
 
 
-def pack_pairs(folder: Path) -> list[str]:
-    for key, lines in LINES.items():
-        (folder / key).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    settings_of({key: str(folder / key) for key in LINES}, folder)
-    return ["parallel/manifest.json"]
+def rows_of(folder: Path, parts: list[str], held_out: int) -> Pack:
+    """The step of rows of parts, which are moved into their step's folder."""
+    settings = PackSettings(8, held_out, max_documents=100, sequences_per_shard=9)
+    step = Pack(parts=step_of_parts(Path("vocab.txt")), texts=parts, pack=settings)
+    Path(step.parts.folder).parent.mkdir(parents=True)
+    shutil.move(folder / "parts", step.parts.folder)
+    return step
+
+
+def planned(step: Step, **wildcards: str) -> str:
+    """The first file of a step, whose settings.json is written."""
+    write_json(Path(step.settings_file), step)
+    return step.paths(**wildcards)[0]
 
 
 def write_text(folder: Path) -> list[str]:
-    settings = {"source": "copying", "vocabulary": 200, "sequence_length": 8, "validation_sequences": 10}
-    write_json(folder / "text/settings.json", {**settings, "read": read_by("copying")})
-    return ["text/manifest.json"]
+    return [planned(step_of("copying", 200))]
 
 
 def prepare_part(folder: Path) -> list[str]:
     (folder / "own.jsonl").write_text('{"text": "a"}\n')
-    write_settings(folder / "parts", DEMO / VOCABULARY.location, rules=[], annotations="computed")
-    return ["own.jsonl", "parts/own.npy"]
+    step = step_of_parts(DEMO / VOCABULARY.location, rules=[], annotations="computed")
+    return ["own.jsonl", planned(step, part="own")]
 
 
 def build_blocklist(folder: Path) -> list[str]:
     write_archive(folder / "ut1.tar.gz", {"blacklists/adult/domains": "bad.example"})
     (folder / "MD5SUM.LST").write_text(f"{digest_of(folder / 'ut1.tar.gz', 'md5')}  ut1.tar.gz\n")
-    write_json(folder / "trie/settings.json", {"archive": "ut1.tar.gz", "checksums": "MD5SUM.LST"})
-    return ["trie/blocklist.marisa"]
+    return [planned(BuildBlocklist(archive=File("ut1.tar.gz"), checksums=File("MD5SUM.LST")))]
 
 
 def export(folder: Path) -> list[str]:
@@ -71,7 +74,7 @@ def export(folder: Path) -> list[str]:
 
 INPUTS = {
     function.__name__.replace("_", "-"): function
-    for function in (pack, pack_pairs, write_text, prepare_part, build_blocklist, export)
+    for function in (pack, write_text, prepare_part, build_blocklist, export)
 }
 
 
@@ -91,11 +94,8 @@ def test_of_every_command_it_is_known_what_it_leaves(root):
 
 def test_a_failure_after_the_rows_are_written_leaves_none_of_them(folder, capsys):
     """All held-out rows occur in the training rows, which is known when these are written."""
-    words = pack(folder)
     parts = test_shards.write_texts(folder, [(9, "menumenumenumenu" * 2), (1, "menumenu")])
-    settings = json.loads((folder / "shards/settings.json").read_text())
-    settings["pack"]["validation_sequences"] = 1
-    write_json(folder / "shards/settings.json", {**settings, "parts": parts})
-    assert main(["pack", *words]) == 65
+    manifest = planned(rows_of(folder, parts, 1))
+    assert main(["pack", manifest]) == 65
     assert "held-out rows occur among the training rows" in capsys.readouterr().err
-    assert [file.name for file in (folder / "shards").iterdir()] == ["settings.json"]
+    assert [file.name for file in Path(manifest).parent.iterdir()] == ["settings.json"]

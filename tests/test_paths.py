@@ -8,7 +8,9 @@ import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 import yaml
 from msgspec import to_builtins
@@ -22,6 +24,9 @@ from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
 from symbert.glue.score import Finetune, Judge, Robustness
 from symbert.glue.tasks import Task, task_named
+from symbert.paths import Run
+from symbert.report.names import Known
+from symbert.report.style import looks_of
 from symbert.steps import read_step
 from test_operators import forget
 
@@ -33,14 +38,13 @@ scale: demo
 source: hub
 corpus: {annotations: computed, parts: 3}
 glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
-sweep: {hosts: [encoder, decoder, encoder-decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
+sweep: {hosts: [encoder, decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
   suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], probes: [original], pretrain_seeds: [1, 2],
   finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
 """)
 BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
 parts: [shards]
 shards: [encoder, decoder, speeds, anatomy]
-pairs: [encoder-decoder]
 encoder: [scores, superglue scores, noisy scores, judged pairs, anatomy]
 decoder: [judged pairs]
 rows: [scores, noisy rows]
@@ -49,11 +53,10 @@ scores: [noisy scores]
 noisy rows: [noisy scores]
 blimp: [judged pairs]
 """)
-RUNS = {"encoder", "decoder", "encoder-decoder"}
+RUNS = {"encoder", "decoder"}
 ROWS, SCORES = {"rows", "superglue rows"}, {"scores", "superglue scores"}
 KINDS = {  # names below for several kinds of key
     **{"nothing": set(), "trainings": {"speeds", *RUNS}, "all rows": ROWS, "all scores": SCORES},
-    "trainings without a value of their own in the scale demo": {"speeds", "encoder", "decoder"},
 }
 # Every key of workflow/defaults.yaml but the axes of the sweep: the kinds of key that it changes, and another value.
 EFFECTS = yaml.safe_load("""
@@ -66,12 +69,10 @@ parts: {corpus.annotations: published, corpus.revision: v2,
   corpus.filter.min_harmful_perplexity: 6.0, corpus.filter.max_harmful_perplexity: 9.0e+4}
 shards: {corpus.parts: 2, corpus.pack.sequence_length: 16, corpus.pack.validation_sequences: 100,
   corpus.pack.max_documents: 100, corpus.pack.sequences_per_shard: 100}
-pairs: {parallel: {source: a, target: b, validation_source: c, validation_target: d}}
-trainings without a value of their own in the scale demo: {pretrain.steps: 800, pretrain.batch_size: 64}
-trainings: {pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20, pretrain.schedule_steps: null,
-  pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8,
-  pretrain.adam_beta2: 0.9, pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2,
-  pretrain.mask_probability: 0.2, pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
+trainings: {pretrain.steps: 800, pretrain.batch_size: 64, pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20,
+  pretrain.schedule_steps: null, pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8, pretrain.adam_beta2: 0.9,
+  pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2, pretrain.mask_probability: 0.2,
+  pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
 speeds: {pretrain.micro_batch_size: 2}
 decoder: {hosts: {decoder: {steps: 300}}}
 blimp, all rows: {glue.source: mirror}
@@ -101,7 +102,6 @@ EFFECTS = {
     for kinds, values in EFFECTS.items()
     for key, value in values.items()
 }
-TEXT_PAIRS = EFFECTS["parallel"][0]
 # Axes of the sweep: more of them adds folders, and changes none but those that describe all models together.
 MORE = yaml.safe_load("""
 {sweep.hosts: [encoder, decoder], sweep.sizes: [tiny, small], sweep.attention: [original, shared, pairwise],
@@ -152,7 +152,7 @@ def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
     names = {Finetune: "scores", Robustness: "noisy scores", Judge: "judged pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
-    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts_folder), ("pairs", experiment.pairs)):
+    for kind, path in (("shards", experiment.shards), ("parts", experiment.parts.folder)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)
@@ -246,7 +246,6 @@ def test_text_of_the_users_own_counts_by_content_and_by_how_it_is_read(start):
 MIRROR = {"source": "mirror", "mirror": "theirs"}
 CONTENTS = {  # a file that settings name, and the kinds of key that its content is part of
     "sets/train.tsv": ({"glue": {"robustness": {"files": "sets", "sets": ["hans"]}}}, {"noisy rows"}),
-    "b": ({"parallel": TEXT_PAIRS}, {"pairs"}),
     "theirs/google-bert/bert-base-uncased/vocab.txt": (MIRROR, {"parts", "blimp", *ROWS}),
     "theirs/oscar-corpus/OSCAR-2301/en_meta/checksum.sha256": (MIRROR, {"parts"}),  # the parts' text follows from it
     "theirs/oscar-corpus/harmful-kenlms/en.arpa": (MIRROR, {"parts"}),
@@ -343,6 +342,21 @@ def test_other_settings_under_the_same_key_are_refused(start, kind):
         start().write()
 
 
+def test_published_files_of_a_mirror_count_by_content_wherever_the_mirror_lies(start):
+    """The key of the demo held the digest of all of its files, and that of a mirror its place."""
+    embedded = start(source="embedded")
+    for place in ("one", "two"):
+        shutil.copytree(sources.DEMO, place)
+        copied = start({"source": "mirror", "mirror": place, "corpus": {"parts": len(embedded.texts)}})
+        assert (copied.parts.key, copied.shards) == (embedded.parts.key, embedded.shards)
+
+
+def test_the_parts_of_a_large_corpus_are_not_listed_in_what_a_run_is_made_of(start):
+    few, many = (start({"corpus": {"parts": parts}}).rows(()) for parts in (3, 2000))
+    assert len(many.names) == 2000 and many.key != few.key
+    assert len(msgspec.json.encode(many)) < len(msgspec.json.encode(few)) + 9
+
+
 def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp_path_factory):
     """Its paths do not begin at the root either: a folder of results may be copied."""
     embedded = start(source="embedded")
@@ -352,3 +366,31 @@ def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp
     assert start(source="embedded").record == embedded.record
     assert str(Path.cwd()) not in json.dumps(embedded.record) and str(sources.DEMO) not in json.dumps(embedded.record)
     assert all(file.startswith("results/") for file in embedded.settings)
+
+
+LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
+SMALL = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
+DEFINED = {  # the same names
+    "large": {"sizes": {"own": LARGE}, "operators": {"own": {"class": "pairwise", "start": "wide"}}},
+    "small": {"sizes": {"own": SMALL}, "operators": {"own": {"class": "shared"}}},
+}
+OF_BOTH = {"sweep": {"sizes": ["tiny", "own"], "attention": ["original", "own"], "curve": {"sizes": []}}}
+
+
+@pytest.mark.parametrize("order", [("large", "small"), ("small", "large")])
+def test_two_experiments_of_one_process_do_not_see_each_others_sizes_and_operators(start, order):
+    """The second one's size of the same name gave the first one's job its memory and its GPU."""
+
+    def facts(experiment):
+        folder = Path(experiment.runs[Run("own", "own", 1)]).parent.name
+        job, known = SimpleNamespace(model=folder), Known(experiment.shapes, experiment.operators)
+        needs = experiment.needs.memory(job, 1), experiment.needs.gpus(job), experiment.needs.threads(job)
+        looks, sizes = looks_of(["own", "original"], known), known.sizes(["tiny", "own"])
+        return needs, looks, sizes, json.dumps(experiment.record)
+
+    alone = {name: facts(start(**DEFINED[name], **OF_BOTH)) for name in order}
+    together = {name: start(**DEFINED[name], **OF_BOTH) for name in order}
+    assert {name: facts(experiment) for name, experiment in together.items()} == alone
+    assert (alone["large"][2], alone["small"][2]) == (["tiny", "own"], ["own", "tiny"])
+    for value, other in zip(*alone.values(), strict=True):
+        assert value != other

@@ -153,8 +153,7 @@ files:
   operators: {own: {class: "takes_text:Own", own: $}}
   tasks:
     own: {train: train$.csv, validation: dev$.csv, columns: [text$], label: label$, labels: ["0", 1$], metric: accuracy}
-  parallel: {source: a$, target: b$, validation_source: c$, validation_target: d$}
-  sweep: {hosts: [encoder, encoder-decoder], tasks: [rte, mnli, own], attention: [original, own]}
+  sweep: {hosts: [encoder, decoder], tasks: [rte, mnli, own], attention: [original, own]}
 """
 
 
@@ -162,8 +161,7 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     """Each command of dry runs is given to bash, with nothing for `python`."""
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     (tmp_path / f"ood{COMMANDS}").mkdir()
-    for name in ("a", "b", "c", "d", "crawl"):
-        (tmp_path / f"{name}{COMMANDS}{'1.jsonl' if name == 'crawl' else ''}").write_text('{"text": "a"}\n')
+    (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
     base, text = (
         "symbert.model.attention",
         "class Own(SharedAttention):\n    def __init__(self, config, own):\n        pass\n",
@@ -204,7 +202,7 @@ def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, mo
         for file, body in ((VOCABULARY, b"[PAD]\n"), (CORPUS_CHECKSUMS, b"0" * 64 + b"  en_meta_part_1.jsonl.zst\n")):
             hub.add_repository(file.kind, file.repository)
             hub.add(file.kind, file.repository, file.path, body)
-        vocabulary = Experiment(read_config(PROJECT, {"source": "hub"})).vocabulary
+        vocabulary = Experiment(read_config(PROJECT, {"source": "hub"})).vocabulary.path
         words = ["--cores", "1", vocabulary, "--config", "source=hub", "experiment=x"]
         done = subprocess.run(
             [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), *words],

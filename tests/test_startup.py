@@ -13,27 +13,27 @@ HEAVY = {
 }
 # What commands may import, in groups that share a process each, the lightest first.
 LIGHT = {"numpy", "pyarrow", "tokenizers", "yaml"}  # a quarter of a second at most
-DOWNLOAD = LIGHT | {"huggingface_hub"}
 REPORT = LIGHT | {"jinja2", "matplotlib", "pandas"}
 TRAINING = LIGHT | {"torch"}
 PROBING = TRAINING | {"pandas", "scipy.stats"}
 MODEL = HEAVY - {"datasets", "matplotlib", "sklearn", "snakemake"}  # transformers brings most of them
-PROCESSES = ([LIGHT, DOWNLOAD], [REPORT], [TRAINING, PROBING, MODEL])
+PROCESSES = ([LIGHT], [REPORT], [TRAINING, PROBING, MODEL])
 
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.pretrain.compute import AdamW; weights = __import__('torch').ones(2, requires_grad=True); "
 STEP += "weights.sum().backward(); AdamW([{'params': [weights]}], fused=True).step()"
+COUNT = "from symbert.model.bert import counts_of; from symbert.operators import OPERATORS; "
+COUNT += "from symbert.sizes import SIZES; counts_of(SIZES['small'], [OPERATORS['pairwise']])"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},
-    **{f"load({name!r})": TRAINING for name in ("measure-speeds", "score")},
+    "load('score')": TRAINING,
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
-    "from symbert.model.bert import counts_of; counts_of('small', ['pairwise'])": TRAINING,
-    **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
+    COUNT: TRAINING,
+    "load('export-classifier')": MODEL,
     **{f"load({name!r})": PROBING for name in ("probe", "measure-probes")},
     "load('bundle')": REPORT,
-    "load('download')": DOWNLOAD,
 }
 
 

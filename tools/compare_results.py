@@ -3,7 +3,7 @@
 BEFORE and AFTER are the folders of two experiments, results/<experiment>. Names are host, size, operator, seeds, step,
 task, part, table, row and column; a key at the end of a folder's name is no part of them. Compared are weights (by
 tensor, bit by bit), files and settings of checkpoints, metrics.jsonl, done.json, scores, predictions, classifiers,
-robustness, judgements, rows of tasks, token ids, counts, shards, pairs, and the cells of tables. Prints how many of a
+robustness, judgements, rows of tasks, token ids, counts, shards, and the cells of tables. Prints how many of a
 kind are equal, then what differs or is on one side alone; exits with 1 where anything is, but for what clocks and
 machines measured.
 """
@@ -57,8 +57,8 @@ def facts_of(folder: Path) -> Iterator[Fact]:
         content = json.loads(file.read_text())
         yield from _part(file, content["counts"], content["record"])
     for place in keyed:
-        if place.parent.name == "corpus" and (kind := KEYED.sub("", place.name)) in ("shards", "pairs"):
-            yield from _packed(kind, place)
+        if place.parent.name == "corpus" and KEYED.sub("", place.name) == "shards":
+            yield from _packed(place)
         yield from _blob("blocklist", place / "blocklist.marisa")
     yield from _tables(folder / "report/tables")
     for option in ("anatomy", "probes"):
@@ -128,16 +128,13 @@ def _part(file: Path, counts: dict[str, Any], record: dict[str, Any]) -> Iterato
     yield from _items("counts of parts", f"{file.stem} record", record)
 
 
-def _packed(kind: str, folder: Path) -> Iterator[Fact]:
+def _packed(folder: Path) -> Iterator[Fact]:
     """The rows that a pre-training reads, and their manifest."""
     for file in sorted(folder.glob("*.npy")):
-        yield from _array(kind, file.name, file)
+        yield from _array("shards", file.name, file)
     for file in sorted(folder.glob("*.json")):
         if file.name != "settings.json":
-            content = json.loads(file.read_text())
-            yield from (
-                _items(kind, file.name, content) if isinstance(content, dict) else [(kind, file.name, _text(content))]
-            )
+            yield from _items("shards", file.name, json.loads(file.read_text()))
 
 
 def _tables(folder: Path) -> Iterator[Fact]:

@@ -40,7 +40,6 @@ JOBS: dict[str, str] = {  # that rules run
     "build-blocklist": "symbert.corpus.blocklist:build_blocklist",
     "prepare-part": "symbert.corpus.parts:prepare_part",
     "pack": "symbert.corpus.shards:pack",
-    "pack-pairs": "symbert.pretrain.parallel_text:pack_pairs",
     "write-text": "symbert.corpus.texts:write_text",
     "pretrain": "symbert.pretrain.launch:pretrain",
     "extract": "symbert.pretrain.extract:extract",

@@ -19,15 +19,14 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, to_builtins
 from msgspec.structs import asdict, replace
 
-from symbert import operators, sizes
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
 from symbert.glue.challenges import COLLECTIONS
 from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, OwnTask, tasks_of, tasks_of_sweep
 from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.sizes import SIZES
+from symbert.operators import name_of, operators_of
+from symbert.sizes import shapes_of
 from symbert.sources import (
-    DEMO,
     DEMO_PARTS,
     EMBEDDED,
     OWN_TEXT,
@@ -36,6 +35,7 @@ from symbert.sources import (
     check_blocklist_url,
     check_directory,
     check_name,
+    first_parts,
     is_stand_in,
     texts_matching,
 )
@@ -89,7 +89,6 @@ class Filter(Settings):
     match: Match
     min_harmful_perplexity: NotNegative  # exclusive
     max_harmful_perplexity: Positive  # exclusive
-    max_bad_fraction: Share = 0.0  # of the lines of a part that may be malformed
 
     def has(self, rule: str) -> bool:
         """Whether a filter is chosen."""
@@ -111,44 +110,7 @@ class PackSettings(Settings):
     sequences_per_shard: Count
 
 
-class ParallelText(Settings):
-    """Files whose lines are translations of each other."""
-
-    source: str  # path
-    target: str
-    validation_source: str
-    validation_target: str
-    vocabulary_size: Annotated[int, Meta(ge=8, le=65536)] = 8000  # pieces, which both sides share
-    max_length: Length = 128  # tokens of either side; longer pairs are left out
-
-
-PARALLEL_FILES = ("source", "target", "validation_source", "validation_target")  # the keys that are paths
-
-
-class ParallelSettings(ParallelText, kw_only=True):
-    """Parallel text as the rule reads it that packs its pairs."""
-
-    sha256: dict[str, str]  # of each file, by its key
-    stand_in: bool = False  # whether its files are those of NUMBERS
-
-    def path(self, key: str) -> Path:
-        """The file of one of PARALLEL_FILES."""
-        return Path(NUMBERS if self.stand_in else "", getattr(self, key))
-
-
-NUMBERS = DEMO / "parallel"  # the stand-in: 4,200 numbers below a million in English and German words
-NUMBERS_TEXT = {
-    "source": "train.en.gz",
-    "target": "train.de.gz",
-    "validation_source": "validation.en.gz",
-    "validation_target": "validation.de.gz",
-    "vocabulary_size": 200,
-    "max_length": 32,
-    "stand_in": True,
-}
-
-
-class PretrainKeys(Settings, kw_only=True):
+class PretrainKeys(Settings, kw_only=True, omit_defaults=True):
     """Masked-language-model pre-training (paper, section 3.3): the keys that a host may have of its own."""
 
     steps: Count
@@ -243,10 +205,15 @@ class ReportFacts(Settings):
     settings: dict[str, Scalar]  # those that change losses or scores, by their keys in config.yaml
     contrasts: list[list[str]] | None = None  # operators whose escapes are compared; None: each with the first
     escape_loss: float | None = None  # nats, of the key; None: by the unigram entropy of the validation rows
-    stand_in_text: bool = False  # whether encoder-decoders translate the stand-in
 
 
 # The sections.
+
+
+class FilterSection(Filter, kw_only=True):
+    """Which documents are kept, and how many lines may be none."""
+
+    max_bad_fraction: Share  # of the lines of a part that may be malformed
 
 
 class Corpus(Settings):
@@ -259,7 +226,7 @@ class Corpus(Settings):
     revision: str
     keep_raw: bool
     blocklist_url: str
-    filter: Filter
+    filter: FilterSection
     pack: PackSettings
 
 
@@ -406,7 +373,6 @@ class Configuration(Settings, kw_only=True):
     recipe: Recipe
     precision: Precision
     corpus: Corpus
-    parallel: ParallelText | None
     pretrain: Pretrain
     hosts: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
     glue: Glue
@@ -503,9 +469,9 @@ def root_of(config: Configuration, stage: Stage) -> str | None:
 
 
 def parts_of(config: Configuration) -> list[str]:
-    """Names of OSCAR's parts, in the order in which documents are taken from them."""
+    """Names of the parts that a configuration asks for, in their order."""
     most = DEMO_PARTS if source_of(config, "corpus") == "embedded" else config.corpus.parts
-    return [f"en_meta_part_{number}" for number in range(1, min(config.corpus.parts, most) + 1)]
+    return first_parts(min(config.corpus.parts, most))
 
 
 def own_texts(config: Configuration) -> list[str]:
@@ -542,9 +508,8 @@ def protocol_of(config: Configuration, suite: str, kind: type[Kind]) -> Kind:
 
 
 def filter_of(config: Configuration) -> FilterSettings:
-    """The choice of documents, whatever share of lines may be malformed; the names of the filters are in their own
-    order."""
-    chosen = asdict(config.corpus.filter) | {"max_bad_fraction": 0.0}
+    """The choice of documents; the names of the filters are in their own order."""
+    chosen = {key: getattr(config.corpus.filter, key) for key in Filter.__struct_fields__}
     chosen["rules"] = [rule for rule in FILTERS if config.corpus.filter.has(rule)]
     return FilterSettings(**chosen, annotations=annotations_of(config))
 
@@ -570,8 +535,6 @@ def finetuned_pretrain_seeds(config: Configuration) -> list[int]:
 
 def judging_seeds(config: Configuration, host: str) -> list[int]:
     """The pre-training seeds of a host that judge minimal pairs: of encoders those that are fine-tuned, if any."""
-    if not HOSTS[host].has_likelihoods:
-        return []
     return (host == ENCODER and finetuned_pretrain_seeds(config)) or config.sweep.pretrain_seeds
 
 
@@ -584,7 +547,7 @@ def read_by(source: str) -> str:
         raise ConfigError(f"config: 'texts' has the source {source!r}{suggestion(source, [*READ, 'module:function'])}")
     look_in_this_folder()
     definition_of(module, name, ast.FunctionDef)
-    return code_of(module, name)
+    return code_of(module)
 
 
 def report_of(config: Configuration) -> ReportFacts:
@@ -613,7 +576,6 @@ def report_of(config: Configuration) -> ReportFacts:
             for key, value in keys.items()
         },
     }
-    translates = any(not HOSTS[host].reads_corpus for host in sweep.hosts)
     return ReportFacts(
         experiment=experiment_name(config),
         title=config.title or _title(config),
@@ -622,7 +584,6 @@ def report_of(config: Configuration) -> ReportFacts:
         settings=settings,
         contrasts=sweep.contrasts,
         escape_loss=sweep.escape_loss,
-        stand_in_text=translates and config.parallel is None,
     )
 
 
@@ -645,41 +606,31 @@ def _compared(config: Configuration, section: Settings, kind: type[Settings]) ->
 
 
 def define_own(config: Configuration) -> Configuration:
-    """Make `operators`, `sizes` and `tasks` of a configuration known to this process; commands read them from run.json,
-    settings.json and config.json.
+    """Make `tasks` of a configuration known to this process; commands read them from settings.json.
 
     In `sweep.attention` of the returned one, the name of an operator replaces the import path of its class, and in
     `sweep.tasks` stand all that are fine-tuned. ConfigError for a name that another one has, for an unknown class, and
     for an unknown name in the sweep.
     """
-    own, sweep = dict(config.operators), config.sweep
-    for name, shape in config.sizes.items():
-        sizes.define(name, asdict(shape))
     tasks_of(config.tasks)
-    for name, definition in own.items():
-        if not isinstance(definition.get("class"), str):
-            raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
-        operators.define(name, definition)
-
-    def name_of(word: str) -> str:
-        if ":" not in word:
-            return word
-        name = operators.name_of(word.partition(":")[2])
-        own[name] = {"class": word}
-        return operators.define(name, own[name]).name
+    own, sweep = dict(config.operators), config.sweep
+    listed = [part.attention for part in (sweep, *sweep.grids.values()) if part.attention is not UNSET]
+    operators, shapes = operators_of(own, chain.from_iterable(listed)), shapes_of(config.sizes)
 
     def named(words: list[str] | UnsetType) -> list[str] | UnsetType:
-        return words if words is UNSET else list(dict.fromkeys(map(name_of, words)))
+        if words is UNSET:
+            return UNSET
+        paths = {word: name_of(word.partition(":")[2]) for word in words if ":" in word}
+        own.update({name: {"class": word} for word, name in paths.items() if name not in own})
+        return list(dict.fromkeys(paths.get(word, word) for word in words))
 
     sweep = replace(sweep, attention=named(sweep.attention))
     grids = {name: replace(grid, attention=named(grid.attention)) for name, grid in sweep.grids.items()}
-    for name in own:  # all are known now, also as controls of each other
-        operators.OPERATORS[name].count(SIZES["base"].hidden_size, SIZES["base"].num_attention_heads)
-    known = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config.texts}
+    known = {"attention": operators, "sizes": shapes, "text": config.texts}
     axes = {"sweep": given(sweep), **{f"sweep.grids.{name}": given(grid) for name, grid in grids.items()}}
     words = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
-    words += [("sweep.probes", sweep.probes, operators.OPERATORS), ("sweep.suites", sweep.suites, SUITES)]
-    words += [("sweep.curve.sizes", sweep.curve.sizes, SIZES), ("sweep.curve.steps", sweep.curve.steps, SIZES)]
+    words += [("sweep.probes", sweep.probes, operators), ("sweep.suites", sweep.suites, SUITES)]
+    words += [("sweep.curve.sizes", sweep.curve.sizes, shapes), ("sweep.curve.steps", sweep.curve.steps, shapes)]
     words += [("sweep.tasks", sweep.tasks, [*PUBLISHED, *config.tasks])]
     _refuse_unknown(words)
     sweep = replace(sweep, grids=grids, tasks=tasks_of_sweep(sweep.suites, sweep.tasks))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, TypedDict, Union
+from typing import IO, Any, TypedDict, TypeVar, Union
 
 import msgspec
 
@@ -24,6 +24,7 @@ from symbert.declared import mistake_in
 from symbert.errors import DataError, InputOutputError, IntegrityError, MissingInputError, SymbertError
 
 Shape = Any  # of a JSON value: see `check_shape`
+Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 MEGABYTE = 10**6  # bytes
 OS_ERROR = re.compile(r"\(os error (\d+)\)")  # as Rust writes it
@@ -153,8 +154,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Publish `value` as indented JSON; NaN and infinities are refused with ValueError."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Publish `value`, which may hold Structs, as indented JSON; NaN and infinities are refused with ValueError."""
+    plain = msgspec.to_builtins(value)
+    write_text(path, json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run again") -> Any:
@@ -162,6 +164,11 @@ def read_json(path: Path, shape: Shape = None, remedy: str = "delete it and run 
     with reading(path, absent="run the rule that makes it"):
         content = Path(path).read_bytes()
     return _parsed(content, shape, str(path), remedy)
+
+
+def read_struct(path: Path, kind: type[Struct], remedy: str = "delete it and run again") -> Struct:
+    """The Struct that a JSON file holds; MissingInputError or DataError name the file."""
+    return msgspec.convert(read_json(path, kind, remedy), kind)
 
 
 def read_json_or_empty(path: Path) -> dict[str, Any]:

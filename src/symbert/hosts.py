@@ -20,10 +20,7 @@ customary for model FLOPs (Chowdhery et al. 2022, PaLM, appendix B); nor is what
 from collections.abc import Callable
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Any, Literal, Protocol
-
-from symbert.errors import ConfigError
-from symbert.sizes import Shape
+from typing import Any, Protocol
 
 
 class Encoder(Protocol):
@@ -50,9 +47,8 @@ class Rows:
     """Packed rows as a plan knows them."""
 
     vocabulary_size: int
-    tokens: float  # of a row; of a source, where pairs are read
+    tokens: int  # of a row
     masked: float = 1.0  # share of the tokens that encoders predict
-    target_tokens: float = 0.0  # of a target, where pairs are read
 
 
 @dataclass(frozen=True)
@@ -61,14 +57,10 @@ class Host:
 
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
     task: str  # module:class of what it learns
-    data: Literal["corpus", "pairs"]  # packed for it: rows of the corpus, or of the parallel text
     sentence: str  # its task and its measures, for captions
     measure: str | None  # what its validations measure beside the loss, as metrics.jsonl calls it
-    parameters: Callable[[Shape, int], int]  # of its model for the corpus's vocabulary, with the operator `original`
     step_flops: Callable[[Encoder, int, Rows, float], float]  # of sequences, by its layers' weights
-    tokens: Callable[[Rows], float]  # that the layers read of a sequence
-    further_measures: tuple[str, ...] = ()
-    has_likelihoods: bool = False  # of sentences, by which it judges BLiMP's minimal pairs
+    tokens: Callable[[Rows], int]  # that the layers read of a sequence
 
     @property
     def model_class(self) -> Any:
@@ -79,11 +71,6 @@ class Host:
     def task_class(self) -> Any:
         """The class of its task."""
         return resolve_name(self.task)
-
-    @property
-    def reads_corpus(self) -> bool:
-        """Whether it is trained on rows of the corpus."""
-        return self.data == "corpus"
 
 
 def _masked_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:
@@ -99,50 +86,22 @@ def _next_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: floa
     return 3.0 * (encoder_flops(shape, layer_weights, sequences, tokens) + head)
 
 
-def _translations(shape: Encoder, layer_weights: int, rows: Rows, sequences: float) -> float:
-    """Encoder and decoder have `layer_weights` each; cross-attention counts as that of `original`."""
-    source, target = rows.tokens, rows.target_tokens
-    side = 2 * shape.num_hidden_layers * shape.hidden_size**2  # query and output, or key and value
-    crossing = 2.0 * sequences * side * (source + target)
-    crossing += 4.0 * shape.num_hidden_layers * sequences * target * source * shape.hidden_size
-    layers = sum(encoder_flops(shape, layer_weights, sequences, tokens) for tokens in (source, target))
-    return 3.0 * (layers + crossing + head_flops(shape, rows.vocabulary_size, sequences * target))
-
-
 HOSTS: dict[str, Host] = {
     "encoder": Host(
         "symbert.model.bert:MaskedModel",
         "symbert.pretrain.tasks:MaskedTokens",
-        "corpus",
         "Encoders predict masked tokens of the corpus.",
         measure=None,
-        parameters=Shape.parameters,
         step_flops=_masked_tokens,
         tokens=lambda rows: rows.tokens,
-        has_likelihoods=True,
     ),
     "decoder": Host(
         "symbert.model.bert:DecoderModel",
         "symbert.pretrain.tasks:NextToken",
-        "corpus",
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
         measure="perplexity",
-        parameters=Shape.parameters,
         step_flops=_next_tokens,
         tokens=lambda rows: rows.tokens - 1,
-        has_likelihoods=True,
-    ),
-    "encoder-decoder": Host(
-        "symbert.model.bert:EncoderDecoderModel",
-        "symbert.pretrain.tasks:ParallelText",
-        "pairs",
-        "Encoder-decoders translate lines of text; chrF and BLEU, from 0 to 100, are of the held-out lines as greedy "
-        "decoding writes them.",
-        measure="chrf",
-        further_measures=("bleu",),
-        parameters=Shape.encoder_decoder_parameters,
-        step_flops=_translations,
-        tokens=lambda rows: rows.tokens + rows.target_tokens,
     ),
 }
 ENCODER, *OTHERS = HOSTS  # the paper's host, which alone is fine-tuned; its records omit the host
@@ -151,14 +110,3 @@ ENCODER, *OTHERS = HOSTS  # the paper's host, which alone is fine-tuned; its rec
 def host_named_in(architectures: list[str] | None) -> str | None:
     """The host whose model a config.json names as its class; None for an encoder."""
     return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
-
-
-def refuse_sharding(recipe: str, host: str, processes: int, batch_size: int) -> None:
-    """ConfigError where processes cannot have the parameters in parts."""
-    key = "config: 'pretrain.shard_parameters' is true, but"
-    if recipe == "fast":
-        raise ConfigError(f"{key} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
-    if not HOSTS[host].reads_corpus:
-        raise ConfigError(f"{key} each process translates as long as its own lines need; leave out {host}")
-    if batch_size % processes:
-        raise ConfigError(f"{key} 'pretrain.batch_size' is {batch_size}, no multiple of the {processes} processes")

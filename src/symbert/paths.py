@@ -2,7 +2,7 @@
 
     results/published/{repository-KEY}/…                   files of the hub, where the source is the hub
     results/corpus/{parts-KEY}/{part}.npy, .json, …        token ids of a part's kept documents, and counts
-    results/corpus/{shards-KEY}/manifest.json              packed rows; {pairs-KEY} of a parallel text
+    results/corpus/{shards-KEY}/manifest.json              packed rows
     results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
     results/runs/{host}/{model}/seed-{seed}/done.json      a pre-training; {model} is a size, an operator and a KEY
     results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
@@ -22,8 +22,6 @@ from typing import Any
 
 from symbert.files import hash_of
 from symbert.hosts import ENCODER
-from symbert.operators import operator_named
-from symbert.sizes import SIZES
 from symbert.steps import RESULTS
 
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
@@ -66,26 +64,13 @@ def extracted_again(checkpoint: Path) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """A pre-training: a model of a host, from a seed."""
+    """The place of a pre-training in an experiment, by its axes."""
 
     size: str
     attention: str
     pretrain_seed: int
     host: str = ENCODER
-    variant: VARIANT = ()  # records omit them, so that experiments share runs
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What records say of the run; records of an encoder omit the host, because `host` in records is a machine."""
-        host = {} if self.host == ENCODER else {"model_host": self.host}
-        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
-
-    @property
-    def model(self) -> dict[str, Any]:
-        """The meaning of the names of its operator and size: the operator's code, its class where it is the user's, the
-        shape."""
-        operator = operator_named(self.attention)
-        return {"operator_code": operator.code, **operator.own_definition, **vars(SIZES[self.size])}
+    variant: VARIANT = ()
 
     def __str__(self) -> str:
         host = "" if self.host == ENCODER else f"{self.host} "

@@ -19,6 +19,7 @@ from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import known_sha256, verify_sha256
 from symbert.paths import RESULTS
+from symbert.steps import File
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins
@@ -76,6 +77,13 @@ def located(name: str) -> str:
     It is relative, because Snakemake compares the inputs of a job, and a copy of the project runs nothing again.
     """
     return f"{os.path.relpath(DEMO)}{name.removeprefix(EMBEDDED)}" if name.startswith(EMBEDDED) else name
+
+
+def file_of(name: str) -> File:
+    """A published file by its name in settings. Its content counts, for another may take its place; but not that of an
+    absent one, nor of a download, whose folder's key says what it is."""
+    path = Path(located(name))
+    return File(name, None if path.is_relative_to(RESULTS) or not path.exists() else known_sha256(path))
 
 
 def verified(name: str) -> Path:
@@ -137,6 +145,11 @@ SOURCES = {
         annotations="computed",
     ),
 }
+
+
+def first_parts(count: int) -> list[str]:
+    """Names of OSCAR's first parts, in the order in which documents are taken from them."""
+    return [f"en_meta_part_{number}" for number in range(1, count + 1)]
 
 
 def check_address(key: str, url: str, schemes: Sequence[str] = ("https", "http")) -> SplitResult:

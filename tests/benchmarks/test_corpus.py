@@ -19,7 +19,7 @@ def test_all_contestants_do_the_same_work_and_another_document_or_id_stops_the_b
     """A benchmark of 1 MB after its first round."""
     monkeypatch.setenv("PYTHONPATH", f"{root}:{root / 'src'}")
     subprocess.run([sys.executable, "-c", BUILD, tmp_path, "1", "4000"], check=True)
-    subprocess.run(corpus.symbert("build-blocklist", tmp_path / "ut1/blocklist.marisa"), check=True)
+    subprocess.run(corpus.symbert(tmp_path, "build-blocklist", "ut1/blocklist.marisa"), check=True)
     (measured,) = harness.interleave(corpus.contestants(tmp_path), 1, lambda: corpus.empty(tmp_path))
     assert all(figure.value(measured) > 0 for figure in corpus.FIGURES)
     parts = tmp_path / "output/parts"

@@ -19,7 +19,7 @@ import pytest
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, HubSite, served_hub
 from corpus.sites import Site, hurry, served
-from symbert.corpus.published import fetch_from_hub
+from symbert.corpus.hub import fetch_from_hub
 from symbert.digests import Digest
 from symbert.errors import explain
 

@@ -76,31 +76,28 @@ HOST = """\
     "backwards": Host(
         "symbert.model.bert:DecoderModel",
         "symbert.pretrain.tasks:TokenBefore",
-        "corpus",
         "Backward decoders predict the token before.",
         measure="perplexity",
-        parameters=Shape.parameters,
         step_flops=_next_tokens,
         tokens=lambda rows: rows.tokens - 1,
     ),
 """
 
-HOST_TASK = '''\
+HOST_TASK = '''
+
 class TokenBefore(NextToken):
     """The token before each token: rows are read from their ends."""
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids = torch.from_numpy(split[rows]).flip(1)
-        return {"ids": ids[:, :-1], "targets": ids[:, 1:]}
-
-
+        return {"input_ids": ids[:, :-1], "targets": ids[:, 1:]}
 '''
 
 GLUE_TASK = """\
     Task("diagnostic", columns=("premise", "hypothesis"), labels=("entailment", "other"), metrics=("matthews",)),
 """
 
-# What each addition writes: a file, the text in it before which it is written, and the text itself.
+# What each addition writes: a file, the text in it before which it is written (none: its end), and the text itself.
 # An operator, a size and a task are configuration, which is no edit of the project.
 EDITS: dict[str, list[tuple[str, str, str]]] = {
     "operator": [],
@@ -110,7 +107,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "task": [],
     "host": [
         ("src/symbert/hosts.py", "}\nENCODER, *OTHERS", HOST),
-        ("src/symbert/pretrain/tasks.py", "class ParallelText(Task)", HOST_TASK),
+        ("src/symbert/pretrain/tasks.py", "", HOST_TASK),
     ],
     "filter": [
         ("src/symbert/corpus/filters.py", '}\n"""Of the reasons', FILTER),
@@ -177,7 +174,8 @@ def extended(tmp_path_factory) -> Extended:
         for name, following, text in edits:
             file = copy / name
             file.touch()
-            head, tail = file.read_text(encoding="utf-8").split(following) if following else ("", "")
+            content = file.read_text(encoding="utf-8")
+            head, tail = content.split(following) if following else (content, "")
             file.write_text(head + text + following + tail, encoding="utf-8")
         after = contents(copy)
         edited[addition] = {name for name in after if after[name] != before.get(name)}

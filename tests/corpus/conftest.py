@@ -1,9 +1,9 @@
 import pytest
 
 from corpus.oscar import write_archive
-from symbert.corpus.blocklist import Blocklist, write_blocklist
+from symbert.corpus.blocklist import Blocklist, BuildBlocklist, write_blocklist
 from symbert.corpus.wordpiece import write_vocabulary
-from symbert.sources import BLOCKLIST, DEMO
+from symbert.sources import BLOCKLIST, BLOCKLIST_CHECKSUMS, DEMO, EMBEDDED, file_of
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +28,17 @@ def blocklist_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("blocklist") / "blocklist.marisa"
     write_blocklist(DEMO / BLOCKLIST.location, path, path.with_suffix(".json"))
     return path
+
+
+@pytest.fixture
+def blocklist(blocklist_file, folder):
+    """The step of the demo's blocklist, which lies in its folder below the one in which the test runs."""
+    archive, checksums = (file_of(f"{EMBEDDED}/{file.location}") for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
+    step = BuildBlocklist(archive=archive, checksums=checksums)
+    path = folder / step.paths()[0]
+    path.parent.mkdir(parents=True)
+    path.symlink_to(blocklist_file)
+    return step
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,15 @@ from itertools import islice
 from pathlib import Path
 
 import zstandard
+from msgspec.structs import replace
 
-from symbert.configuration import filter_of, values_of
+from symbert.configuration import FilterSettings, filter_of
 from symbert.corpus.document import Document, documents
-from symbert.corpus.parts import prepare_part
+from symbert.corpus.parts import PrepareParts, prepare_part
 from symbert.experiment.project import PROJECT, read_config
 from symbert.files import read_json, write_json
 from symbert.sources import part_file
+from symbert.steps import File, Step
 
 
 def record(content="Some text.", url="https://good.example/page", number=1, **metadata) -> dict:
@@ -58,23 +60,36 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
 
 
 @cache
-def papers_filter() -> dict:
+def papers_filter() -> FilterSettings:
     """The paper's choice of documents, with OSCAR's annotations."""
-    return {**values_of(filter_of(read_config(PROJECT))), "annotations": "published"}
+    return replace(filter_of(read_config(PROJECT)), annotations="published")
 
 
-def write_settings(folder: Path, vocabulary: Path, files: dict[str, Path] | None = None, **changes) -> Path:
-    """settings.json of a folder of parts, with the files that filters need and changes to the paper's filter."""
-    paths = {name: value if isinstance(value, bool) else str(value) for name, value in (files or {}).items()}
-    settings = {"filter": {**papers_filter(), **changes}, "vocabulary": str(vocabulary), "split_by_content": False}
-    write_json(folder / "settings.json", {**settings, **paths})
+def plan(folder: Path, step: Step) -> Path:
+    """settings.json of a step in a folder beside `folder`, with its key, to which `folder` is a link then."""
+    keyed = folder.with_name(f"{folder.name}-{step.key}")
+    write_json(keyed / "settings.json", step)
+    folder.unlink(missing_ok=True)
+    folder.symlink_to(keyed.name)
     return folder
+
+
+def step_of_parts(vocabulary: Path, split_by_content: bool = False, **changes) -> PrepareParts:
+    """The step of parts, with the files that filters need and changes to the paper's filter."""
+    files = {name: changes.pop(name) for name in ("checksums", "harmful_model", "blocklist") if name in changes}
+    files = {name: File(str(file)) if isinstance(file, Path) else file for name, file in files.items()}
+    chosen = replace(papers_filter(), **changes)
+    return PrepareParts(vocabulary=File(str(vocabulary)), filter=chosen, split_by_content=split_by_content, **files)
+
+
+def write_settings(folder: Path, vocabulary: Path, **settings) -> Path:
+    """Plans the parts of a folder."""
+    return plan(folder, step_of_parts(vocabulary, **settings))
 
 
 def prepare_texts(folder: Path, name: str, texts: list[str], vocabulary: Path, **settings) -> dict:
     """Prepares a part of texts of one's own, no filter, a blank line before each; what is recorded of it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_settings(folder, vocabulary, settings, rules=[], annotations="computed")
+    write_settings(folder, vocabulary, rules=[], annotations="computed", **settings)
     lines = [json.dumps({"text": text, "id": f"<urn:uuid:{number}>"}) for number, text in enumerate(texts)]
     part = folder.with_name(f"{folder.name}-{name}.jsonl")
     part.write_text("".join(f"\n{line}\n" for line in lines))

@@ -10,12 +10,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corpus.oscar import link, mirrored_documents, write_archive
-from symbert.corpus.blocklist import Address, Blocklist, address_of, build_blocklist, entry_of, write_blocklist
+from corpus.oscar import link, mirrored_documents, plan, write_archive
+from symbert.corpus.blocklist import (
+    Address,
+    Blocklist,
+    BuildBlocklist,
+    address_of,
+    build_blocklist,
+    entry_of,
+    write_blocklist,
+)
 from symbert.corpus.filters import check_categories
 from symbert.errors import DataError, IntegrityError
-from symbert.files import read_json, write_json
+from symbert.files import read_json
 from symbert.sources import BLOCKLIST
+from symbert.steps import File
 
 
 def pairs(table: str) -> list[tuple[str, str]]:
@@ -328,7 +337,7 @@ def test_the_archive_is_that_of_its_publishers_list(tmp_path):
     archive, listing = tmp_path / "blacklists.tar.gz", tmp_path / "MD5SUM.LST"
     write_archive(archive, {"blacklists/a/domains": "bad.example"})
     listing.write_text(f"{hashlib.md5(archive.read_bytes()).hexdigest()}  blacklists.tar.gz\n")
-    write_json(tmp_path / "ut1/settings.json", {"archive": str(archive), "checksums": str(listing)})
+    plan(tmp_path / "ut1", BuildBlocklist(archive=File(str(archive)), checksums=File(str(listing))))
     build_blocklist(tmp_path / "ut1/blocklist.marisa")
     assert read_json(tmp_path / "ut1/blocklist.json")["categories"] == {"a": {"domains": 1, "urls": 0}}
     assert Blocklist(tmp_path / "ut1/blocklist.marisa").look_up("https://bad.example/") == {"a"}

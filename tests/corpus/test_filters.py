@@ -2,11 +2,12 @@ import itertools
 import json
 
 import numpy as np
+from msgspec.structs import replace
 
 from corpus.oscar import papers_filter, record
-from symbert.configuration import FilterSettings
+from symbert.corpus.counts import Characters, Counts, are_few, kept_in_words
 from symbert.corpus.document import decode
-from symbert.corpus.filters import FILTERS, are_few, kept_in_words, make_rules
+from symbert.corpus.filters import FILTERS, make_rules
 
 NOTHING = frozenset()  # the categories of a URL that is in no list; None: of no URL
 PHISHING = frozenset({"phishing"})
@@ -14,8 +15,7 @@ PHISHING = frozenset({"phishing"})
 
 def reasons(line: dict, found: frozenset[str] | None = NOTHING, **changes) -> list[str]:
     """All reasons against a document, in order."""
-    settings = FilterSettings(**{**papers_filter(), **changes})
-    return make_rules(settings)(decode(json.dumps(line).encode(), "x:1"), found)
+    return make_rules(replace(papers_filter(), **changes))(decode(json.dumps(line).encode(), "x:1"), found)
 
 
 def below(value: float) -> float:
@@ -57,11 +57,14 @@ def test_every_choice_of_filters_gives_its_reasons_in_order():
 
 
 def test_counts_of_all_parts_are_said_with_the_commonest_reason_first():
+    def counts(read: int, kept: int, bad: int, **dropped: int) -> Counts:
+        return Counts("", "", read, kept, bad, [], 0, dropped, {}, Characters(0, 0, {}))
+
     parts = [
-        {"read": 1000, "kept": 499, "bad": 1, "dropped": {"no_perplexity": 100, "quality_warning": 400}},
-        {"read": 1001, "kept": 501, "bad": 2, "dropped": {"no_perplexity": 498, "quality_warning": 0}},
+        counts(1000, 499, 1, no_perplexity=100, quality_warning=400),
+        counts(1001, 501, 2, no_perplexity=498, quality_warning=0),
     ]
     reasons = "no_perplexity 598, quality_warning 400, bad 3"
     assert kept_in_words(parts) == f"1,000 of 2,001 documents were kept ({reasons})"
     assert are_few(parts) and not are_few([*parts, parts[1]])
-    assert kept_in_words([{"read": 1, "kept": 1, "bad": 0, "dropped": {}}]) == "1 of 1 documents were kept"
+    assert kept_in_words([counts(1, 1, 0)]) == "1 of 1 documents were kept"

@@ -52,13 +52,13 @@ CASES = [
 
 
 @pytest.fixture
-def run(tmp_path, blocklist_file, vocabulary):
+def run(tmp_path, blocklist, vocabulary):
     """Prepares records, with files and changes to the filter; gives the lines of kept documents and the counts."""
     output = tmp_path / "parts/en_meta_part_1.npy"
 
-    def run(lines: list, files: dict | None = None, max_bad_fraction=0.0, **changes) -> tuple[list[int], dict]:
+    def run(lines: list, max_bad_fraction=0.0, **changes) -> tuple[list[int], dict]:
         part = write_part(tmp_path / "en_meta_part_1.jsonl.zst", lines)
-        write_settings(output.parent, vocabulary, {"blocklist": blocklist_file, **(files or {})}, **changes)
+        write_settings(output.parent, vocabulary, **{"blocklist": blocklist, **changes})
         prepare_part(part, output, max_bad_fraction)
         facts, kept = read_json(output.with_suffix(".json")), np.load(output.with_suffix(".offsets.npy"))["line"]
         assert facts["record"]["documents"] == facts["counts"]["kept"] == len(kept)
@@ -134,7 +134,7 @@ def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
     part, output = tmp_path / "en_meta_part_1.jsonl.zst", tmp_path / "parts/en_meta_part_1.npy"
     whole = part.read_bytes()
     (tmp_path / "checksum.sha256").write_text(f"{sha256_of(part)}  {part.name}\n")
-    run(lines, {"checksums": tmp_path / "checksum.sha256"})
+    run(lines, checksums=tmp_path / "checksum.sha256")
     for position in range(0, len(whole), 7):
         flipped = bytes([*whole[:position], whole[position] ^ 1, *whole[position + 1 :]])
         part.write_bytes(flipped)
@@ -147,7 +147,7 @@ def test_a_flipped_bit_of_a_part_is_found_wherever_it_is(run, tmp_path):
     assert read_json(output.with_suffix(".json"))["counts"]["file_sha256"] == sha256_of(part)
 
 
-def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist_file):
+def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist):
     files = [part_file("en_meta_part_1"), VOCABULARY, CORPUS_CHECKSUMS, HARMFUL_MODEL]
     for file in files:
         (tmp_path / file.location).parent.mkdir(parents=True, exist_ok=True)
@@ -155,8 +155,8 @@ def test_what_changed_in_a_mirror_after_it_came_is_refused(tmp_path, blocklist_f
     paths = text, vocabulary, checksums, model = [tmp_path / file.location for file in files]
     sums = [f"{sha256_of(path)}  {path.relative_to(tmp_path)}\n" for path in paths]
     (tmp_path / "SHA256SUMS").write_text("".join(sums))
-    needed = {"checksums": checksums, "harmful_model": model, "blocklist": blocklist_file}
-    output = write_settings(tmp_path / "parts", vocabulary, needed, annotations="computed") / "en_meta_part_1.npy"
+    needed = {"checksums": checksums, "harmful_model": model, "blocklist": blocklist}
+    output = write_settings(tmp_path / "parts", vocabulary, **needed, annotations="computed") / "en_meta_part_1.npy"
     prepare_part(text, output)
     for path in paths:
         intact = path.read_bytes()
@@ -220,10 +220,9 @@ def test_a_category_that_the_blocklist_does_not_know_is_refused(run):
 
 def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_filters_are_not_chosen(run):
     own = [{"text": "Too short.", "url": BAD_URL}, {"text": "the file\n" + "a long line of words " * 9}, {"text": ""}]
-    none = {"blocklist": None}
-    kept, counts = run(own, none, annotations="computed", rules=[])
+    kept, counts = run(own, blocklist=None, annotations="computed", rules=[])
     assert (len(kept), counts["read"], sum(counts["dropped"].values()), counts["without_url"]) == (3, 3, 0, 2)
-    kept, counts = run(own, none, annotations="computed", rules=["quality_warnings"])
+    kept, counts = run(own, blocklist=None, annotations="computed", rules=["quality_warnings"])
     assert (len(kept), counts["dropped"]["quality_warning"]) == (0, 3)
     kept, counts = run(own, annotations="computed", rules=["categories"])
     assert (len(kept), counts["dropped"]["blocked_category"]) == (2, 1)
@@ -322,9 +321,7 @@ def test_a_text_of_the_users_own_that_was_changed_since_the_start_is_refused(tmp
     monkeypatch.setattr("symbert.files.LARGE", 0)
     text = tmp_path / "own.txt"
     text.write_text("one document\n")
-    folder = write_settings(
-        tmp_path / "parts", vocabulary, {"split_by_content": True}, rules=[], annotations="computed"
-    )
+    folder = write_settings(tmp_path / "parts", vocabulary, split_by_content=True, **OWN)
     output = folder / f"{name_of_text(str(text))}.npy"
     prepare_part(text, output)
     text.write_text("another document\n")
@@ -350,9 +347,9 @@ def test_the_bytes_do_not_depend_on_the_encoder(tmp_path, vocabulary, monkeypatc
     assert found == expected
 
 
-def test_every_filter_is_seen_to_act_in_the_demo_and_most_text_is_kept(tmp_path, blocklist_file):
-    needed, total = {"blocklist": blocklist_file, "checksums": DEMO / CORPUS_CHECKSUMS.location}, Counter()
-    folder = write_settings(tmp_path / "parts", DEMO / VOCABULARY.location, needed)
+def test_every_filter_is_seen_to_act_in_the_demo_and_most_text_is_kept(tmp_path, blocklist):
+    needed, total = {"blocklist": blocklist, "checksums": DEMO / CORPUS_CHECKSUMS.location}, Counter()
+    folder = write_settings(tmp_path / "parts", DEMO / VOCABULARY.location, **needed)
     for number in range(1, DEMO_PARTS + 1):
         part = f"en_meta_part_{number}"
         prepare_part(DEMO / part_file(part).location, folder / f"{part}.npy")

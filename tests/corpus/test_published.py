@@ -12,12 +12,14 @@ import pytest
 
 from corpus import sites
 from corpus.hub_site import COMMIT, SIGNATURE, TOKEN, served_hub
+from corpus.oscar import plan
 from corpus.sites import git_id, hurry
 from symbert.cli import main
 from symbert.corpus.download import check_environment
-from symbert.corpus.published import download, endpoint, fetch_from_hub, resolve
+from symbert.corpus.hub import endpoint, fetch_from_hub, resolve
+from symbert.corpus.published import Repository, Ut1, download
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, RemoteError
-from symbert.files import read_json, write_json
+from symbert.files import read_json
 from workflow.checkout import heed_signals
 
 BODY = random.Random(1).randbytes(1 << 20)
@@ -143,8 +145,7 @@ LISTED = "checksum.sha256"
 @pytest.fixture
 def oscar(tmp_path):
     """The folder of OSCAR's published files."""
-    write_json(tmp_path / "oscar/settings.json", {"kind": "dataset", "repository": OSCAR, "revision": "main"})
-    return tmp_path / "oscar"
+    return plan(tmp_path / "oscar", Repository(kind="dataset", repository=OSCAR, revision="main"))
 
 
 def test_a_file_is_downloaded_at_the_commit_that_its_folder_keeps_to(hub, part, oscar):
@@ -273,8 +274,7 @@ def ut1():
 @pytest.fixture
 def archive(tmp_path, ut1):
     """UT1's archive, in a folder whose address ends with a slash."""
-    write_json(tmp_path / "ut1/settings.json", {"url": f"{ut1.address}/ut1/"})
-    return tmp_path / "ut1/blacklists.tar.gz"
+    return plan(tmp_path / "ut1", Ut1(url=f"{ut1.address}/ut1/")) / "blacklists.tar.gz"
 
 
 def test_the_archive_of_the_blocklist_is_checked_against_the_list_beside_it(hub, ut1, archive):
@@ -313,6 +313,6 @@ def test_a_blocklist_that_cannot_be_had_or_not_over_https_is_named(ut1, archive)
         "https:///x",
         "ftp://x",
     ):
-        write_json(archive.with_name("settings.json"), {"url": url})
+        plan(archive.parent, Ut1(url=url))
         with pytest.raises(ConfigError, match=r"corpus\.blocklist_url: "):
             download(archive)

@@ -3,16 +3,19 @@ from collections import Counter
 from functools import partial
 from itertools import chain, pairwise
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from corpus.oscar import prepare_texts, write_settings
+from corpus.oscar import prepare_texts, step_of_parts, write_settings
+from symbert.configuration import PackSettings
 from symbert.corpus import shards
+from symbert.corpus.counts import Characters, Counts
 from symbert.corpus.filters import REASONS
-from symbert.corpus.parts import prepare_part
+from symbert.corpus.parts import Encoder, PartRecord, Tokens, prepare_part
 from symbert.corpus.tokens import OFFSET
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.errors import DataError, IntegrityError, MissingInputError
@@ -43,10 +46,11 @@ def write_parts(folder, documents: list[Document], cuts=(), counts=()) -> list[s
         np.save(folder / f"parts/part_{part}.offsets.npy", np.array(table, OFFSET))
         kept, high, warned = counts[part] if counts else (after - first, 0, 0)
         dropped = {**dict.fromkeys(REASONS, 0), "perplexity_too_high": high, "quality_warning": warned}
-        facts = {"read": kept + high + warned, "kept": kept, "bad": 0, "dropped": dropped}
-        record = {"part": f"part_{part}", "documents": after - first}
-        write_json(folder / f"parts/part_{part}.json", {"counts": facts, "record": record})
-        sign(folder, f"part_{part}")
+        name, read = f"part_{part}", kept + high + warned
+        counted = Counts(name, "", read, kept, 0, [], 0, dropped, dropped, Characters(0, 0, dropped))
+        tokens = Tokens(name, after - first, 0, 0, None, Encoder("none", 0, 0), "", "", "")
+        write_json(folder / f"parts/{name}.json", PartRecord(counted, tokens))
+        sign(folder, name)
     return [f"part_{part}" for part in range(len(bounds) - 1)]
 
 
@@ -62,14 +66,24 @@ def sign(folder, part):
 
 def pack_files(folder, parts, length=4, held_out=2, max_documents=10**6, shard_rows=3, vocabulary=None):
     """Packs parts; gives the manifest."""
-    values = {"sequence_length": length, "validation_sequences": held_out}
-    values |= {"max_documents": max_documents, "sequences_per_shard": shard_rows}
-    settings = {"parts": parts, "from": str(folder / "parts"), "pack": values}
-    write_json(folder / "shards/settings.json", {**settings, "vocabulary": str(vocabulary or folder / "vocab.txt")})
+    settings = PackSettings(length, held_out, max_documents, shard_rows)
+    step = step_of_rows(folder, parts, settings, vocabulary or folder / "vocab.txt")
+    write_json(folder / "shards/settings.json", step)
     with pytest.MonkeyPatch.context() as patch:  # rows shorter than the 8 tokens that settings may name
-        patch.setattr("symbert.corpus.shards.settings_from", lambda values, kind, origin: kind(**values))
+        patch.setattr("symbert.corpus.shards.read_step", lambda place, kind: step)
+        patch.chdir(folder)
         shards.pack(folder / "shards/manifest.json")
     return read_json(folder / "shards/manifest.json")
+
+
+def step_of_rows(folder, parts, settings, vocabulary) -> shards.Pack:
+    """The step of rows of the parts in a folder, which is one with a key then."""
+    step = shards.Pack(parts=step_of_parts(vocabulary), texts=parts, pack=settings)
+    keyed = folder / step.parts.folder
+    keyed.parent.mkdir(parents=True, exist_ok=True)
+    keyed.unlink(missing_ok=True)
+    keyed.symlink_to(folder / "parts")
+    return step
 
 
 def pack(folder, documents: list[Document], cuts=(), counts=(), **settings):
@@ -155,7 +169,8 @@ def test_the_unigram_entropy_is_that_of_the_validation_rows_but_for_special_toke
     assert {0, 1, 2} < {*held_out}, "[PAD], [UNK] and [CLS] are among them"
     counts = Counter(token for token in held_out if token not in (0, 2, 3, 4))
     assert manifest["unigram_entropy"] == pytest.approx(stats.entropy([*counts.values()]))
-    assert shards.hash_of_corpus({**manifest, "unigram_entropy": 1.0}) == manifest["hash"]
+    learned = msgspec.convert({**manifest, "unigram_entropy": 1.0}, shards.Packed)
+    assert learned.learned_hash() == manifest["hash"]
     twice = np.array([[1, 1, 5, 5], [2, 0, 3, 4]], np.uint16)
     assert shards.unigram_entropy(twice, manifest["special_tokens"]) == pytest.approx(np.log(2))
     assert shards.unigram_entropy(twice[1:], manifest["special_tokens"]) == 0
@@ -276,9 +291,7 @@ def test_a_vocabulary_that_cannot_write_the_text_is_told(tmp_path, capsys):
 
 def test_lines_of_txt_files_that_no_empty_line_parts_are_told_with_what_parts_them(tmp_path, vocabulary, capsys):
     """A file of a sentence a line was one document, of which the remedy was to take more parts."""
-    folder = write_settings(
-        tmp_path / "parts", vocabulary, {"split_by_content": True}, rules=[], annotations="computed"
-    )
+    folder = write_settings(tmp_path / "parts", vocabulary, split_by_content=True, rules=[], annotations="computed")
     sentences = [f"the {'function ' * (number % 7)}value {'returns ' * (number % 11)}\n" for number in range(200)]
     for between, end in (("", ".txt"), ("\n", ".txt"), ("", ".csv")):
         text = tmp_path / f"own{end}"

@@ -7,31 +7,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpus.oscar import plan
 from studies import texts as of_studies
-from symbert.configuration import read_by
+from symbert.configuration import OwnText
 from symbert.corpus import texts
-from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, copying, write_text
+from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, WriteText, copying, read_of, write_text
 from symbert.errors import ConfigError
-from symbert.files import write_json
 from symbert.pretrain.tasks import PackedRows, verify_manifest, verify_shards
 
 TEXT = "def f(x):\n    return x\n" * 200
 
 
+def step_of(source, vocabulary=None, length=8, held_out=10, read=None) -> WriteText:
+    text = OwnText(source=source, vocabulary=vocabulary, sequence_length=length, validation_sequences=held_out)
+    return WriteText(text=text, read=read or read_of(source))
+
+
 def rows_of(tmp_path, monkeypatch, vocabulary=None, content=TEXT, length=8) -> tuple[dict, dict[str, np.ndarray]]:
     monkeypatch.setitem(TEXTS, "copying", lambda: content)
-    settings = {"source": "copying", "vocabulary": vocabulary, "sequence_length": length, "validation_sequences": 10}
-    write_json(tmp_path / "settings.json", {**settings, "read": read_by("copying")})
-    write_text(tmp_path / "manifest.json")
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    rows = {split: PackedRows(tmp_path / "manifest.json", split) for split in ("train", "validation")}
+    file = plan(tmp_path / "text", step_of("copying", vocabulary, length)) / "manifest.json"
+    write_text(file)
+    manifest = json.loads(file.read_text())
+    rows = {split: PackedRows(file, split) for split in ("train", "validation")}
     return manifest, {split: packed[np.arange(len(packed))] for split, packed in rows.items()}
 
 
 def test_the_rows_of_a_text_are_its_characters_each_once(tmp_path, monkeypatch):
     manifest, rows = rows_of(tmp_path, monkeypatch)
-    verify_manifest(tmp_path / "manifest.json")
-    verify_shards(tmp_path / "manifest.json")
+    verify_manifest(tmp_path / "text/manifest.json")
+    verify_shards(tmp_path / "text/manifest.json")
     count = len(TEXT) // 8
     assert manifest["rows"] == {"train": count - 10, "validation": 10}
     shares = np.unique(rows["validation"], return_counts=True)[1] / rows["validation"].size
@@ -105,12 +109,11 @@ def test_of_the_addressed_text_a_value_is_found_by_its_key_at_no_fixed_distance(
 def test_a_function_of_the_users_own_returns_a_text(tmp_path):
     functions = {"cycle": "'abcd' * 500", "short": "'abcd' * 3", "nothing": "None"}
     Path("cycles.py").write_text("".join(f"def {name}(): return {text}\n" for name, text in functions.items()))
-    settings = {"source": "cycles:cycle", "vocabulary": None, "sequence_length": 8, "validation_sequences": 10}
-    write_json(tmp_path / "text/settings.json", {**settings, "read": read_by("cycles:cycle")})
+    plan(tmp_path / "text", step_of("cycles:cycle"))
     write_text(tmp_path / "text/manifest.json")
     rows = PackedRows(tmp_path / "text/manifest.json", "train")
     assert len(rows) == 240 and (rows[np.arange(240)] == [5, 6, 7, 8] * 2).all()
-    write_json(tmp_path / "text/settings.json", {**settings, "read": "0123456789abcdef"})
+    plan(tmp_path / "text", step_of("cycles:cycle", read="0123456789abcdef"))
     with pytest.raises(ConfigError, match=r"the text 'cycles:cycle' is \w{16} today, and was 0123456789abcdef"):
         write_text(tmp_path / "text/manifest.json")
     for source, count, told in (
@@ -118,7 +121,6 @@ def test_a_function_of_the_users_own_returns_a_text(tmp_path):
         ("cycles:short", 1, "has 1 rows of 8 tokens, and validation takes 1; lower 'sequence_length'"),
         ("cycles:nothing", 10, "text 'cycles:nothing': returned NoneType, expected str"),
     ):
-        own = {**settings, "source": source, "validation_sequences": count, "read": read_by(source)}
-        write_json(tmp_path / "text/settings.json", own)
+        plan(tmp_path / "text", step_of(source, held_out=count))
         with pytest.raises(ConfigError, match=told):
             write_text(tmp_path / "text/manifest.json")

@@ -13,7 +13,6 @@ from symbert.errors import ConfigError, DataError, UsageError
 from symbert.experiment.given import read_words, read_yaml
 from symbert.experiment.profile import check_profile
 from symbert.experiment.project import checked, configured_scale, open_experiment, read_chosen, readable
-from symbert.operators import OPERATORS
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,6 @@ def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_co
     file.write_text(f"operators: {{m: {{class: 'moded:Moded', {argument}}}}}\n")
 
     def mode(config):
-        del OPERATORS["m"]
         return config.operators["m"]["mode"]
 
     assert mode(read_chosen(root, None, [file], None)) == ARGUMENTS[argument]
@@ -150,7 +148,6 @@ def test_an_argument_on_the_command_line_is_the_value_that_it_is_in_a_file(root,
     for given in ((None, [words.replace(": ", "=", 1)]), ([Path("own.yaml")], None)):
         mode = read_chosen(root, None, *given).operators["m"]["mode"]
         assert (mode, type(mode)) == (value, type(value))
-        del OPERATORS["m"]
 
 
 MODED = """
@@ -174,7 +171,6 @@ def load_all(root: Path, *more: Path) -> dict:
 
 HUB, MIRROR = {"source": "hub"}, {"source": "mirror", "mirror": "."}
 OWN = {"corpus": {"source": "files", "files": "own.txt"}}
-TRANSLATIONS = dict.fromkeys(("source", "target", "validation_source", "validation_target"), "own.txt")
 UNREAD = {  # by the key and words of the remedy: a change without effect, and what else makes it one that has some
     "corpus.files 'corpus.source'": ({"corpus": {"files": "own.txt"}}, OWN),
     "mirror 'source'": ({"mirror": "."}, MIRROR),
@@ -199,7 +195,6 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"corpus": {"filter": {"rules": ["categories"], "min_harmful_perplexity": 9.0}}},
         {"corpus": {"filter": {"rules": ["perplexity"]}}},
     ),
-    "parallel encoder-decoder": ({"parallel": TRANSLATIONS}, {"sweep": {"hosts": ["encoder", "encoder-decoder"]}}),
     "glue.robustness.files sets": (
         {"glue": {"robustness": {"files": "."}}},
         {"glue": {"robustness": {"sets": ["hans"]}}},
@@ -212,9 +207,9 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"sweep": {"hosts": ["decoder"]}, "pretrain": {"mask_probability": 0.2}},
         {"sweep": {"hosts": ["encoder"]}},
     ),
-    "pretrain.batch_size 'hosts.encoder-decoder.batch_size'": (  # that the demo has
-        {"sweep": {"hosts": ["encoder-decoder"]}, "pretrain": {"batch_size": 16}},
-        {"sweep": {"hosts": ["encoder-decoder", "decoder"]}},
+    "pretrain.batch_size 'hosts.decoder.batch_size'": (
+        {"sweep": {"hosts": ["decoder"]}, "hosts": {"decoder": {"batch_size": 8}}, "pretrain": {"batch_size": 16}},
+        {"sweep": {"hosts": ["encoder", "decoder"]}},
     ),
     "glue.epochs 'suites.superglue.epochs'": (
         {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},

@@ -51,7 +51,7 @@ def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
         return sum(output.left > 0 for output in outputs_of(experiment) if output.stage == "corpus")
 
     assert coming() == len(experiment.texts) + 1, "parts, rows"
-    write_json(Path(experiment.parts_folder, f"{next(iter(experiment.texts))}.npy"), {})
+    write_json(Path(experiment.parts.folder, f"{next(iter(experiment.texts))}.npy"), {})
     assert coming() == len(experiment.texts)
     write_json(Path(experiment.shards), {})
     assert coming() == 0

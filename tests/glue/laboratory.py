@@ -57,7 +57,7 @@ class Laboratory:
     def pairs(self, root: Path = DEMO, max_length: int = 64, max_evaluation_examples=None) -> PreparePairs:
         """How minimal pairs are prepared."""
         source, vocabulary = File(str(root / "nyu-mll/blimp")), File(str(self.vocabulary))
-        limits = PairLimits(max_length, max_evaluation_examples)
+        limits = PairLimits(max_length=max_length, max_evaluation_examples=max_evaluation_examples)
         return self.planned(PreparePairs(limits=limits, vocabulary=vocabulary, source=source))
 
     def prepared(self, step: Step, task: str, allow_partial: bool = True) -> Path:

@@ -186,6 +186,7 @@ def test_fewer_evaluation_rows_of_multirc_are_whole_questions():
 
     answers = counted(raw)
     for limit in (1, 40):
-        kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, TaskLimits(64, None, limit)))
+        limits = TaskLimits(max_length=64, max_examples=None, max_evaluation_examples=limit)
+        kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, limits))
         assert kept and all(answers[question] == count for question, count in kept.items())
         assert max(limit - max(answers.values()), 1) <= kept.total() <= max(limit, max(answers.values()))

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 import torch
-from transformers import BertForMaskedLM, BertForSequenceClassification, BertLMHeadModel, EncoderDecoderModel
+from transformers import BertForMaskedLM, BertForSequenceClassification, BertLMHeadModel
 
 from model.models import (
     FOLDING,
@@ -46,16 +46,11 @@ def test_a_folded_model_has_equal_logits_and_the_model_stays_as_it_was(attention
 
 
 @pytest.mark.parametrize("attention", FOLDING)
-def test_a_folded_model_of_another_host_has_equal_logits(attention):
+def test_a_folded_decoder_has_equal_logits(attention):
     model = moved(bert.DecoderModel(small_config(attention)))
     folded = fold(model)
     assert type(folded) is BertLMHeadModel and folded.config.is_decoder
     torch.testing.assert_close(folded(IDS).logits, model(IDS), rtol=0, atol=1e-12)
-    model = moved(bert.EncoderDecoderModel(small_config(attention)))
-    folded = fold(model)
-    assert type(folded) is EncoderDecoderModel
-    found = folded(input_ids=IDS, attention_mask=MASK, decoder_input_ids=IDS[:, :6]).logits
-    torch.testing.assert_close(found, model(IDS, MASK, IDS[:, :6]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("attention", ["pairwise", "shared"])
@@ -77,7 +72,7 @@ def test_an_operator_that_no_bert_equals_is_refused_by_name(monkeypatch):
         define(monkeypatch, "own", operator)
         with pytest.raises(ConfigError, match="attention 'own' has no equal BERT"):
             fold(trained("own"))
-    for host in (bert.MaskedModel, bert.DecoderModel, bert.EncoderDecoderModel):
+    for host in (bert.MaskedModel, bert.DecoderModel):
         with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT"):
             fold(moved(host(small_config("symmetric-others"))))
 

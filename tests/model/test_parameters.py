@@ -1,6 +1,8 @@
 import pytest
 
 from symbert.model.bert import counts_of
+from symbert.operators import OPERATORS
+from symbert.sizes import SIZES
 
 # `shared` is by its formula: its authors print no count of the whole model.
 PUBLISHED = {  # Table 2 of the paper
@@ -11,10 +13,10 @@ PUBLISHED = {  # Table 2 of the paper
 
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_counts_equal_the_papers_table_2(size):
-    assert counts_of(size, list(PUBLISHED[size]))["parameters"] == PUBLISHED[size]
+    assert counts_of(SIZES[size], [OPERATORS[name] for name in PUBLISHED[size]])["parameters"] == PUBLISHED[size]
 
 
 def test_shared_saves_66_53_percent_of_the_attention_block_of_base():
     """Kowsher et al., arXiv 2412.00359, abstract; query, key and value together."""
-    counts = counts_of("base", ["original", "shared"])["attention_parameters"]
+    counts = counts_of(SIZES["base"], [OPERATORS["original"], OPERATORS["shared"]])["attention_parameters"]
     assert round(100 * (1 - counts["shared"] / counts["original"]), 4) == 66.5366

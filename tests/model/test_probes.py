@@ -5,8 +5,10 @@ import itertools
 import pandas as pd
 import pytest
 import torch
+from msgspec import to_builtins
+from msgspec.structs import replace
 
-from symbert import cli, operators
+from symbert import cli
 from symbert.files import write_json
 from symbert.model.probes import (
     LOOKUPS,
@@ -20,9 +22,11 @@ from symbert.model.probes import (
     rows_of,
     targets_of,
 )
+from symbert.operators import OPERATORS, operators_of
 
 
-def shares_of(operator):
+def shares_of(name):
+    operator = OPERATORS[name]
     rows = [learn(operator, relation, own_position) for relation in RELATIONS for own_position in (True, False)]
     return {(row["relation"], row["own_position"]): row["share"] for row in rows}
 
@@ -64,14 +68,11 @@ def test_rows_state_chance_and_an_interval_also_of_an_operator_named_by_its_clas
 
 def test_the_measurement_of_an_experiment_is_of_the_operators_in_its_settings(short, tmp_path):
     """One of the user's own is defined there, because a job knows no configuration."""
-    own = operators.define("mine", {"class": "model.wrong_operators:Unmasked"})
-    original = {"operator_code": operators.operator_code("original")}
-    del operators.OPERATORS["mine"]
-    asked = {"mine": {"operator_code": own.code, **own.own_definition}, "original": original}
-    write_json(tmp_path / "settings.json", {"operators": asked})
+    asked = [operators_of({"mine": {"class": "model.wrong_operators:Unmasked"}})["mine"], OPERATORS["original"]]
+    write_json(tmp_path / "settings.json", {"operators": to_builtins(asked)})
     assert cli.main(["measure-probes", str(tmp_path / "probes.csv")]) == 0
     assert pd.read_csv(tmp_path / "probes.csv")["attention"].unique().tolist() == ["mine", "original"]
-    write_json(tmp_path / "settings.json", {"operators": {"original": {"operator_code": "0123456789abcdef"}}})
+    write_json(tmp_path / "settings.json", {"operators": to_builtins([replace(asked[0], code="0123456789abcdef")])})
     assert cli.main(["measure-probes", str(tmp_path / "probes.csv")]) == 64
 
 
@@ -89,7 +90,7 @@ def test_answers_of_lookups_stand_in_their_rows():
 
 def test_original_learns_induction_where_a_symmetric_score_learns_recall_alone():
     (share, steps), (symmetric, never) = (
-        look_up(layer_of(name, 4), "induction", 1) for name in ("original", "symmetric")
+        look_up(layer_of(OPERATORS[name], 4), "induction", 1) for name in ("original", "symmetric")
     )
     assert share >= 0.9 and steps < 100 and never is None and symmetric < 0.2
-    assert look_up(layer_of("symmetric", 4), "recall", 1)[1] < 60
+    assert look_up(layer_of(OPERATORS["symmetric"], 4), "recall", 1)[1] < 60

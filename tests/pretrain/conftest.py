@@ -4,10 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 import pretrain.corpora as corpora
-from pretrain.parallel import pack, write_text
 from symbert.cli import main
-from symbert.hosts import HOSTS
-from symbert.paths import Run
 from symbert.pretrain.train import Trainer
 
 
@@ -15,12 +12,6 @@ from symbert.pretrain.train import Trainer
 def manifest(tmp_path):
     """A packed corpus of 50 training and 8 validation rows."""
     return corpora.write_corpus(tmp_path / "shards")
-
-
-@pytest.fixture
-def manifest_read_by(manifest, tmp_path):
-    """Gives the manifest of the rows that a host reads."""
-    return lambda host: manifest if HOSTS[host].reads_corpus else pack(write_text(tmp_path, 40, 8), tmp_path)
 
 
 @pytest.fixture
@@ -35,7 +26,7 @@ def build(manifest, brief):
 
     def make(attention="pairwise", seed=1, host="encoder", world=None, micro_batch_size=None, **changes) -> Trainer:
         settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(Run("tiny", attention, seed, host), settings, manifest, world, micro_batch_size)
+        return Trainer(corpora.planned(manifest, settings, attention, seed, host), world, micro_batch_size)
 
     return make
 

@@ -8,21 +8,26 @@ import time
 from pathlib import Path
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import to_builtins
+from msgspec.structs import asdict, replace
 
-from symbert.configuration import PretrainSettings, values_of
-from symbert.corpus.shards import hash_of_corpus
+from corpus.oscar import plan, step_of_parts
+from symbert.configuration import PackSettings, PretrainSettings
+from symbert.corpus.shards import Learned, Manifest, Pack, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
-from symbert.hosts import HOSTS
-from symbert.paths import Run
+from symbert.operators import OPERATORS, Operator, operators_of
+from symbert.pretrain.run import Pretraining
+from symbert.sizes import SIZES, Shape
+from symbert.steps import File
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
 
 def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, length: int = 16) -> Path:
     """Shards of an easy language (each token is followed by the next one, mostly); returns the manifest."""
-    directory.mkdir(parents=True, exist_ok=True)
+    pack = PackSettings(sequence_length=16, validation_sequences=8, max_documents=1, sequences_per_shard=rows)
+    plan(directory, Pack(parts=step_of_parts(directory / "vocab.txt"), texts=1, pack=pack))
     generator = np.random.default_rng(0)
     shards = []
     for split, counts in (("train", [rows // 2, rows - rows // 2]), ("validation", [8])):
@@ -32,18 +37,11 @@ def write_corpus(directory: Path, rows: int = 50, vocabulary_size: int = 60, len
             ids[:, 0], ids[:, -1] = SPECIAL["cls"], SPECIAL["sep"]
             path = directory / f"{split}-{number:05d}.npy"
             np.save(path, ids.astype(np.uint16))
-            shards.append({"file": path.name, "split": split, "rows": count, "sha256": sha256_of(path)})
+            shards.append(Shard(path.name, split, count, sha256_of(path)))
     write_vocabulary(directory / "vocab.txt", vocabulary_size)
-    manifest = {
-        "sequence_length": length,
-        "vocabulary_size": vocabulary_size,
-        "vocabulary_sha256": sha256_of(directory / "vocab.txt"),
-        "special_tokens": SPECIAL,
-        "rows": {"train": rows, "validation": 8},
-        "shards": shards,
-    }
-    (directory / "manifest.json").write_text(json.dumps({**manifest, "hash": hash_of_corpus(manifest)}))
-    write_json(directory / "settings.json", {"vocabulary": str(directory / "vocab.txt")})
+    digest, counts = sha256_of(directory / "vocab.txt"), {"train": rows, "validation": 8}
+    learned = Learned(length, vocabulary_size, digest, SPECIAL, counts, shards)
+    write_json(directory / "manifest.json", Manifest(**asdict(learned), hash=learned.learned_hash()))
     return directory / "manifest.json"
 
 
@@ -74,28 +72,43 @@ def brief(**changes) -> PretrainSettings:
     return replace(settings, **changes)
 
 
-def write_run(
-    folder: Path,
+def planned(
     manifest: Path,
     settings: PretrainSettings,
-    attention: str = "pairwise",
-    size: str = "tiny",
+    attention: str | Operator = "pairwise",
     seed: int = 1,
     host: str = "encoder",
-) -> Run:
-    """Plan a run in `folder`: its run.json."""
-    run = Run(size, attention, seed, host)
-    source = {"corpus_source": "embedded"} if HOSTS[host].reads_corpus else {}
-    facts = {**run.facts, "host": host, "model": run.model, "training": values_of(settings)}
-    write_json(folder / "run.json", {**facts, "manifest": str(manifest), **source})
-    return run
+    size: str = "tiny",
+    shape: Shape | None = None,
+) -> Pretraining:
+    """A run on the rows of a manifest; an operator or a shape of the test's own is given itself."""
+    return Pretraining(
+        host=host,
+        size=size,
+        shape=shape or SIZES[size],
+        operator=OPERATORS[attention] if isinstance(attention, str) else attention,
+        training=settings,
+        rows=File(str(manifest)),
+        corpus_source="embedded",
+        pretrain_seed=seed,
+    )
+
+
+def own(name: str, **definition) -> Operator:
+    """An operator of the user's own by its definition."""
+    return operators_of({name: definition})[name]
 
 
 def options(
-    manifest: Path, settings: PretrainSettings, run: Path, attention: str = "pairwise", threads: int = 1, **model
+    manifest: Path,
+    settings: PretrainSettings,
+    run: Path,
+    attention: str | Operator = "pairwise",
+    threads: int = 1,
+    **model,
 ) -> list[str]:
     """The words of the command that trains a tiny model in the folder `run`, whose run.json is written."""
-    write_run(run, manifest, settings, attention, **model)
+    write_json(run / "run.json", to_builtins(planned(manifest, settings, attention, **model)))
     return ["pretrain", str(run), "--threads", str(threads)]
 
 

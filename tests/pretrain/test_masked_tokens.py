@@ -1,6 +1,5 @@
 """Rows of shards, and batches of masked tokens: functions of seed and step alone, however they are cut or padded."""
 
-import json
 import os
 
 import numpy as np
@@ -11,12 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from pretrain.corpora import SPECIAL
+from model.models import configured
+from pretrain.corpora import SPECIAL, planned
+from symbert.corpus.shards import Manifest, Shard
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.configuration import configuration_of
-from symbert.paths import Run
 from symbert.pretrain import tasks
 from symbert.pretrain.tasks import IGNORED, Batch, MaskedTokens, PackedRows, verify_manifest, verify_shards
 
@@ -26,8 +25,8 @@ def test_rows_are_those_of_the_shards_across_their_borders(tmp_path_factory, siz
     folder, whole = tmp_path_factory.mktemp("shards"), np.random.default_rng(0).integers(0, 2**16, (sum(sizes), 3))
     for number, piece in enumerate(np.split(whole.astype(np.uint16), np.cumsum(sizes)[:-1])):
         np.save(folder / f"{number}.npy", piece)
-    shards = [{"file": f"{number}.npy", "split": "train", "rows": size} for number, size in enumerate(sizes)]
-    (folder / "manifest.json").write_text(json.dumps({"shards": shards}))
+    shards = [Shard(f"{number}.npy", "train", size, "") for number, size in enumerate(sizes)]
+    write_json(folder / "manifest.json", Manifest(3, 2**16, "", {}, {"train": sum(sizes)}, shards, hash=""))
     rows = PackedRows(folder / "manifest.json", "train")
     index = np.array(data.draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=20)), np.int64)
     assert len(rows) == sum(sizes) and rows.sequence_length == 3
@@ -91,7 +90,7 @@ def objective(manifest, brief):
     """What a run is trained on, with batches of so many rows."""
 
     def make(batch_size: int = 8, seed: int = 1, attention: str = "pairwise") -> MaskedTokens:
-        return MaskedTokens(Run("tiny", attention, seed), brief(batch_size=batch_size), manifest)
+        return MaskedTokens(planned(manifest, brief(batch_size=batch_size), attention, seed))
 
     return make
 
@@ -166,7 +165,7 @@ def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
 
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_padded_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(objective, attention, monkeypatch):
-    model = MaskedModel(configuration_of("tiny", attention, 60, dropout=0.0))
+    model = MaskedModel(configured("tiny", attention, 60, dropout=0.0))
     initialize(model, 1)
     model.double()
     whole = objective(8).training_batch(3)

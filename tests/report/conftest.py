@@ -11,9 +11,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from symbert.configuration import ReportFacts, merge, settings_from
+from symbert.corpus.parts import Encoder, Tokens
+from symbert.corpus.shards import Learned, Packed
 from symbert.experiment.project import read_config
+from symbert.files import sha256_of
 from symbert.report import published
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -57,12 +61,30 @@ def corpus_files(tmp_path):
         files = []
         for number in numbers:
             name = f"en_meta_part_{number}"
-            tokens = {"part": name, "documents": 1000, "tokens": 642_000, "words": 480_000}
-            content = {"counts": counts_of_part(name, number) | (part or {}), "record": tokens | (record or {})}
+            tokens = Tokens(name, 1000, 642_000, 480_000, None, Encoder("", 16, 0), "", "", "")
+            content = {"counts": counts_of_part(name, number) | (part or {})}
+            content["record"] = to_builtins(tokens) | (record or {})
             files.append(write(tmp_path / f"{name}.json", content))
         return files
 
     return make
+
+
+def packed(**changes) -> dict:
+    """The manifest of rows of such parts, with changes."""
+    learned = Learned(64, 1000, "0" * 64, {"mask": 4}, {"train": 9900, "validation": 100}, [])
+    manifest = Packed(
+        **asdict(learned),
+        hash=learned.learned_hash(),
+        passed_over_rows=0,
+        documents={"train": 900, "validation": 50},
+        tokens=640_060,
+        unknown_tokens=0,
+        remainder_tokens=10,
+        surplus_tokens={"train": 30, "validation": 20},
+        parts=[],
+    )
+    return to_builtins(manifest) | changes
 
 
 def counts_of_part(name, number):
@@ -187,6 +209,19 @@ def runs_of():
     return make
 
 
+def done_of(run: dict, steps: int, loss: float, log: Path) -> dict:
+    """The content of done.json."""
+    counted = {"parameters": 7, "attention_parameters": {}, "settings": {}, "metrics_sha256": sha256_of(log)}
+    digests = {"corpus_hash": "c0ffee", "settings_hash": "5e77", "vocabulary_sha256": "0"}
+    return {**run, "steps": steps, "validation_loss": loss, **counted, **digests}
+
+
+def tell_digest(folder: Path) -> None:
+    """Have done.json say the digest that metrics.jsonl has."""
+    done = json.loads((folder / "done.json").read_text())
+    write(folder / "done.json", done | {"metrics_sha256": sha256_of(folder / "metrics.jsonl")})
+
+
 @pytest.fixture
 def write_run(tmp_path):
     """Writes done.json and metrics.jsonl of a run with two layers; returns its folder."""
@@ -196,9 +231,9 @@ def write_run(tmp_path):
         lines = [{"split": "initial", "step": 0, "logit_std": initial[0], "attention_entropy": initial[1]}]
         lines += [{"split": "train", "step": 1, "loss": 9.0}]
         lines += [{"split": "validation", "step": step, "loss": loss} for step, loss in points]
-        done = {"size": size, "attention": attention, "pretrain_seed": seed, "steps": steps}
-        write(folder / "done.json", done)
-        write_lines(folder / "metrics.jsonl", lines)
+        log = write_lines(folder / "metrics.jsonl", lines)
+        run = {"size": size, "attention": attention, "pretrain_seed": seed}
+        write(folder / "done.json", done_of(run, steps, 5.0, log))
         return folder
 
     return make
@@ -252,8 +287,21 @@ def write_speeds(tmp_path):
     """Writes what measure-speeds measured of a size: seconds of steps by operator; returns the file."""
 
     def make(size="tiny", /, changes=None, **seconds) -> Path:
-        machine = {"device": "cpu", "processor": "A chip, AVX2", "precision": "fp32", "threads": 1}
-        facts = {"size": size, **machine, "micro_batch_size": 32, "peak_flops": 60e9, "tokens_per_step": 2048}
+        machine = {
+            "device": "cpu",
+            "processor": "A chip, AVX2",
+            "precision": "fp32",
+            "recipe": "faithful",
+            "threads": 1,
+        }
+        facts = {
+            "size": size,
+            **machine,
+            "versions": {},
+            "micro_batch_size": 32,
+            "peak_flops": 60e9,
+            "tokens_per_step": 2048,
+        }
         operators = {name: {"step_seconds": list(rounds), "flops_per_step": 3e8} for name, rounds in seconds.items()}
         return write(tmp_path / f"speeds-{size}.json", facts | {"operators": operators} | (changes or {}))
 
@@ -266,8 +314,6 @@ def pretrained(write_run, write_timing):
 
     def make(attention, seed=1, **changes) -> Path:
         folder = write_run("tiny", attention, [(50, 5.0)], seed=seed)
-        done = json.loads((folder / "done.json").read_text())
-        write(folder / "done.json", done | {"corpus_hash": "c0ffee", "settings_hash": "5e77"})
         write_timing(folder, **changes)
         return folder
 

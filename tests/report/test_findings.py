@@ -11,13 +11,14 @@ import torch
 from scipy.stats import ttest_1samp, ttest_ind
 from torch.nn import functional as F
 
+from model.models import configured
 from studies import collected, direction, dose, mechanism, outcomes, start_and_symmetry, theory
 from studies import contrasts as declaration
 from studies.exits import plateau_exit
 from symbert.corpus import texts
 from symbert.model.anatomy import _visit, logits_of
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.configuration import Configuration, configuration_of
+from symbert.model.configuration import Configuration
 from symbert.model.start import width_of
 
 pytestmark = pytest.mark.study
@@ -334,15 +335,15 @@ def test_a_tie_widens_the_logits_between_distinct_tokens_as_the_page_says(page):
     for name in ("original", "symmetric", "original-symmetric", "pairwise"):
         by_weights[name], on_copies[name] = [], []
         for seed in range(11, 21):
-            config = configuration_of("tiny", name, vocabulary_size=len(pieces), dropout=0.0)
+            config = configured("tiny", name, vocabulary_size=len(pieces), dropout=0.0)
             model = MaskedModel(config)
             initialize(model, seed)
             by_weights[name] += [width_of(layer.attention.self) for layer in model.bert.encoder.layer]
 
-            def describe(operator, hidden, *_, stds=on_copies[name]):
+            def describe(operator, hidden, stds=on_copies[name]):
                 stds.append(logits_of(operator, hidden)[..., is_distinct].std().item())
 
-            _visit(model.bert, (rows,), describe)
+            _visit(model.bert, rows, describe)
     original, tied, at_start, wide = (np.mean(widths) for widths in by_weights.values())
     assert at_start == pytest.approx(tied)
     widening = 100 * (np.mean(on_copies["symmetric"]) / np.mean(on_copies["original"]) - 1)
@@ -674,10 +675,12 @@ def results(tmp_path, monkeypatch, runs):
     )
     folder.mkdir(parents=True)
     text.mkdir(parents=True)
-    (text / "settings.json").write_text(json.dumps({"source": "copying", "vocabulary": None, "sequence_length": 48}))
+    planned = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
+    (text / "settings.json").write_text(json.dumps(planned))
     training = {"learning_rate": 1e-3, "batch_size": 32, "steps": 1000, "evaluate_every": 25}
-    run = {"size": row["size"], "attention": row["attention"], "pretrain_seed": int(row["seed"]), "training": training}
-    (folder / "run.json").write_text(json.dumps({**run, "manifest": "results/corpus/text/manifest.json"}))
+    run = {"size": row["size"], "pretrain_seed": int(row["seed"]), "training": training}
+    run |= {"operator": {"name": row["attention"]}, "rows": {"path": "results/corpus/text/manifest.json"}}
+    (folder / "run.json").write_text(json.dumps(run))
     start = {"logit_std": [float(row["logit_std"])], "attention_entropy": [float(row["attention_entropy"])]}
     records = [{"split": "initial", "step": 0, **start}, {"split": "train", "step": 10, "loss": 4.0}]
     losses = enumerate(row["losses"].split(), 1)

@@ -27,9 +27,12 @@ from report.conftest import (
     ESCAPE_LOSS,
     TASKS,
     domain_set,
+    done_of,
     noise_set,
+    packed,
     record,
     robustness_record,
+    tell_digest,
     write,
     write_lines,
 )
@@ -37,7 +40,6 @@ from report.judgements import judgement
 from symbert.cli import main
 from symbert.configuration import merge
 from symbert.errors import DataError
-from symbert.files import sha256_of
 from symbert.glue.tasks import SUITES
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
@@ -50,6 +52,7 @@ from symbert.report.figures import (
     robustness_figure,
 )
 from symbert.report.formats import Table, Words, write_table
+from symbert.report.names import OF_PROJECT
 from symbert.report.report import report
 from symbert.report.setting import note_of
 from symbert.report.style import house_style, looks_of, write_figure
@@ -66,7 +69,6 @@ HOST_RUNS = {  # of other hosts: what the last evaluation measured
     ("decoder", "original", 1): {"perplexity": 20.0},
     ("decoder", "original", 2): {"perplexity": 24.0},
     ("decoder", "symmetric", 1): {"perplexity": 33.0},
-    ("encoder-decoder", "original", 1): {"chrf": 41.25, "bleu": 17.5},
 }
 
 
@@ -97,8 +99,8 @@ def host_run(folder, host, attention, seed, measures):
     points = [{"split": "validation", "step": step, "loss": 3.0} | {name: share * value
               for name, value in measures.items()} for step, share in ((600, 0.5), (1800, 1))]  # fmt: skip
     write_lines(folder / "metrics.jsonl", [{"split": "initial", "step": 0, "logit_std": [1.0]}, *points])
-    done = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": host, "steps": 1800}
-    done |= {"parameters": 150, "validation_loss": 3.0, "metrics_sha256": sha256_of(folder / "metrics.jsonl")}
+    run = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": host}
+    done = {**done_of(run, 1800, 3.0, folder / "metrics.jsonl"), "parameters": 150}
     write(folder / "done.json", done | {f"validation_{name}": value for name, value in measures.items()})
     return folder
 
@@ -150,10 +152,7 @@ def folder(
     for run in (*runs, *others):
         write_timing(run)
     write_timing(runs[0], device="A card", sessions=2, commits=["0123abcd", "4567cdef"])
-    manifest = {"documents": {"train": 900, "validation": 50}, "tokens": 640_060, "sequence_length": 64}
-    manifest |= {"rows": {"train": 9900, "validation": 100}, "remainder_tokens": 10}
-    manifest |= {"unigram_entropy": ESCAPE_LOSS / 0.8}
-    write(tmp_path / "manifest.json", manifest | {"surplus_tokens": {"train": 30, "validation": 20}})
+    write(tmp_path / "manifest.json", packed(unigram_entropy=ESCAPE_LOSS / 0.8))
     suites = itertools.product([*SUPERGLUE, "squad2"], SEEDS, ATTENTION[::2])
     beside = {"squad2": [], "superglue": []}
     for cell in suites:
@@ -253,7 +252,9 @@ def lines_of(panel):
     by_color = {}
     for line in panel.lines:
         by_color.setdefault(line.get_color(), np.asarray(line.get_xydata(), float))
-    return {name: by_color[look.color] for name, look in looks_of(ATTENTION).items() if look.color in by_color}
+    return {
+        name: by_color[look.color] for name, look in looks_of(ATTENTION, OF_PROJECT).items() if look.color in by_color
+    }
 
 
 def panels_of(figure):
@@ -279,10 +280,9 @@ def test_figures_draw_what_the_collection_says(folder):
                       for step in (600, 1200, 1800)]  # fmt: skip
             np.testing.assert_allclose(curve, points)
         (marked,) = [line for line in panel.lines if line.get_xdata()[0] == pytest.approx(1207.5)]
-        assert marked.get_color() == looks_of(ATTENTION)["pairwise"].color, "where it is at 95 %"
-        decoder, translation = panels_of(hosts_figure(data))
+        assert marked.get_color() == looks_of(ATTENTION, OF_PROJECT)["pairwise"].color, "where it is at 95 %"
+        (decoder,) = panels_of(hosts_figure(data))
         assert lines_of(decoder)["original"].tolist() == [[600, 11], [1800, 22]], "the mean of two seeds"
-        assert lines_of(translation)["original"][-1].tolist() == [1800, 41.25]
         (panel,) = panels_of(blimp_figure(data))
         ends = [(65 * (percent + 5) + 200) / 67 for percent in (50, 60)]  # of two seeds, 5 and 6, and 6 and 7 of 10
         np.testing.assert_allclose(lines_of(panel)["original"], [[900, ends[0]], [1800, ends[1]]])
@@ -354,6 +354,7 @@ def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, ca
         (b'{"split": "validation", "step": 60}', "object missing required field 'loss'"),
     ):
         log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+        tell_digest(log.parent)
         assert main(["report", str(folder)]) == 65
         assert f"{log.relative_to(tmp_path)}:3: {told}" in capsys.readouterr().err
 

@@ -130,15 +130,13 @@ def test_without_a_level_no_escapes_are_stated_and_the_key_is_named(sentences, s
 
 
 def test_what_a_step_reads_is_told_of_each_host(report_facts):
-    """A decoder of smaller batches, and a translation of pairs, read the encoder's tokens."""
-    hosts = ["encoder", "decoder", "encoder-decoder"]
+    """A decoder of smaller batches and fewer steps."""
+    hosts = ["encoder", "decoder"]
     settings = {"hosts.decoder.batch_size": 8, "hosts.decoder.steps": 500}
     *_, trained = summary(collected(report_facts(settings), sweep={"hosts": hosts}))
     steps, *_ = trained.split("; corpus")
-    assert [re.findall(r"[\d,]+", part) for part in steps.split("; ")] == [
-        *(["32", "64", "1,800"], ["8", "64", "500"], ["32", "1,800"])
-    ]
-    assert "pairs" in steps.split("; ")[2] and "tokens" not in steps.split("; ")[2]
+    told = [re.findall(r"[\d,]+", part) for part in steps.split("; ")]
+    assert told == [["32", "64", "1,800"], ["8", "64", "500"]]
 
 
 def test_scores_of_another_suite_are_not_said_to_be_glues(write_scores, report_facts, record):

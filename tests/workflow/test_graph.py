@@ -12,10 +12,7 @@ ONE = "attention: [original], pretrain_seeds: [1], suites: [glue]"
 SETTINGS = {
     "demo": [],
     "paper": ["scale=paper", "source=hub"],
-    "hosts": [
-        "sweep={hosts: [encoder, decoder, encoder-decoder], attention: [original, shared], suites: [glue, superglue]}"
-    ],
-    "pairs alone": ["sweep={hosts: [encoder-decoder]}", "--until", "pretrain"],
+    "hosts": ["sweep={hosts: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
     "one": [f"sweep={{{ONE}, probes: []}}"],
     "more": [
@@ -73,10 +70,9 @@ def test_the_demo_and_the_papers_scale_ask_for_their_matrix_and_not_for_the_full
 
 
 def test_hosts_suites_and_operators_are_wildcards_of_the_same_rules(jobs):
-    hosts, pairs = jobs("hosts"), jobs("pairs alone")
-    assert (hosts["pretrain"], hosts["pack_pairs"], hosts["pack"]) == (30, 1, 1)
-    assert hosts["extract"] == 4 + 20 and hosts["score"] == 4 + 4 and hosts["prepare_task"] == 8 + 8 + 8
-    assert pairs["pretrain"] == 20 and "prepare_part" not in pairs
+    hosts = jobs("hosts")
+    assert (hosts["pretrain"], hosts["pack"]) == (20, 1)
+    assert hosts["extract"] == 4 + 10 and hosts["score"] == 4 + 4 and hosts["prepare_task"] == 8 + 8 + 8
     assert jobs("every operator")["pretrain"] == len(OPERATORS)
 
 

@@ -40,29 +40,26 @@ rule download_part:
 
 rule build_blocklist:
     input:
-        ancient(EXPERIMENT.reads("results/corpus/blocklist-{key}/blocklist.marisa")),
+        ancient(EXPERIMENT.reads(BuildBlocklist.outputs()[0])),
     output:
-        blocklist="results/corpus/blocklist-{key}/blocklist.marisa",
-        summary="results/corpus/blocklist-{key}/blocklist.json",
+        BuildBlocklist.outputs(),
     log:
         "results/corpus/blocklist-{key}/log.txt",
     conda:
         "../../envs/symbert.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        mem_mb=lambda wildcards, attempt: BuildBlocklist.memory * attempt,
+        runtime=lambda wildcards, attempt: BuildBlocklist.minutes * attempt,
     shell:
-        "python -m symbert build-blocklist {output.blocklist:q} 2> {log:q}"
+        "python -m symbert build-blocklist {output[0]:q} 2> {log:q}"
 
 
 rule prepare_part:
     input:
-        ancient(EXPERIMENT.reads("results/corpus/parts-{key}/{part}.npy")),
+        ancient(EXPERIMENT.reads(PrepareParts.outputs()[0])),
         text=ancient(EXPERIMENT.reads("{part}")),
     output:
-        tokens="results/corpus/parts-{key}/{part}.npy",
-        offsets="results/corpus/parts-{key}/{part}.offsets.npy",
-        counts="results/corpus/parts-{key}/{part}.json",
+        PrepareParts.outputs(),
     log:
         "results/corpus/parts-{key}/logs/{part}.txt",
     group:
@@ -70,46 +67,31 @@ rule prepare_part:
     conda:
         "../../envs/symbert.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        mem_mb=lambda wildcards, attempt: PrepareParts.memory * attempt,
     shell:
-        "python -m symbert prepare-part {input.text:q} {output.tokens:q}"
+        "python -m symbert prepare-part {input.text:q} {output[0]:q}"
         f" --max-bad-fraction {EXPERIMENT.config.corpus.filter.max_bad_fraction} 2> {{log:q}}"
 
 
 rule pack:
     input:
-        ancient(EXPERIMENT.reads("results/corpus/shards-{key}/manifest.json")),
+        ancient(EXPERIMENT.reads(Pack.outputs()[0])),
     output:
-        "results/corpus/shards-{key}/manifest.json",
+        Pack.outputs(),
     log:
         "results/corpus/shards-{key}/log.txt",
     conda:
         "../../envs/symbert.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
-        runtime=lambda wildcards, attempt: 480 * attempt,
+        mem_mb=lambda wildcards, attempt: Pack.memory * attempt,
+        runtime=lambda wildcards, attempt: Pack.minutes * attempt,
     shell:
         "python -m symbert pack {output:q} 2> {log:q}"
 
 
-rule pack_pairs:
-    input:
-        ancient(EXPERIMENT.reads("results/corpus/pairs-{key}/manifest.json")),
-    output:
-        "results/corpus/pairs-{key}/manifest.json",
-    log:
-        "results/corpus/pairs-{key}/log.txt",
-    conda:
-        "../../envs/symbert.yaml"
-    resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-    shell:
-        "python -m symbert pack-pairs {output:q} 2> {log:q}"
-
-
 rule write_text:
     output:
-        "results/corpus/text-{key}/manifest.json",
+        WriteText.outputs(),
     log:
         "results/corpus/text-{key}/log.txt",
     conda:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import can_ada
 import marisa_trie
@@ -27,8 +27,9 @@ import marisa_trie
 from symbert.configuration import Match
 from symbert.digests import listed_digest
 from symbert.errors import DataError
-from symbert.files import publish, read_json, sha256_of, together, write_json
-from symbert.sources import verified
+from symbert.files import publish, sha256_of, together, write_json
+from symbert.sources import located, verified
+from symbert.steps import File, Step, read_step
 
 Listing = Literal["domains", "urls"]
 
@@ -51,6 +52,22 @@ _HOST = re.compile(r"[\w.-]+|\[[\da-f:.]+\]", re.ASCII)
 _WITHOUT_SCHEME = re.compile(r"(?![a-z][a-z\d+.-]*:(?!\d+(?:[/\\?#]|\Z)))(?://)?[^/\\?#]", re.IGNORECASE)
 NAMES, EMPTY = " names", " empty"  # the latter: names of categories without entries
 HOSTS_REMEMBERED = 1 << 15  # of a part, whose documents are often of few hosts; a few megabytes
+
+
+class BuildBlocklist(Step):
+    """The trie of UT1's archive, and how many entries each of its categories has."""
+
+    place = "corpus/blocklist"
+    files = ("blocklist.marisa", "blocklist.json")
+    memory: ClassVar[int] = 4000  # MB
+    minutes: ClassVar[int] = 120
+
+    archive: File
+    checksums: File  # its publisher's list of MD5 sums
+
+    def reads(self) -> list[str]:
+        """Both files."""
+        return [located(self.archive.path), located(self.checksums.path)]
 
 
 class Address(NamedTuple):
@@ -180,13 +197,9 @@ def entry_of(line: str) -> Address | None:
 
 @together()
 def build_blocklist(output: Path, /) -> None:
-    """Write the trie of UT1's archive, and beside it, in blocklist.json, how many entries each category has.
-
-    settings.json beside `output` names the archive and its publisher's list of MD5 sums; IntegrityError when they
-    differ.
-    """
-    settings = read_json(output.parent / "settings.json", {"archive": str, "checksums": str})
-    archive, listing = verified(settings["archive"]), verified(settings["checksums"])
+    """Make the files of a `BuildBlocklist`; IntegrityError when the archive is not that of its publisher's list."""
+    step = read_step(output.parent, BuildBlocklist)
+    archive, listing = verified(step.archive.path), verified(step.checksums.path)
     remedy = f"delete {archive} and {listing} and run again"
     listed_digest(listing, "md5", archive.name).check(archive, str(archive), remedy)
     write_blocklist(archive, output, output.with_suffix(".json"))

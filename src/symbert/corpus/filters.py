@@ -4,7 +4,6 @@ To add a filter: an entry in REASONS_BY_FILTER.
 """
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -14,7 +13,6 @@ from symbert.errors import ConfigError
 Holds = Callable[[Any, frozenset[str] | None, Any], bool]
 """Whether a reason holds against a `corpus.document.Document`, given the categories of its URL in the blocklist,
 under `FilterSettings`."""
-Counts = list[dict[str, Any]]  # of documents by outcome, of each part
 
 
 def _meet(found: Collection[str] | None, blocked: list[str]) -> bool:
@@ -65,18 +63,3 @@ def check_categories(blocked: list[str], known: frozenset[str], without_entries:
             f"warning: blocked_categories: {name!r} has no entries in UT1's archive, so no URL is of it",
             file=sys.stderr,
         )
-
-
-def are_few(counts: Counts) -> bool:
-    """Whether fewer than half of the documents were kept."""
-    return 2 * sum(part["kept"] for part in counts) < sum(part["read"] for part in counts)
-
-
-def kept_in_words(counts: Counts) -> str:
-    """Such as `1 of 137 documents were kept (perplexity_too_high 99, quality_warning 37)`, the commonest first."""
-    kept, read = (sum(part[key] for part in counts) for key in ("kept", "read"))
-    dropped = Counter({"bad": sum(part["bad"] for part in counts)})
-    for part in counts:
-        dropped.update(part["dropped"])
-    reasons = ", ".join(f"{reason} {number:,}" for reason, number in dropped.most_common() if number)
-    return f"{kept:,} of {read:,} documents were kept{f' ({reasons})' if reasons else ''}"

@@ -10,15 +10,16 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 
-from symbert.configuration import FilterSettings, settings_from
+from symbert.configuration import FilterSettings
 from symbert.console import Progress
 from symbert.corpus.annotation import annotator
-from symbert.corpus.blocklist import Blocklist, look_up_nothing
-from symbert.corpus.counts import Tally
+from symbert.corpus.blocklist import Blocklist, BuildBlocklist, look_up_nothing
+from symbert.corpus.counts import Counts, Tally
 from symbert.corpus.document import Document, Line, documents, suffix_of
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
@@ -26,59 +27,100 @@ from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder, warn_of_misfit
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
-from symbert.files import MEGABYTE, publish, read_json, sha256_of, together, write_json
-from symbert.sources import RESTORE, Config, listed_sha256, located, name_of_text, verified
+from symbert.files import MEGABYTE, publish, sha256_of, together, write_json
+from symbert.sources import RESTORE, listed_sha256, located, name_of_text, verified
+from symbert.steps import File, Step, read_step
 
-SETTINGS = {"filter": dict, "vocabulary": str, "split_by_content": bool}
 OWN_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
 AT_ONCE = 64  # documents that are filtered before they are encoded
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
 
 
-def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
-    """Write the token ids of the documents of a part that no rule drops, each [CLS] … [SEP], as one flat uint16 .npy.
+class PrepareParts(Step):
+    """The token ids of the documents of parts that no rule drops. A job reads the text of one part, which is known by
+    its publisher's list, or, where it is the user's own, by the part's name."""
 
-    settings.json beside `output`, {part}.npy, has the filters, the vocabulary, the files that filters need, and the
-    publisher's list of digests. Written are also {part}.offsets.npy, an OFFSET for each document (its first token, the
-    hash of its id or, by `split_by_content`, of its text, and its line in the part); and {part}.json, the `counts` of
-    documents by outcome and the `record` of tokens, digests and encoder: `checked` documents were encoded twice and
-    compared, `reference` documents have text for tokenizers alone.
+    place = "corpus/parts"
+    files = ("{part}.npy", "{part}.offsets.npy", "{part}.json")
+    memory: ClassVar[int] = 2000  # MB
+
+    vocabulary: File
+    filter: FilterSettings
+    split_by_content: bool  # whether rows are held out by the hash of a document's text, and not of its id
+    checksums: File | None = None  # the publisher's list of SHA-256 sums
+    blocklist: BuildBlocklist | None = None  # these where a filter needs them
+    harmful_model: File | None = None  # of KenLM
+
+    def reads(self) -> list[str]:
+        """What every part needs beside its text."""
+        files = filter(None, (self.vocabulary, self.checksums, self.harmful_model))
+        tries = self.blocklist.paths()[:1] if self.blocklist else []
+        return [*(located(file.path) for file in files), *tries]
+
+
+class Encoder(msgspec.Struct, frozen=True):
+    """What gave the ids."""
+
+    name: str
+    checked: int  # documents that were encoded twice and compared
+    reference: int  # documents with text for tokenizers alone
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """The documents of a part that are kept, and the digests of its files."""
+
+    part: str
+    documents: int
+    tokens: int
+    words: int
+    lines: int | None  # of a .txt file, whose documents empty lines separate
+    encoder: Encoder
+    vocabulary_sha256: str
+    tokens_sha256: str
+    offsets_sha256: str
+
+
+class PartRecord(msgspec.Struct, frozen=True):
+    """{part}.json."""
+
+    counts: Counts
+    record: Tokens
+
+
+def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
+    """Make the files of a part of `PrepareParts`: `output`, {part}.npy, the token ids of its documents, each
+    [CLS] … [SEP], flat uint16; {part}.offsets.npy, an OFFSET for each document; {part}.json, a `PartRecord`.
 
     `max_bad_fraction` of the lines may be malformed. IntegrityError for another file than the publisher's, DataError
     for a damaged one.
     """
-    settings = read_json(output.parent / "settings.json", SETTINGS)
-    settings["filter"]["max_bad_fraction"] = max_bad_fraction
+    step = read_step(output.parent, PrepareParts)
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
-    digest = _verified_digest(text, settings.get("checksums"))
-    if settings["split_by_content"] and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
+    digest = _verified_digest(text, step.checksums)
+    if step.split_by_content and OWN_PART.fullmatch(output.stem) and name_of_text(str(text)) != output.stem:
         raise DataError(f"{text}: changed since the workflow was started; start it again")
-    _write_part(text, output, settings, digest)
+    _write_part(text, output, step, max_bad_fraction, digest)
 
 
 @together()
-def _write_part(text: Path, output: Path, settings: Config, digest: str) -> None:
-    vocabulary, offsets = verified(settings["vocabulary"]), output.with_suffix(".offsets.npy")
+def _write_part(text: Path, output: Path, step: PrepareParts, max_bad_fraction: float, digest: str) -> None:
+    vocabulary, offsets = verified(step.vocabulary.path), output.with_suffix(".offsets.npy")
     reference = Reference(encoder(vocabulary))
     warn_of_misfit(vocabulary, reference.tokenizer)
     fast = guarded(reference)
     try:
-        counts, record = _write(text, output, settings, fast or reference, fast and reference)
+        tally, found = _write(text, output, step, max_bad_fraction, fast or reference, fast and reference)
     except DisagreementError as difference:
         print(f"{text}: {difference}; tokenizers encodes the whole part", file=sys.stderr)
-        counts, record = _write(text, output, settings, reference, None)
+        tally, found = _write(text, output, step, max_bad_fraction, reference, None)
     digests = {"vocabulary_sha256": vocabulary, "tokens_sha256": output, "offsets_sha256": offsets}
-    record |= {name: sha256_of(path) for name, path in digests.items()}
-    facts = {
-        "counts": {"part": output.stem, "file_sha256": digest, **counts},
-        "record": {"part": output.stem, **record},
-    }
-    write_json(output.with_suffix(".json"), facts)
+    tokens = Tokens(part=output.stem, **found, **{name: sha256_of(path) for name, path in digests.items()})
+    write_json(output.with_suffix(".json"), PartRecord(tally.counts(output.stem, digest), tokens))
 
 
-def _verified_digest(text: Path, checksums: str | None) -> str:
+def _verified_digest(text: Path, checksums: File | None) -> str:
     """The SHA-256 of a part; IntegrityError when the publisher's list or that of its mirror has another."""
     digest = sha256_of(text, absent="download it, or correct corpus.files")
     if text.is_dir():
@@ -86,7 +128,7 @@ def _verified_digest(text: Path, checksums: str | None) -> str:
         return digest
     listed = {RESTORE: listed_sha256(text)}
     if checksums:
-        expected = listed_digest(verified(checksums), "sha256", text.name, remedy=FEWER_PARTS)
+        expected = listed_digest(verified(checksums.path), "sha256", text.name, remedy=FEWER_PARTS)
         listed["delete it and run again"] = expected.value
     for remedy, expected in listed.items():
         if expected not in (None, digest):
@@ -95,21 +137,25 @@ def _verified_digest(text: Path, checksums: str | None) -> str:
 
 
 def _write(
-    text: Path, output: Path, settings: Config, tokenizer: Reference | Guarded, check: Reference | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Publish tokens and offsets; gives the counts of documents and of tokens.
+    text: Path,
+    output: Path,
+    step: PrepareParts,
+    max_bad_fraction: float,
+    tokenizer: Reference | Guarded,
+    check: Reference | None,
+) -> tuple[Tally, dict[str, Any]]:
+    """Publish tokens and offsets; gives the counts of documents, and the fields of `Tokens` that it knows.
 
     DisagreementError when `check` gives other ids of a document in the sample.
     """
-    chosen = settings_from(settings["filter"], FilterSettings, "settings.json")
-    rules, tally = make_rules(chosen), Tally(chosen)
-    look_up, annotate = look_up_nothing, None
-    if chosen.has("categories"):
-        listed = Blocklist(Path(located(settings["blocklist"])))
+    chosen, tally = step.filter, Tally(max_bad_fraction)
+    rules, look_up, annotate = make_rules(chosen), look_up_nothing, None
+    if step.blocklist:
+        listed = Blocklist(Path(step.blocklist.paths()[0]))
         check_categories(chosen.blocked_categories, listed.names, listed.without_entries)
         look_up = partial(listed.look_up, match=chosen.match)
     if chosen.annotations == "computed":
-        annotate = annotator(verified(settings["harmful_model"]) if "harmful_model" in settings else None, look_up)
+        annotate = annotator(verified(step.harmful_model.path) if step.harmful_model else None, look_up)
     progress = Progress(f"prepare {output.stem}", None, "documents")
 
     def kept() -> Iterator[Line]:
@@ -132,7 +178,7 @@ def _write(
     ):
         for line, document in _some_at_once(kept()):
             content, name = document.content, id_of(document)
-            hashed = id_hash(content if settings["split_by_content"] else name)  # first: it copies the text
+            hashed = id_hash(content if step.split_by_content else name)  # first: it copies the text
             ids = tokenizer.encode(content)
             if check and (offsets.length < FIRST_CHECKED or hashed % CHECKED_SHARE == 0):
                 if not all(map(np.array_equal, tokenizer.encoded(content), check.encoded(content))):
@@ -143,12 +189,12 @@ def _write(
             words += count_words(content)
             lines += 1 + content.count("\n") + content.count("\r")
         tally.check(text)
-    return tally.counts(), {
+    return tally, {
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "lines": lines if suffix_of(text) == ".txt" else None,  # whose documents empty lines separate
-        "encoder": {"name": tokenizer.name, "checked": checked, "reference": tokenizer.referred},
+        "lines": lines if suffix_of(text) == ".txt" else None,
+        "encoder": Encoder(tokenizer.name, checked, tokenizer.referred),
     }
 
 

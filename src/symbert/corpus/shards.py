@@ -9,49 +9,114 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
-from symbert.configuration import PackSettings, settings_from
+from symbert.configuration import PackSettings
 from symbert.console import Progress
+from symbert.corpus.counts import Counts, are_few, kept_in_words
 from symbert.corpus.document import EMPTY_LINES
-from symbert.corpus.filters import are_few, kept_in_words
+from symbert.corpus.parts import PartRecord, PrepareParts
 from symbert.corpus.tokens import OFFSET, ArrayWriter, open_array
 from symbert.corpus.wordpiece import LARGEST_VOCABULARY, SPECIAL_TOKENS, TOKEN, read_vocabulary
 from symbert.errors import DataError
-from symbert.files import hash_of, publish, read_json, sha256_of, together, verify_sha256, write_json
-from symbert.sources import verified
+from symbert.files import hash_of, publish, read_struct, sha256_of, together, verify_sha256, write_json
+from symbert.sources import first_parts, located, verified
+from symbert.steps import Step, read_step
 
 TOKENS_AT_ONCE = 1 << 16
 LONG = 100  # lines
 MUCH = 0.1  # of all tokens
-COUNTS = {"read": int, "kept": int, "bad": int, "dropped": {str: int}}
-RECORD = {"documents": int, "vocabulary_sha256": str, "tokens_sha256": str, "offsets_sha256": str}
-# The keys of a manifest that training reads, and that its hash covers.
-LEARNED_FROM = ("sequence_length", "vocabulary_size", "vocabulary_sha256", "special_tokens", "rows", "shards")
-SETTINGS = {"parts": [str], "from": str, "pack": dict, "vocabulary": str}
+
+
+class Pack(Step):
+    """The rows of parts, which lie beside the manifest."""
+
+    place = "corpus/shards"
+    files = ("manifest.json",)
+    memory: ClassVar[int] = 2000  # MB
+    minutes: ClassVar[int] = 480
+
+    parts: PrepareParts
+    texts: int | list[str]  # how many of OSCAR's first parts, or the names of parts, in their order
+    pack: PackSettings
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts, in the order in which documents are taken from them."""
+        return first_parts(self.texts) if isinstance(self.texts, int) else self.texts
+
+    def reads(self) -> list[str]:
+        """The files of the parts, and the vocabulary."""
+        parts = [file for name in self.names for file in self.parts.paths(part=name)]
+        return [*parts, located(self.parts.vocabulary.path)]
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """A file of rows, uint16 [rows, sequence_length]."""
+
+    file: str  # beside the manifest
+    split: str  # train | validation
+    rows: int
+    sha256: str
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """What training reads of a manifest."""
+
+    sequence_length: int
+    vocabulary_size: int
+    vocabulary_sha256: str
+    special_tokens: dict[str, int]
+    rows: dict[str, int]  # by split
+    shards: list[Shard]
+
+    def learned_hash(self) -> str:
+        """The hash of it: of a corpus."""
+        values = msgspec.to_builtins(self)
+        return hash_of({name: values[name] for name in Learned.__struct_fields__})
+
+
+class Manifest(Learned, frozen=True, kw_only=True):
+    """manifest.json of rows."""
+
+    hash: str  # of what training reads
+    unigram_entropy: float | None = None  # nats, of the validation rows; none of pairs
+
+
+class Packed(Manifest, frozen=True, kw_only=True):
+    """manifest.json of rows of parts."""
+
+    passed_over_rows: int  # held out, but also among the training rows
+    documents: dict[str, int]  # that rows are of, by split
+    tokens: int
+    unknown_tokens: int
+    remainder_tokens: int  # of training, after the last row
+    surplus_tokens: dict[str, int]  # of the held-out documents, after the last row that is wanted
+    parts: list[str]
 
 
 @together()
 def pack(output: Path, /) -> None:
-    """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest.
+    """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest of
+    a `Pack`.
 
-    settings.json beside `output` has the parts in order, their folder, the vocabulary, and how to pack. Of the first
-    `max_documents` documents, those of lowest id hash are held out until they fill `validation_sequences` rows. Rows of
-    them that are also training rows are passed over, and the held-out documents' further tokens make up for them as far
-    as they go. A line on stderr says why documents were dropped where fewer than half were kept, that those of .txt
-    files are long, and that a tenth of the tokens is in no row, or [UNK]. Raises IntegrityError when a file does not
-    fit its record, DataError when the documents do not suffice.
+    Of the first `max_documents` documents, those of lowest id hash are held out until they fill `validation_sequences`
+    rows. Rows of them that are also training rows are passed over, and the held-out documents' further tokens make up
+    for them as far as they go. A line on stderr says why documents were dropped where fewer than half were kept, that
+    those of .txt files are long, and that a tenth of the tokens is in no row, or [UNK]. Raises IntegrityError when a
+    file does not fit its record, DataError when the documents do not suffice.
     """
-    settings = read_json(output.parent / "settings.json", SETTINGS)
-    pack = settings_from(settings["pack"], PackSettings, f"{output.parent}/settings.json")
+    step = read_step(output.parent, Pack)
+    pack = step.pack
     output.unlink(missing_ok=True)  # no manifest describes the shards while they are written
     for earlier in [*output.parent.glob("train-*.npy"), *output.parent.glob("validation-*.npy")]:
         earlier.unlink()
-    vocabulary, length = verified(settings["vocabulary"]), pack.sequence_length
+    vocabulary, length = verified(step.parts.vocabulary.path), pack.sequence_length
     pieces, vocabulary_sha256 = read_vocabulary(vocabulary), sha256_of(vocabulary)
-    parts = read_parts(Path(settings["from"]), settings["parts"], vocabulary_sha256, pack.max_documents)
+    parts = read_parts(Path(step.parts.folder), step.names, vocabulary_sha256, pack.max_documents)
     if are_few(filtered := [part.counts for part in parts]):
         _warn(output, f"{kept_in_words(filtered)}; corpus.filter chooses the filters")
     if long := long_documents(parts):
@@ -81,31 +146,23 @@ def pack(output: Path, /) -> None:
         fact = f"{unknown:,} of {total:,} tokens are [UNK]: {vocabulary} has no pieces for their characters"
         _warn(output, f"{fact}; take a vocabulary of the text's language")
     special_tokens = {name: pieces[token] for name, token in SPECIAL_TOKENS.items()}
-    manifest = {
-        "sequence_length": length,
-        "vocabulary_size": len(pieces),
-        "vocabulary_sha256": vocabulary_sha256,
-        "special_tokens": special_tokens,
-        "rows": rows,
-        "passed_over_rows": len(passed_over),
-        "documents": {
+    learned = Learned(length, len(pieces), vocabulary_sha256, special_tokens, rows, shards)
+    manifest = Packed(
+        **msgspec.structs.asdict(learned),
+        hash=learned.learned_hash(),
+        unigram_entropy=unigram_entropy(chosen, special_tokens),
+        passed_over_rows=len(passed_over),
+        documents={
             "train": train.documents_in(rows["train"], np.empty(0, np.int64), length),
             "validation": validation.documents_in(rows["validation"], passed_over, length),
         },
-        "tokens": total,
-        "unknown_tokens": unknown,
-        "remainder_tokens": filled["train"] % length,
-        "surplus_tokens": {"validation": surplus},
-        "unigram_entropy": unigram_entropy(chosen, special_tokens),
-        "parts": settings["parts"],
-        "shards": shards,
-    }
-    write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
-
-
-def hash_of_corpus(manifest: dict[str, Any]) -> str:
-    """The hash of everything that training reads of a manifest; KeyError where the manifest lacks a key."""
-    return hash_of({key: manifest[key] for key in LEARNED_FROM})
+        tokens=total,
+        unknown_tokens=unknown,
+        remainder_tokens=filled["train"] % length,
+        surplus_tokens={"validation": surplus},
+        parts=step.names,
+    )
+    write_json(output, manifest)
 
 
 def unigram_entropy(rows: np.ndarray, special_tokens: dict[str, int]) -> float:
@@ -123,7 +180,7 @@ class Part:
 
     token_file: Path
     offset_file: Path
-    counts: dict[str, Any]  # of its documents by outcome
+    counts: Counts
     count: int
     lines: int = 0  # of its documents, where it is a .txt file
 
@@ -151,15 +208,15 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
     for name in names:
         token_file, offset_file, record_file = (folder / f"{name}{end}" for end in (".npy", ".offsets.npy", ".json"))
         remedy = f"delete {token_file} and run again"
-        facts = read_json(record_file, {"counts": COUNTS, "record": RECORD}, remedy)
-        record = facts["record"]
-        if record["vocabulary_sha256"] != vocabulary_sha256:
-            found = f"vocabulary of sha256 {record['vocabulary_sha256']}, expected {vocabulary_sha256}"
+        made = read_struct(record_file, PartRecord, remedy)
+        record = made.record
+        if record.vocabulary_sha256 != vocabulary_sha256:
+            found = f"vocabulary of sha256 {record.vocabulary_sha256}, expected {vocabulary_sha256}"
             raise DataError(f"{record_file}: {found}; {remedy}")
-        verify_sha256(token_file, record["tokens_sha256"], remedy)
-        verify_sha256(offset_file, record["offsets_sha256"], remedy)
-        count, lines = min(record["documents"], max_documents), record.get("lines") or 0
-        parts.append(Part(token_file, offset_file, facts["counts"], count, lines))
+        verify_sha256(token_file, record.tokens_sha256, remedy)
+        verify_sha256(offset_file, record.offsets_sha256, remedy)
+        count = min(record.documents, max_documents)
+        parts.append(Part(token_file, offset_file, made.counts, count, record.lines or 0))
         max_documents -= parts[-1].count
         progress.update(len(parts))
     return parts
@@ -167,7 +224,7 @@ def read_parts(folder: Path, names: list[str], vocabulary_sha256: str, max_docum
 
 def long_documents(parts: list[Part], most: int = LONG) -> str:
     """That the documents of some .txt files have more lines each, on average, if it is so, and what separates them."""
-    long = [(part.lines, part.counts["kept"]) for part in parts if part.lines > most * part.counts["kept"]]
+    long = [(part.lines, part.counts.kept) for part in parts if part.lines > most * part.counts.kept]
     if not long:
         return ""
     lines, documents = map(sum, zip(*long, strict=True))
@@ -295,8 +352,8 @@ def _choose(
 
 def _write_shards(
     split: str, rows: int, blocks: Iterator[np.ndarray], pack: PackSettings, directory: Path
-) -> Iterator[dict[str, Any]]:
-    """Publish the shards of a split; gives the manifest's entry of each."""
+) -> Iterator[Shard]:
+    """Publish the shards of a split."""
     block = np.empty((0, pack.sequence_length), TOKEN)
     progress = Progress(f"pack: {split}", rows, "rows")
     for number, first in enumerate(range(0, rows, pack.sequences_per_shard)):
@@ -307,5 +364,5 @@ def _write_shards(
                     block = next(blocks)
                 shard.append(block[:missing])
                 block = block[missing:]
-        yield {"file": path.name, "split": split, "rows": wanted, "sha256": sha256_of(path)}
+        yield Shard(path.name, split, wanted, sha256_of(path))
         progress.update(first + wanted)

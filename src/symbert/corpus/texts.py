@@ -8,24 +8,42 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from symbert.configuration import CODE, OwnText, read_by, settings_from
+from symbert.configuration import CODE, OwnText, read_by
 from symbert.corpus.lines import read_lines
-from symbert.corpus.shards import hash_of_corpus, unigram_entropy
+from symbert.corpus.shards import Learned, Manifest, Shard, unigram_entropy
 from symbert.corpus.wordpiece import RAREST_CHARACTER, SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
 from symbert.draws import permute, uniform
 from symbert.errors import ConfigError, MissingInputError
-from symbert.files import publish, read_json, sha256_of, together, write_json
-from symbert.sources import DEMO, DOCUMENTATION_PARTS, part_file
+from symbert.files import publish, sha256_of, together, write_json
+from symbert.sources import DOCUMENTATION_PARTS, EMBEDDED, file_of, located, part_file
+from symbert.steps import SETTINGS, File, Step, read_step
 
 CHARACTERS = 3_000_000  # of a text, at most
+DOCUMENTS = [f"{EMBEDDED}/{part_file(f'en_meta_part_{number}').location}" for number in DOCUMENTATION_PARTS]
 SYMBOLS, SPAN, DISTANCE, COPIED = 64, 8, 16, 0.75  # of the synthetic language
+
+
+class WriteText(Step):
+    """The rows of a small text, which lie beside the manifest."""
+
+    place = "corpus/text"
+    files = ("manifest.json",)
+
+    text: OwnText
+    read: str | list[File]  # what the text is made by, or read from
+
+
+def read_of(source: str) -> str | list[File]:
+    """What a small text is made by: a package and its version, code, nothing; or the files that it is read from."""
+    return list(map(file_of, DOCUMENTS)) if source == "documentation" else read_by(source)
 
 
 def documentation() -> str:
     """The documentation beside the demo's corpus, a paragraph of English from docstrings a line."""
-    parts = (DEMO / part_file(f"en_meta_part_{number}").location for number in DOCUMENTATION_PARTS)
+    parts = map(Path, map(located, DOCUMENTS))
     return "\n".join(json.loads(line)["content"] for part in parts for line in read_lines(part))
 
 
@@ -72,19 +90,17 @@ TEXTS: dict[str, Callable[[], str]] = {text.__name__: text for text in (document
 
 @together()
 def write_text(output: Path, /) -> None:
-    """Write `train-00000.npy` and `validation-00000.npy`, uint16 [rows, sequence_length], and the manifest `output`.
+    """Write `train-00000.npy` and `validation-00000.npy`, uint16 [rows, sequence_length], and the manifest `output` of
+    a `WriteText`.
 
-    settings.json beside it has the text. Rows are cut one after the other, without marks between documents, and
-    dealt to validation and training in a pseudo-random order; validation rows that occur among the training rows are
-    kept.
+    Rows are cut one after the other, without marks between documents, and dealt to validation and training in a
+    pseudo-random order; validation rows that occur among the training rows are kept.
     """
-    file = output.parent / "settings.json"
-    planned = read_json(file, {"read": str})
-    settings = {key: value for key, value in planned.items() if key in OwnText.__struct_fields__}
-    text = settings_from(settings, OwnText, str(file))
-    if (today := read_by(text.source)) != planned["read"]:
+    step, file = read_step(output.parent, WriteText), output.parent / SETTINGS
+    text = step.text
+    if (today := read_of(text.source)) != step.read:
         raise ConfigError(
-            f"{file}: the text '{text.source}' is {today} today, and was {planned['read']} when it was planned; run "
+            f"{file}: the text '{text.source}' is {today} today, and was {step.read} when it was planned; run "
             "snakemake again, which writes it into another folder"
         )
     content = _content_of(text.source)
@@ -110,18 +126,14 @@ def write_text(output: Path, /) -> None:
         path = output.parent / f"{split}-00000.npy"
         with publish(path) as temporary, open(temporary, "wb") as file:
             np.save(file, part)
-        shards.append({"file": path.name, "split": split, "rows": len(part), "sha256": sha256_of(path)})
+        shards.append(Shard(path.name, split, len(part), sha256_of(path)))
     special_tokens = {name: pieces[token] for name, token in SPECIAL_TOKENS.items()}
-    manifest = {
-        "sequence_length": text.sequence_length,
-        "vocabulary_size": len(pieces),
-        "vocabulary_sha256": hashlib.sha256("\n".join(sorted(pieces, key=pieces.__getitem__)).encode()).hexdigest(),
-        "special_tokens": special_tokens,
-        "rows": {split: len(part) for split, part in splits.items()},
-        "unigram_entropy": unigram_entropy(splits["validation"], special_tokens),
-        "shards": shards,
-    }
-    write_json(output, {**manifest, "hash": hash_of_corpus(manifest)})
+    vocabulary_sha256 = hashlib.sha256("\n".join(sorted(pieces, key=pieces.__getitem__)).encode()).hexdigest()
+    counts = {split: len(part) for split, part in splits.items()}
+    learned = Learned(text.sequence_length, len(pieces), vocabulary_sha256, special_tokens, counts, shards)
+    entropy = unigram_entropy(splits["validation"], special_tokens)
+    values = msgspec.structs.asdict(learned)
+    write_json(output, Manifest(**values, hash=learned.learned_hash(), unigram_entropy=entropy))
 
 
 def _content_of(source: str) -> str:

@@ -11,6 +11,7 @@ from symbert.files import MEGABYTE, reading
 
 IS_BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # by byte
 OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
+"""Of a document: its first token, the hash of its id or text, and its line in the part."""
 
 
 class ArrayWriter:

@@ -56,21 +56,19 @@ def uncased(model: WordPiece) -> Tokenizer:
     return tokenizer
 
 
-def learn_pieces(tokenizer: Tokenizer, texts: Sequence[str], size: int, special_tokens: list[str]) -> list[str]:
-    """The `size` word pieces that cut texts best, `special_tokens` first: a function of the arguments, byte for byte.
-
-    `tokenizer` has no pieces yet; it cuts text into words. More than `size` stand where the letters alone are as many.
-    """
+def write_vocabulary(texts: Sequence[str], size: int, path: Path) -> None:
+    """Train an uncased WordPiece vocabulary of `size` pieces, [PAD] with id 0: a function of the arguments, byte for
+    byte. More than `size` stand where the letters alone are as many."""
+    tokenizer = uncased(WordPiece(unk_token="[UNK]"))
     counts = Counter(character for text in texts for character in text)
     rare = {ord(character): None for character, count in counts.items() if count < RAREST_CHARACTER * counts.total()}
     texts = [text.translate(rare) for text in texts]
     inner_letters: set[str] = set()
     for word in {word for text in texts for word in text.split()}:
-        normal = tokenizer.normalizer.normalize_str(word) if tokenizer.normalizer else word
-        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal):
+        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(word)):
             inner_letters.update(piece[1:])
     # Given first, because the trainer numbers the letters within words as it meets them in a hash map.
-    first = [*special_tokens, *(f"##{letter}" for letter in sorted(inner_letters))]
+    first = [*SPECIAL_TOKENS.values(), *(f"##{letter}" for letter in sorted(inner_letters))]
     tokenizer.train_from_iterator(
         texts,
         WordPieceTrainer(
@@ -78,13 +76,7 @@ def learn_pieces(tokenizer: Tokenizer, texts: Sequence[str], size: int, special_
         ),
     )
     pieces = tokenizer.get_vocab()
-    return sorted(pieces, key=pieces.__getitem__)
-
-
-def write_vocabulary(texts: Sequence[str], size: int, path: Path) -> None:
-    """Train an uncased WordPiece vocabulary of `size` pieces; [PAD] has id 0."""
-    pieces = learn_pieces(uncased(WordPiece(unk_token="[UNK]")), texts, size, list(SPECIAL_TOKENS.values()))
-    write_text(path, "".join(f"{piece}\n" for piece in pieces))
+    write_text(path, "".join(f"{piece}\n" for piece in sorted(pieces, key=pieces.__getitem__)))
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:

@@ -14,17 +14,12 @@ from typing import Any
 
 import yaml
 from msgspec import to_builtins
-from msgspec.structs import asdict
-from msgspec.structs import replace as replaced
 
 from symbert.configuration import (
-    NUMBERS_TEXT,
-    PARALLEL_FILES,
     Config,
     Configuration,
     GlueSettings,
     PairLimits,
-    ParallelSettings,
     PretrainSettings,
     ReportFacts,
     Stage,
@@ -36,16 +31,18 @@ from symbert.configuration import (
     own_texts,
     parts_of,
     protocol_of,
-    read_by,
     report_of,
     robustness_of,
     root_of,
     root_of_sets,
-    settings_from,
     source_of,
     training_of,
-    values_of,
 )
+from symbert.corpus.blocklist import BuildBlocklist
+from symbert.corpus.parts import PrepareParts
+from symbert.corpus.published import Repository, Ut1
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText, read_of
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import known_sha256, read_json_or_empty, write_json, write_text
@@ -54,20 +51,21 @@ from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks
 from symbert.glue.score import Finetune, Judge, Robustness, kept_at
 from symbert.glue.tasks import SUITES, OwnRows, Suite, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import operator_named
+from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
     RESULTS,
-    RUN,
     SCORED,
     VARIANT,
     Run,
     by_content,
     key,
 )
-from symbert.pretrain.run import weights_file
-from symbert.sizes import SIZES, Shape
+from symbert.pretrain.anatomy import MeasureAnatomy
+from symbert.pretrain.run import Pretraining, weights_file
+from symbert.pretrain.speeds import MeasureSpeeds
+from symbert.sizes import Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -77,11 +75,12 @@ from symbert.sources import (
     OWN_TEXT,
     VOCABULARY,
     PublishedFile,
+    file_of,
     located,
     name_of_text,
     part_file,
 )
-from symbert.steps import AnyStep, File, without_paths
+from symbert.steps import AnyStep, File, Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
@@ -133,6 +132,7 @@ class Experiment:
         self.final: int = config.pretrain.steps  # the last step of pre-training
         self.compared = [0, self.final] if config.sweep.untrained else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config.sweep.tasks  # that every checkpoint is fine-tuned on
+        self.shapes, self.operators = shapes_of(config.sizes), operators_of(config.operators)
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
@@ -141,16 +141,13 @@ class Experiment:
 
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
         self.texts = self._texts()
-        self.vocabulary = self._published(VOCABULARY, "corpus")
-        self.parts_folder = self._parts()
-        self._packed: dict[VARIANT, str] = {}  # manifests of rows
+        self.vocabulary = file_of(self._published(VOCABULARY, "corpus"))
+        self.parts = self._parts()
+        self._packed: dict[VARIANT, Pack | WriteText] = {}
         self.shards = self._manifest(())
-        text = {**(asdict(config.parallel) if config.parallel else NUMBERS_TEXT), "sha256": {}}
-        self.text = settings_from(text, ParallelSettings, "config section parallel")
-        translates = any(not HOSTS[host].reads_corpus for host in config.sweep.hosts)
-        self.pairs = self._pairs(self.text) if translates else None
-        self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
-        self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
+        self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
+        self.runs: dict[Run, str] = {run: step.folder for run, step in self.pretrainings.items()}
+        self._shapes = {Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()}  # by model
         self.scorings: list[tuple[Scoring, list[str]]] = [] if self.grids else list(self._scorings())  # with tasks
         self.scores: dict[str, Score] = {}  # by file
         self.kept: dict[str, Score] = {}  # by the file of a request for weights too, of scores that are there without
@@ -187,8 +184,16 @@ class Experiment:
         self.inputs_of[path] = reads
         return path
 
-    def _keyed(self, name: str, settings: Config) -> str:
-        """A folder below results/ whose name ends in the key of its settings."""
+    def _add(self, step: Step) -> None:
+        """Plan a step of one job, and note what the job reads."""
+        self._keyed(step)
+        self.inputs_of[step.paths()[0]] = step.reads()
+
+    def _keyed(self, name: str | Step, settings: Config | None = None) -> str:
+        """A folder below results/ whose name ends in the key of a step, or of settings."""
+        if isinstance(name, Step):
+            self._plan(name.settings_file, to_builtins(name))
+            return name.folder
         if EMBEDDED in json.dumps(settings):
             settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
         texts = {name: file for name, file in settings.items() if isinstance(file, str) and file in self.published}
@@ -200,14 +205,12 @@ class Experiment:
         return folder
 
     def _step(self, step: AnyStep) -> AnyStep:
-        """Note a step."""
-        self._plan(step.settings_file, to_builtins(step))
+        self._keyed(step)
         return step
 
     def _plan(self, file: str, settings: Config) -> None:
         """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
-        found, expected = (by_content(without_paths(each)) for each in (read_json_or_empty(Path(file)), settings))
-        if Path(file).is_file() and found != expected:
+        if Path(file).is_file() and _content(read_json_or_empty(Path(file))) != _content(settings):
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
 
@@ -221,12 +224,11 @@ class Experiment:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
-        settings = {"url": self.config.corpus.blocklist_url}
-        if file.kind != "ut1":
-            section = self.config.corpus if stage == "corpus" else self.config.glue
-            default = section.revision if file.kind == "dataset" else "main"
-            settings = {"kind": file.kind, "repository": file.repository, "revision": revision or default}
-        return self._keyed(f"published/{file.repository.replace('/', '--')}", settings)
+        if file.kind == "ut1":
+            return self._keyed(Ut1(url=self.config.corpus.blocklist_url))
+        section = self.config.corpus if stage == "corpus" else self.config.glue
+        default = section.revision if file.kind == "dataset" else "main"
+        return self._keyed(Repository(kind=file.kind, repository=file.repository, revision=revision or default))
 
     # The corpus.
 
@@ -240,45 +242,41 @@ class Experiment:
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
 
-    def _parts(self) -> str:
-        """The folder of the token ids of parts."""
+    def _parts(self) -> PrepareParts:
+        """The token ids of parts."""
         chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") != OWN_TEXT
-        files = {"vocabulary": self.vocabulary}
+        files: dict[str, Any] = {}
         if is_published:
-            files["checksums"] = self._published(CORPUS_CHECKSUMS, "corpus")
+            files["checksums"] = file_of(self._published(CORPUS_CHECKSUMS, "corpus"))
         if chosen.has("categories"):
-            blocklist = {"archive": BLOCKLIST, "checksums": BLOCKLIST_CHECKSUMS}
-            listed = {name: self._published(file, "corpus") for name, file in blocklist.items()}
-            read = list(map(located, listed.values()))
-            files["blocklist"] = self._file_of("corpus/blocklist", "blocklist.marisa", listed, read)
+            archive, listing = (file_of(self._published(file, "corpus")) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
+            files["blocklist"] = BuildBlocklist(archive=archive, checksums=listing)
+            self._add(files["blocklist"])
         if chosen.annotations == "computed" and chosen.has("perplexity"):
-            files["harmful_model"] = self._published(HARMFUL_MODEL, "corpus")
-        settings = {**files, "split_by_content": not is_published, "filter": values_of(chosen)}
-        folder = self._keyed("corpus/parts", settings)
-        read = list(map(located, files.values()))
-        self.inputs_of |= {f"{folder}/{part}.npy": read for part in self.texts}
+            files["harmful_model"] = file_of(self._published(HARMFUL_MODEL, "corpus"))
+        step = PrepareParts(vocabulary=self.vocabulary, filter=chosen, split_by_content=not is_published, **files)
+        self._keyed(step)
+        read = step.reads()
+        self.inputs_of |= {step.paths(part=part)[0]: read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
-        return folder
+        return step
 
-    def _manifest(self, variant: VARIANT) -> str:
-        """The manifest of rows of the corpus, or of a small text."""
-        if variant not in self._packed and (text := text_of(self.config, variant)):
-            settings = {**asdict(text), "read": read_by(text.source)}
-            self._packed[variant] = self._file_of("corpus/text", "manifest.json", settings, [])
-        elif variant not in self._packed:
-            pack = asdict(packed_as(self.config, variant))
-            settings = {"parts": list(self.texts), "from": self.parts_folder, "pack": pack}
-            suffixes = (".npy", ".offsets.npy", ".json")
-            parts = [f"{self.parts_folder}/{part}{suffix}" for part in self.texts for suffix in suffixes]
-            settings, read = {**settings, "vocabulary": self.vocabulary}, [*parts, located(self.vocabulary)]
-            self._packed[variant] = self._file_of("corpus/shards", "manifest.json", settings, read)
+    def rows(self, variant: VARIANT) -> Pack | WriteText:
+        """The rows of the corpus, or of a small text."""
+        if variant not in self._packed:
+            if text := text_of(self.config, variant):
+                step: Pack | WriteText = WriteText(text=text, read=read_of(text.source))
+            else:
+                is_published = source_of(self.config, "corpus") != OWN_TEXT
+                names = len(self.texts) if is_published else list(self.texts)
+                step = Pack(parts=self.parts, texts=names, pack=packed_as(self.config, variant))
+            self._add(step)
+            self._packed[variant] = step
         return self._packed[variant]
 
-    def _pairs(self, text: ParallelSettings) -> str:
-        """The manifest of the packed pairs of a parallel text, which its files' SHA-256 identify."""
-        text = replaced(text, sha256={name: known_sha256(text.path(name)) for name in PARALLEL_FILES})
-        read = [str(text.path(name)) for name in PARALLEL_FILES]
-        return self._file_of("corpus/pairs", "manifest.json", {"pairs": values_of(text)}, read)
+    def _manifest(self, variant: VARIANT) -> str:
+        """The file that describes rows."""
+        return self.rows(variant).paths()[0]
 
     # Pre-training.
 
@@ -301,27 +299,25 @@ class Experiment:
         """The pre-trainings that are fine-tuned and compared with the paper."""
         return [run for run in self.runs if run.host == ENCODER and not self.grids]
 
-    def _run(self, run: Run) -> str:
-        """The folder of a pre-training; its key holds all that the training follows from but the seed."""
-        facts = {
-            **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
-            "host": run.host,
-            "model": run.model,
-            "training": values_of(self.training(run)),
-            "manifest": self.manifest(run),
-        }
-        model = f"{run.size}-{run.attention}-{key(facts)}"
-        folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        reads_corpus = HOSTS[run.host].reads_corpus and not text_of(self.config, run.variant)
-        source = {"corpus_source": source_of(self.config, "corpus")} if reads_corpus else {}
-        self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
-        self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
-        self.inputs_of[folder] = [located(self.vocabulary)] if HOSTS[run.host].reads_corpus else []  # to extract models
-        return folder
+    def _run(self, run: Run) -> Pretraining:
+        """A pre-training, and what it and the extraction of its models read."""
+        step = Pretraining(
+            host=run.host,
+            size=run.size,
+            shape=self.shapes[run.size],
+            operator=self.operators[run.attention],
+            training=self.training(run),
+            rows=File(self.manifest(run)),
+            corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
+            pretrain_seed=run.pretrain_seed,
+        )
+        self._add(step)
+        self.inputs_of[step.folder] = [located(self.vocabulary.path)]  # to extract models
+        return step
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
-        return self._manifest(run.variant) if HOSTS[run.host].reads_corpus else self.pairs
+        return self._manifest(run.variant)
 
     def training(self, run: Run) -> PretrainSettings:
         """How a run is trained: as every run of its host, but for swept keys."""
@@ -377,8 +373,7 @@ class Experiment:
         if "blimp" in self.config.sweep.suites:
             suite = SUITES["blimp"]
             limits = protocol_of(self.config, suite.name, PairLimits)
-            vocabulary, source = self._file(self.vocabulary), self._published_rows(suite)
-            rows = PreparePairs(limits=limits, vocabulary=vocabulary, source=source)
+            rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
             yield self._step(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(
@@ -388,7 +383,7 @@ class Experiment:
         rows = PrepareTasks(
             suite=suite.name,
             limits=protocol_of(self.config, suite.name, TaskLimits),
-            vocabulary=self._file(self.vocabulary),
+            vocabulary=self.vocabulary,
             source=None if own else self._published_rows(suite),
             own=own,
         )
@@ -422,15 +417,10 @@ class Experiment:
         return self._step(rows)
 
     def _published_rows(self, suite: Suite) -> File:
-        """The folder of the published rows of a suite, at its own commit."""
+        """The folder of the published rows of a suite, at its own commit; of the package's its content counts."""
         repository = PublishedFile("dataset", suite.repository, "")
-        return self._file(self._published_folder(repository, "glue", suite.revision or None))
-
-    def _file(self, name: str) -> File:
-        """A published file or folder: what lies in the package, or a file that another may replace, counts by its
-        content."""
-        is_known = name.startswith(EMBEDDED) or (not name.startswith(f"{RESULTS}/") and Path(name).is_file())
-        return File(name, known_sha256(located(name)) if is_known else None)
+        name = self._published_folder(repository, "glue", suite.revision or None)
+        return File(name, known_sha256(located(name)) if name.startswith(EMBEDDED) else None)
 
     def _score(self, run: Run) -> None:
         """Ask for the scores of a run's checkpoints."""
@@ -471,31 +461,25 @@ class Experiment:
         """Where the speeds of the operators of each size are measured side by side."""
         first = [run for run in self.encoders if run.pretrain_seed == self.config.sweep.pretrain_seeds[0]]
         for size in dict.fromkeys(run.size for run in first):
-            runs = [run for run in first if run.size == size]
-            settings = {
-                "size": size,
-                "models": {run.attention: run.model for run in runs},
-                "training": values_of(self.training(runs[0])),
-                "manifest": self.manifest(runs[0]),
-                "micro_batch_size": self.config.pretrain.micro_batch_size,
-            }
-            yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
+            runs = [self.pretrainings[run] for run in first if run.size == size]
+            yield self._measured(MeasureSpeeds(runs=runs, micro_batch_size=self.config.pretrain.micro_batch_size))
 
     def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
         if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
-            read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
-            settings = {"checkpoints": folders, "manifest": self.shards}
-            yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
+            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=File(self.shards)))
+
+    def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
+        self._add(step)
+        return step.paths()[0]
 
     def _probes(self) -> Iterator[str]:
         """Where the relations that operators can express are measured."""
-        operators = [] if self.grids else [operator_named(name) for name in self.config.sweep.probes]
-        codes = {operator.name: {"operator_code": operator.code, **operator.own_definition} for operator in operators}
-        if codes:
-            yield self._file_of("measured/probes", "probes.csv", {"operators": codes}, [])
+        operators = [] if self.grids else [self.operators[name] for name in self.config.sweep.probes]
+        if operators:
+            yield self._file_of("measured/probes", "probes.csv", {"operators": to_builtins(operators)}, [])
 
     # What rules ask.
 
@@ -512,7 +496,8 @@ class Experiment:
         each process, unless a CPU is as good, and MB of memory, more at each attempt."""
 
         def shape(wildcards: Any) -> Shape:
-            return SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]]
+            size = getattr(wildcards, "size", None)
+            return self.shapes[size] if size else self._shapes[wildcards.model]
 
         return SimpleNamespace(
             threads=lambda wildcards: shape(wildcards).threads * processes,
@@ -545,7 +530,7 @@ class Experiment:
             "curve": {suite: self._scores(Finetune, suite, self.curve_steps) for suite in suites},
             "robustness": self._scores(Robustness, "glue"),
             "blimp": self._scores(Judge, "blimp"),
-            "parts": [f"{self.parts_folder}/{part}.json" for part in self.texts],
+            "parts": [self.parts.paths(part=part)[2] for part in self.texts],
             "manifest": self.shards,
             **self.measured,
         }
@@ -655,3 +640,8 @@ class Experiment:
         for file, settings in self.settings.items():
             if read_json_or_empty(Path(file)) != settings:  # none yet, or a file of the user's was renamed
                 write_json(Path(file), settings)
+
+
+def _content(settings: Config) -> Config:
+    """Settings without the paths of files whose content counts."""
+    return without_paths(by_content(settings))

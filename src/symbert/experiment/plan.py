@@ -19,7 +19,7 @@ from symbert.glue.score import Finetune, Judge, Robustness
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
 from symbert.paths import RESULTS, Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
+from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.sources import located
 
 # Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
@@ -89,7 +89,7 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
     shards = [manifest for manifest in manifests if "/shards-" in manifest]
     tokens = 0.0
     for part, name in experiment.texts.items() if shards else ():
-        file, text = f"{experiment.parts_folder}/{part}.npy", _text_of(name)
+        file, text = experiment.parts.paths(part=part)[0], _text_of(name)
         of_part = text / TEXT_PER_TOKEN * (KEPT if config.corpus.filter.rules else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
         download = is_remote * _left(name) * COMPRESSED * text
@@ -115,13 +115,13 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
-        shape, host = SIZES[run.size], HOSTS[run.host]
+        shape, host = experiment.shapes[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
-        held_out = settings.steps / settings.evaluate_every * pack.validation_sequences * host.reads_corpus
+        held_out = settings.steps / settings.evaluate_every * pack.validation_sequences
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
-        parameters = host.parameters(shape, rows.vocabulary_size)  # of the operator `original`, the most of ours
+        parameters = shape.parameters(rows.vocabulary_size)  # of the operator `original`, the most of ours
         yield Output("pretrain", done, _left(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
@@ -129,16 +129,13 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
 
 
 def rows_of(experiment: Experiment, run: Run) -> Rows:
-    """The rows of a run; pairs are as long as they may be."""
+    """The rows of a run."""
     config, mask_probability = experiment.config, experiment.training(run).mask_probability
     if text := text_of(config, run.variant):
         return Rows(text.vocabulary or CHARACTERS, text.sequence_length, mask_probability)
-    if HOSTS[run.host].reads_corpus:
-        vocabulary = Path(located(experiment.vocabulary))
-        pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
-        return Rows(pieces, packed_as(config, run.variant).sequence_length, mask_probability)
-    pairs = experiment.text
-    return Rows(pairs.vocabulary_size, pairs.max_length, target_tokens=pairs.max_length)
+    vocabulary = Path(located(experiment.vocabulary.path))
+    pieces = sum(1 for _ in read_lines(vocabulary)) if vocabulary.is_file() else VOCABULARY_SIZE
+    return Rows(pieces, packed_as(config, run.variant).sequence_length, mask_probability)
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
@@ -177,9 +174,9 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
         yield Output("glue", file, _left(file))
     is_kept = experiment.config.glue.keep_finetuned
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
-        shape, weights = SIZES[score.run.size], 0.0
+        shape, weights = experiment.shapes[score.run.size], 0.0
         if is_kept and isinstance(score.scoring, Finetune) and score.step == experiment.final:
-            parameters = HOSTS[score.run.host].parameters(shape, rows_of(experiment, score.run).vocabulary_size)
+            parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
             weights = FLOAT32 * parameters * len(score.tasks) * len(score.seeds)
         seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
         yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)
@@ -187,7 +184,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
 
 def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     """Operations and optimizer steps of all seeds; minimal pairs are judged in seconds."""
-    shape, glue = SIZES[score.run.size], experiment.config.glue
+    shape, glue = experiment.shapes[score.run.size], experiment.config.glue
     noise, is_robustness = glue.robustness, isinstance(score.scoring, Robustness)
     trains = not (is_robustness and glue.keep_finetuned)
     passes = trains + (1 + len(noise.noise) * len(noise.noise_kinds)) * is_robustness  # of evaluation rows

@@ -108,7 +108,8 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
         yield f"  warning  corpus.files: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
     own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
-    yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))
+    unfollowed = unfollowed_code(experiment.operators, sorted(own_texts))
+    yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed))
 
 
 def trained_anew(experiment: Experiment, before: dict[str, Any]) -> list[str]:

@@ -22,7 +22,6 @@ from symbert.configuration import (
     training_of,
 )
 from symbert.errors import ConfigError
-from symbert.hosts import HOSTS
 from symbert.paths import VARIANT
 
 Values = dict[str, Any]  # by axis: {attention: pairwise}
@@ -132,10 +131,7 @@ def check_sweep(config: Configuration) -> None:
 
 
 def _check_point(config: Configuration, point: Values) -> None:
-    host = point["host"]
     for key in ("text", *PackSettings.__struct_fields__):
-        if key in point and not HOSTS[host].reads_corpus:
-            raise ConfigError(f"config: 'sweep.{key}': the host {host} reads a parallel text; leave one of them out")
         if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
             raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")
-    check_training(config, host, point)
+    check_training(config, point["host"], point)

@@ -20,7 +20,7 @@ from symbert.configuration import (
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import grids_of
 from symbert.glue.tasks import PUBLISHED, suite_of, tasks_of_sweep
-from symbert.hosts import ENCODER, HOSTS, OTHERS
+from symbert.hosts import ENCODER, OTHERS
 from symbert.sources import OWN_TEXT
 
 RULES = {  # keys of `corpus.filter` that one rule alone reads
@@ -78,8 +78,6 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
 
 def _hosts(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     hosts = config.sweep.hosts
-    translators = [host for host in OTHERS if not HOSTS[host].reads_corpus]
-    yield "parallel", not {*translators}.isdisjoint(hosts), f"add {translators[0]} to 'sweep.hosts'"
     yield "pretrain.mask_probability", ENCODER in hosts, "encoders alone have masked tokens; leave it out"
     for host in OTHERS:
         yield f"hosts.{host}.mask_probability", False, "encoders alone have masked tokens; leave it out"

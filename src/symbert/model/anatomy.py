@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import PLAIN_ACROSS, Attention, Bert, checked_pair, mask_for, query_key_value
+from symbert.model.bert import OF_QUERY_AND_KEY, Attention, Bert, HostModel, checked_pair, mask_for
 from symbert.model.projections import in_rows
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
@@ -22,52 +22,43 @@ ROUNDING = 1e-6  # of weights in float32, relative
 
 
 @torch.no_grad()
-def _visit(model: nn.Module, inputs: tuple[Tensor, ...], describe: Callable[..., None]) -> None:
-    """Call `describe(operator, hidden, mask, context)` of each layer in turn, as the model computes without dropout."""
+def _visit(model: Bert, ids: Tensor, describe: Callable[[SelfAttention, Tensor], None]) -> None:
+    """Call `describe(operator, hidden)` of each layer in turn, as the model computes without dropout."""
     hooks = [
-        module.register_forward_pre_hook(lambda module, given: describe(module.self, *(*given, None, None)[:3]))
+        module.register_forward_pre_hook(lambda module, given: describe(module.self, given[0]))
         for module in model.modules()
         if isinstance(module, Attention)
     ]
     was_training = model.training
     try:
-        model.eval()(*inputs)
+        model.eval()(ids)
     finally:
         model.train(was_training)
         for hook in hooks:
             hook.remove()
 
 
-def describe_attention(model: nn.Module, *inputs: Tensor) -> dict[str, list[float]]:
-    """`logit_std` and `attention_entropy` (nats, at most ln(token)) of each layer, without dropout, on inputs of the
-    model: ids (batch token) for BERT. The cross-attention of a layer follows the layer. A list is empty where a class
-    with a `forward` of its own does not say: nobody knows its logits, and its weights where it returns none.
+def describe_attention(model: HostModel, ids: Tensor) -> dict[str, list[float]]:
+    """`logit_std` and `attention_entropy` (nats, at most ln(token)) of each layer, without dropout, on `ids` (batch
+    token, no padding). A list is empty where a class with a `forward` of its own does not say: nobody knows its logits,
+    and its weights where it returns none.
 
-    The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all tokens;
-    padding that a layer is told of is no token. Needs memory for the logits of one layer: give few sequences.
-    DivergedError where a number is not finite.
+    The standard deviation is over all pairs of tokens of all heads and sequences, the entropy a mean over all tokens.
+    Needs memory for the logits of one layer: give few sequences. DivergedError where a number is not finite.
     """
     numbers: list[tuple[float | None, float | None]] = []
 
-    def describe(operator: SelfAttention, hidden: Tensor, mask: Tensor | None, context: Tensor | None) -> None:
-        if context is not None:
-            query, key, _ = query_key_value(operator, hidden, context)
-            logits = (query @ key.mT).float() * operator.scaling
-            pairs = logits[mask.expand_as(logits)]
-            entropies = _entropy(logits.masked_fill(~mask, -torch.inf).softmax(-1))
-        elif mask is None and type(operator).forward is SelfAttention.forward and not operator.is_causal:
-            pairs = logits_of(operator, hidden)
+    def describe(operator: SelfAttention, hidden: Tensor) -> None:
+        pairs = logits_of(operator, hidden)
+        if type(operator).forward is SelfAttention.forward and not operator.is_causal:
             entropies = -(pairs.softmax(-1) * pairs.log_softmax(-1)).sum(-1)
         else:
-            pairs, weights = logits_of(operator, hidden), weights_of(operator, hidden, mask)
+            weights = weights_of(operator, hidden)
             entropies = None if weights is None else _entropy(weights)
-            if mask is not None and not operator.is_causal:
-                pairs = None if pairs is None else pairs[(mask & mask.mT).expand_as(pairs)]
-                entropies = None if entropies is None else entropies[mask.squeeze(-2).expand_as(entropies)]
         std = None if pairs is None else pairs.std(correction=0).item()
         numbers.append((std, None if entropies is None else entropies.mean().item()))
 
-    _visit(getattr(model, "bert", model), inputs, describe)  # the part below the head
+    _visit(model.bert, ids, describe)
     for layer, pair in enumerate(numbers, 1):
         if not all(math.isfinite(number) for number in pair if number is not None):
             raise DivergedError(
@@ -85,19 +76,19 @@ def _entropy(weights: Tensor) -> Tensor:
 def logits_of(operator: SelfAttention, hidden: Tensor) -> Tensor | None:
     """The logits of a layer without any mask, `batch heads token token`; None where a `forward` of the user's own, not
     query and key alone, decides them."""
-    if type(operator).forward not in PLAIN_ACROSS:
+    if type(operator).forward not in OF_QUERY_AND_KEY:
         return None
     query, key, _ = operator.query_key_value(hidden)
     return (query @ key.transpose(-1, -2)).float() * operator.scaling
 
 
-def weights_of(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:
-    """The attention weights of a layer by its own forward pass, `batch heads token token`; None where that gives none.
-    `mask`, `batch 1 1 token`, is false for padding."""
+def weights_of(operator: SelfAttention, hidden: Tensor) -> Tensor | None:
+    """The attention weights of a layer by its own forward pass, `batch heads token token`; None where that gives
+    none."""
     usual, operator.config = operator.config, copy.copy(operator.config)
     operator.config._attn_implementation = "eager"
     try:
-        _, weights = checked_pair(operator, operator.forward(hidden, mask_for(operator, hidden, mask)), hidden)
+        _, weights = checked_pair(operator, operator.forward(hidden, mask_for(operator, hidden)), hidden)
     finally:
         operator.config = usual
     return None if weights is None else weights.float()
@@ -133,7 +124,7 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
     """
     heads: list[dict[str, Any]] = []
 
-    def describe(operator: SelfAttention, hidden: Tensor, *_: Tensor | None) -> None:
+    def describe(operator: SelfAttention, hidden: Tensor) -> None:
         layer = heads[-1]["layer"] + 1 if heads else 1
         logits, weights, products = logits_of(operator, hidden), weights_of(operator, hidden), _products(operator)
         own = None if weights is None or weights.shape[-2] != weights.shape[-1] else weights.diagonal(0, -2, -1)
@@ -151,7 +142,7 @@ def anatomy_of(model: Bert, rows: Tensor) -> list[dict[str, Any]]:
                 }
             )
 
-    _visit(model, (rows,), describe)
+    _visit(model, rows, describe)
     return heads
 
 

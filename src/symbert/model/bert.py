@@ -1,8 +1,7 @@
 """BERT with an exchangeable attention operator: operators in their places, embeddings, layers, heads, hosts.
 
 Parameters have Hugging Face's names and order, and the results equal its classes to the bit (`masked_logits` to
-rounding), without importing transformers, which takes seconds. Shapes: `batch token hidden`, `batch context hidden` for
-another sequence.
+rounding), without importing transformers, which takes seconds. Shapes: `batch token hidden`.
 """
 
 import copy
@@ -10,49 +9,44 @@ import importlib
 import inspect
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from symbert.draws import mix
 from symbert.errors import ConfigError, SymbertError, line_of
-from symbert.model.attention import CopiedLinear, QueryKeyValue, SelfAttention, SymmetricOthersAttention, WideLinear
+from symbert.model.attention import CopiedLinear, SelfAttention, SymmetricOthersAttention, WideLinear
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.from_transformers import (
-    ALL_ATTENTION_FUNCTIONS,
     BertConfig,
-    eager_attention_forward,
     normal_,
     ones_,
     shown,
     zeros_,
 )
 from symbert.model.start import set_width
-from symbert.operators import Operator, operator_named, operator_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.operators import Operator, operator_of
+from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.syntax import is_local
 
-# The forward passes that attend by query, key and value alone, within a sequence and across two: in another sequence no
-# token is itself.
-PLAIN = (SelfAttention.forward,)
-PLAIN_ACROSS = (*PLAIN, SymmetricOthersAttention.forward)
+PLAIN = (SelfAttention.forward,)  # the forward passes that attend by query, key and value alone
+OF_QUERY_AND_KEY = (*PLAIN, SymmetricOthersAttention.forward)  # those whose logits query and key alone decide
 CONSTANTS_SEED = 0  # of the numbers that a class draws when it is made
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
 
-def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
-    """The operator that `config.attention` names, made with its arguments: causal in a decoder, or, with `is_across`,
-    between a sequence and its context.
+def attention_of(config: BertConfig) -> SelfAttention:
+    """The operator that `config.attention` names, made with its arguments: causal in a decoder.
 
     ConfigError for an unknown name, for a class that cannot be made, and for one that this model cannot have.
     """
@@ -76,7 +70,7 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             "sets is_causal, which the model decides, true in a decoder; leave is_causal out, and hide tokens in a "
             "forward of its own"
         )
-    elif operator.start is not None and type(site).forward not in PLAIN_ACROSS:
+    elif operator.start is not None and type(site).forward not in OF_QUERY_AND_KEY:
         refusal = (
             "has a forward of its own, and 'start' measures query and key alone; write what it does into "
             "query_key_value, remove 'start'"
@@ -86,13 +80,9 @@ def attention_of(config: BertConfig, is_across: bool = False) -> SelfAttention:
             "does not say that no token depends on one that a mask hides; hand `attention_mask` on, compute query, key "
             f"and value of each token by itself, and write keeps_tokens_apart = True into {operator.path}"
         )
-    elif is_across and "context" in inspect.signature(site.query_key_value).parameters:
-        refusal = "has a query_key_value with a context, which is given none; compute each sequence by itself"
-    elif is_across and type(site).forward not in PLAIN_ACROSS:
-        refusal = "has a forward of its own, which knows no second sequence; write what it does into query_key_value"
     if refusal:
         raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
-    site.is_causal = config.is_decoder and not is_across
+    site.is_causal = config.is_decoder
     return site
 
 
@@ -129,13 +119,6 @@ def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None
     return torch.ones(tokens, tokens, dtype=torch.bool, device=hidden.device).tril()[None, None]
 
 
-def query_key_value(operator: SelfAttention, hidden: Tensor, context: Tensor) -> QueryKeyValue:
-    """An operator's query of `hidden`, and its key and value of `context`; a shared projection serves both."""
-    query, _, _ = operator.query_key_value(hidden)
-    _, key, value = operator.query_key_value(context)
-    return query, key, value
-
-
 def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
     """The result of an operator's `forward`. ConfigError for one that is no pair, as a tensor would be taken apart,
     for mixed values that are not `batch token hidden`; one token may stand for all of a row."""
@@ -158,14 +141,6 @@ def checked_pair(operator: SelfAttention, result: Any, hidden: Tensor) -> tuple[
             f"{' × '.join(map(str, expected))}; return None in their place"
         )
     return result
-
-
-def attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Mixed values `batch token hidden` where `SelfAttention.forward` is not called: across, and of packed rows."""
-    function = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
-    dropout = operator.config.attention_probs_dropout_prob if operator.training else 0.0
-    mixed, _ = function(operator, query, key, value, mask, dropout=dropout, scaling=operator.scaling)
-    return mixed.flatten(2)
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------
@@ -206,39 +181,28 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """The operator of a layer and its projection; with `is_across`, key and value are of another sequence."""
+    """The operator of a layer and its projection."""
 
-    def __init__(self, config: Configuration, is_across: bool = False) -> None:
+    def __init__(self, config: Configuration) -> None:
         super().__init__()
-        self.self = attention_of(config, is_across)
+        self.self = attention_of(config)
         self.output = Residual(config.hidden_size, config)
 
-    def forward(
-        self,
-        hidden: Tensor,
-        mask: Tensor | None = None,
-        context: Tensor | None = None,
-        positions: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, hidden: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """`batch token hidden`; `mask` is `batch 1 1 token`, true for a token that is attended to. With flat
         `positions`, `position hidden` of these tokens alone."""
-        if context is None:
-            mixed, _ = checked_pair(self.self, self.self(hidden, mask_for(self.self, hidden, mask)), hidden)
-        else:
-            mixed = attend(self.self, *query_key_value(self.self, hidden, context), mask)
+        mixed, _ = checked_pair(self.self, self.self(hidden, mask_for(self.self, hidden, mask)), hidden)
         if positions is not None:
             mixed, hidden = (rows.expand_as(hidden).flatten(0, 1)[positions] for rows in (mixed, hidden))
         return self.output(mixed, hidden)
 
 
 class Layer(nn.Module):
-    """Attention, cross-attention where the configuration adds it, then the feed-forward half."""
+    """Attention, then the feed-forward half."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
         self.attention = Attention(config)
-        if config.add_cross_attention:
-            self.crossattention = Attention(config, is_across=True)
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = Residual(config.intermediate_size, config)
 
@@ -246,19 +210,9 @@ class Layer(nn.Module):
         """The feed-forward half, by Hugging Face's name."""
         return self.output(F.gelu(self.intermediate["dense"](hidden)), hidden)
 
-    def forward(
-        self,
-        hidden: Tensor,
-        mask: Tensor | None = None,
-        context: Tensor | None = None,
-        context_mask: Tensor | None = None,
-        positions: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, hidden: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """`batch token hidden`; with flat `positions`, `position hidden` of these tokens, which attend to all."""
-        hidden = self.attention(hidden, mask, positions=positions)
-        if context is not None:
-            hidden = self.crossattention(hidden, context_mask, context)
-        return self.feed_forward_chunk(hidden)
+        return self.feed_forward_chunk(self.attention(hidden, mask, positions))
 
 
 class Encoder(nn.Module):
@@ -268,11 +222,11 @@ class Encoder(nn.Module):
         super().__init__()
         self.layer = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(self, hidden: Tensor, *attended: Tensor | None, positions: Tensor | None = None) -> Tensor:
-        """`batch token hidden`; `attended` are the further inputs of a layer, `positions` of the last one."""
+    def forward(self, hidden: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        """`batch token hidden`; the last layer is given the `positions`."""
         for layer in self.layer[:-1]:
-            hidden = layer(hidden, *attended)
-        return self.layer[-1](hidden, *attended, positions=positions)
+            hidden = layer(hidden, mask)
+        return self.layer[-1](hidden, mask, positions)
 
 
 class Pooler(nn.Module):
@@ -294,16 +248,19 @@ class Bert(nn.Module):
         super().__init__()
         if config.hidden_act != "gelu":
             raise ConfigError(f"config: 'hidden_act' is {config.hidden_act}, expected gelu; give another checkpoint")
+        for key in ("add_cross_attention", "is_encoder_decoder"):
+            if getattr(config, key):
+                raise ConfigError(f"config: '{key}' is true: a model of two sequences; give another checkpoint")
         self.config = config
         self.embeddings = Embeddings(config)
         self.encoder = Encoder(config)
         if has_pooler:
             self.pooler = Pooler(config)
 
-    def forward(self, ids: Tensor, *attended: Tensor | None, positions: Tensor | None = None) -> Tensor:
-        """The last hidden states `batch token hidden`, or `position hidden` of tokens at flat `positions`; `attended`
-        are the further inputs of a layer."""
-        return self.encoder(self.embeddings(ids), *attended, positions=positions)
+    def forward(self, ids: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        """The last hidden states `batch token hidden`, or `position hidden` of tokens at flat `positions`; `mask` is
+        `batch 1 1 token`, true for a token that is attended to."""
+        return self.encoder(self.embeddings(ids), mask, positions)
 
 
 class Predictions(nn.Module):
@@ -333,9 +290,8 @@ class HostModel(nn.Module):
 
     def __init__(self, config: Configuration) -> None:
         super().__init__()
-        for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
-            if self.is_encoder and getattr(config, key):
-                raise ConfigError(f"config: '{key}' is true, but this model is an encoder; set it to false")
+        if self.is_encoder and config.is_decoder:
+            raise ConfigError("config: 'is_decoder' is true, but this model is an encoder; set it to false")
         self.config = config
 
     @torch.no_grad()
@@ -367,7 +323,7 @@ def initialize(model: nn.Module, seed: int) -> None:
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison.
     """
-    operator, drawn = operator_named(model.config.attention), set()
+    operator, drawn = operator_of(vars(model.config)), set()
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
         # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.
@@ -443,99 +399,42 @@ class SpanModel(HostModel):
 
 
 class DecoderModel(PredictingModel):
-    """The decoder with BERT's head; with `attends_to_source`, each layer also attends to another sequence.
+    """The decoder with BERT's head. ConfigError for an operator that may look at later tokens."""
 
-    ConfigError for an operator that may look at later tokens.
-    """
-
-    is_encoder = False
-
-    def __init__(self, config: Configuration, attends_to_source: bool = False) -> None:
-        own = copy.copy(config)
-        own.is_decoder, own.add_cross_attention = True, attends_to_source
-        own.architectures = ["DecoderModel"]
-        super().__init__(own)
-
-    def forward(self, ids: Tensor, source: Tensor | None = None, source_mask: Tensor | None = None) -> Tensor:
-        """Logits `batch token vocab` of the token after each of `ids` (batch token), whatever follows it there.
-
-        `source` are the last hidden states of another sequence; `source_mask` (batch 1 1 source) is true for tokens.
-        """
-        return self.cls["predictions"](self.bert(ids, None, source, source_mask))
-
-
-class EncoderDecoderModel(HostModel):
-    """An encoder and a decoder of one shape and one vocabulary, with embeddings of their own.
-
-    ConfigError for an operator that may look at hidden tokens, or that knows no second sequence.
-    """
-
-    _tied_weights_keys = tuple(f"decoder.{name}" for name in DecoderModel._tied_weights_keys)
     is_encoder = False
 
     def __init__(self, config: Configuration) -> None:
-        own, side = copy.copy(config), copy.copy(config)
-        own.is_encoder_decoder, own.architectures = True, ["EncoderDecoderModel"]
-        side.is_encoder_decoder = False
+        own = copy.copy(config)
+        own.is_decoder, own.architectures = True, ["DecoderModel"]
         super().__init__(own)
-        self.encoder = Bert(side, has_pooler=False)
-        self.decoder = DecoderModel(side, attends_to_source=True)
 
-    def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
-        """Logits `batch token vocab` of the token after each of `target` (batch token).
-
-        `source` (batch source) has its padding at the end, where `source_mask` is false.
-        """
-        mask = source_mask.bool()[:, None, None]
-        return self.decoder(target, self.encoder(source, mask), mask)
-
-    @torch.no_grad()
-    def generate(self, source: Tensor, source_mask: Tensor, start_id: int, end_id: int, length: int) -> Tensor:
-        """The most probable tokens one by one, `batch length`, after `start_id`; padding after `end_id`.
-
-        Computes all tokens again for each new one, because not every operator allows a cache, until every row has
-        ended. Call it in evaluation mode.
-        """
-        mask = source_mask.bool()[:, None, None]
-        context = self.encoder(source, mask)
-        written = source.new_full((len(source), 1 + length), self.config.pad_token_id)
-        written[:, 0] = start_id
-        is_over = torch.zeros_like(source[:, 0], dtype=torch.bool)
-        for token in range(1, 1 + length):
-            last = self.decoder.bert(written[:, :token], None, context, mask)[:, -1]
-            following = self.decoder.cls["predictions"](last).argmax(-1)
-            written[:, token] = following.where(~is_over, self.config.pad_token_id)
-            is_over |= following == end_id
-            if is_over.all():
-                break
-        return written[:, 1:]
+    def forward(self, ids: Tensor) -> Tensor:
+        """Logits `batch token vocab` of the token after each of `ids` (batch token), whatever follows it there."""
+        return self.cls["predictions"](self.bert(ids))
 
 
 def layer_weights(model: HostModel) -> int:
-    """Weights in matrices of the layers; of an encoder-decoder its encoder's."""
-    encoder = next(module for module in model.modules() if isinstance(module, Encoder))
-    return sum(parameter.numel() for parameter in encoder.parameters() if parameter.ndim >= 2)
+    """Weights in matrices of the layers."""
+    return sum(parameter.numel() for parameter in model.bert.encoder.parameters() if parameter.ndim >= 2)
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
 def attention_parameters(model: HostModel) -> dict[str, int]:
-    """Parameters of the operator of one `layer`, and of all `layers` together, shared ones once; of an encoder-decoder
-    its encoder's."""
-    encoder = next(module for module in model.modules() if isinstance(module, Encoder))
-    sites = nn.ModuleList(layer.attention.self for layer in encoder.layer)
+    """Parameters of the operator of one `layer`, and of all `layers` together, shared ones once."""
+    sites = nn.ModuleList(layer.attention.self for layer in model.bert.encoder.layer)
     return {"layer": _count(sites[0]), "layers": _count(sites)}
 
 
-def counts_of(size: str, attention: list[str]) -> dict[str, Any]:
+def counts_of(shape: Shape, operators: Sequence[Operator]) -> dict[str, Any]:
     """Shape, whole-model counts (tied weights once) and counts of one layer's attention projections, at the paper's
     vocabulary of 30,522 (Tables 1 and 2), of models without memory on the meta device."""
     with torch.device("meta"), _NothingDrawn():
-        models = {name: MaskedModel(configuration_of(size, name)) for name in attention}
+        models = {operator.name: MaskedModel(configuration_of(shape, operator)) for operator in operators}
     sites = {name: model.bert.encoder.layer[0].attention.self for name, model in models.items()}
     return {
-        "shape": {**asdict(SIZES[size]), "vocab_size": VOCABULARY_SIZE},
+        "shape": {**structs.asdict(shape), "vocab_size": VOCABULARY_SIZE},
         "parameters": {name: _count(model) for name, model in models.items()},
         "attention_parameters": {name: _count(site) for name, site in sites.items()},
     }

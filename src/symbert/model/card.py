@@ -20,18 +20,16 @@ def model_card(config: dict[str, Any]) -> str:
     facts = {name: fact for name, fact in (config.get("pretraining") or {}).items() if fact is not None}
     settings, finetuning, source = facts.pop("settings", {}), config.get("finetuning") or {}, facts.get("corpus_source")
     named = {"attention": config.get("attention") or facts.get("attention", "original"), "_name_or_path": ""}
+    named["operator"] = facts.pop("operator", None) or config.get("operator")
     try:
-        operator = operator_of({**named, "operator": config.get("operator") or facts.get("operator")}).summary
+        operator = operator_of(named).summary
     except ConfigError:  # its class is not known here
         operator = named["attention"]
     architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]
-    loading = OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)
-    if architecture != "EncoderDecoderModel":  # whose text has no tokenizer
-        loading += TOKENIZER
+    loading = (OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)) + TOKENIZER
     told = {
         "Not pre-trained: the weights that a run starts from.": facts.get("step") == 0,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": is_stand_in(source),
-        "Not for use: it learned from a stand-in for parallel text.": facts.get("stand_in"),
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
     }
     known, terms = ([SOURCES[source].training_text], SOURCES[source].terms) if source in SOURCES else ([], "")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from transformers import BertConfig, BertModel, PreTrainedModel
+from transformers import BertConfig, PreTrainedModel
 
 from symbert.errors import IntegrityError, UsageError
 from symbert.files import copy_file, together, write_json, write_text
@@ -34,7 +34,7 @@ NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version", "_nam
 
 @torch.no_grad()
 def fold(model: HostModel) -> PreTrainedModel:
-    """Hugging Face's model with the results of `model` in evaluation mode; an encoder-decoder becomes two BERTs.
+    """Hugging Face's model with the results of `model` in evaluation mode.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
     IntegrityError a weight that is not finite.
@@ -48,9 +48,6 @@ def fold(model: HostModel) -> PreTrainedModel:
             state[f"{name}.{key}"] = values
     first = next(model.parameters())
     folded = _stock_model(model).to(first.device, first.dtype)
-    if isinstance(model, bert.EncoderDecoderModel):  # Hugging Face's encoder always has a pooler, which nothing reads
-        poolers = {name: values for name, values in folded.state_dict().items() if "encoder.pooler." in name}
-        state |= {name: torch.zeros_like(values) for name, values in poolers.items()}
     folded.load_state_dict(state)
     _refuse_non_finite(folded, f"the plain BERT in {first.dtype}")
     return folded.eval()
@@ -68,13 +65,6 @@ def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
 
 def _stock_model(model: HostModel) -> PreTrainedModel:
     """Hugging Face's model of the same shape; our operator's name is kept among the facts of the run only."""
-    if isinstance(model, bert.EncoderDecoderModel):
-        encoder = BertModel(_stock_config(model.encoder.config))
-        stock = transformers.EncoderDecoderModel(encoder=encoder, decoder=_stock_model(model.decoder))
-        stock.config.decoder_start_token_id = model.config.bos_token_id
-        stock.config.pad_token_id = model.config.pad_token_id
-        stock.config.pretraining = _stock_config(model.config).pretraining
-        return stock
     config = _stock_config(model.config)
     if isinstance(model, bert.Classifier) and config.num_labels != model.classifier.out_features:
         config.num_labels = model.classifier.out_features
@@ -91,9 +81,9 @@ def _stock_config(config: Configuration) -> BertConfig:
 def export(checkpoint: Path, output: Path) -> None:
     """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
 
-    A decoder becomes a `BertLMHeadModel`, an encoder-decoder an `EncoderDecoderModel` of two BERTs. Tokenizer files are
-    copied and a model card is written; config.json comes last, so that a directory that has one is complete. `output`
-    must be new or empty: an earlier export's files would be taken for a part of this one.
+    A decoder becomes a `BertLMHeadModel`. Tokenizer files are copied and a model card is written; config.json comes
+    last, so that a directory that has one is complete. `output` must be new or empty: an earlier export's files would
+    be taken for a part of this one.
     """
     refuse_used(output)
     folded = fold(load_model(checkpoint))

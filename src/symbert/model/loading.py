@@ -184,10 +184,6 @@ def load_encoder(checkpoint: Path) -> Bert:
     MissingInputError, ConfigError or IntegrityError name the file.
     """
     config, kept = read_checkpoint(checkpoint, PICKLED)
-    if config.is_encoder_decoder:
-        raise ConfigError(
-            f"{checkpoint / 'config.json'}: a model of two sequences; give one of an encoder or a decoder"
-        )
     encoder = _built(checkpoint, lambda: Bert(config, has_pooler=False))
     kept = {_name_today(name): values.float() for name, values in kept.items()}
     if EMBEDDINGS in kept:  # padded to a multiple that is fast

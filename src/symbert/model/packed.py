@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, attend, keeps_tokens_apart
-from symbert.model.from_transformers import refuse_other_shapes
+from symbert.model.attention import SelfAttention
+from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, keeps_tokens_apart
+from symbert.model.from_transformers import ALL_ATTENTION_FUNCTIONS, eager_attention_forward, refuse_other_shapes
 
 Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # as `encode`
 
@@ -79,10 +80,18 @@ def encode(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:
             hidden = hidden.flatten(0, 1).index_select(0, packing.first).unsqueeze(0)
         else:
             query = packing.padded(query, 0.0).transpose(1, 2)
-        mixed = attend(operator, query, key, value, packing.attended).flatten(0, 1)
+        mixed = _attend(operator, query, key, value, packing.attended).flatten(0, 1)
         mixed = mixed if is_last else mixed.index_select(0, packing.slots)
         hidden = layer.feed_forward_chunk(layer.attention.output(mixed.unsqueeze(0), hidden))
     return bert.pooler(hidden).flatten(0, 1) if has_pooler else hidden
+
+
+def _attend(operator: SelfAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """Mixed values `row token hidden`."""
+    function = ALL_ATTENTION_FUNCTIONS.get_interface(operator.config._attn_implementation, eager_attention_forward)
+    dropout = operator.config.attention_probs_dropout_prob if operator.training else 0.0
+    mixed, _ = function(operator, query, key, value, mask, dropout=dropout, scaling=operator.scaling)
+    return mixed.flatten(2)
 
 
 def encode_by_length(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:

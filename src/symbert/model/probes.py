@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import pandas as pd
 import torch
 from scipy.stats import binomtest
@@ -28,7 +29,7 @@ from symbert.model.anatomy import logits_of, weights_of
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import Encoder, HostModel, checked_pair, initialize
 from symbert.model.configuration import Configuration
-from symbert.operators import define, name_of, operator_named, planned_operator
+from symbert.operators import Operator, name_of, operator_named, operators_of
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
@@ -52,7 +53,7 @@ def targets_of(relation: str, seed: int) -> Tensor:
     return targets
 
 
-def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
+def learn(operator: Operator, relation: str, own_position: bool) -> dict[str, Any]:
     """How far a layer of the operator learns a relation: over all heads, the share of tokens with a target that are
     right, its exact 95 % interval, chance, and the median of the steps until all tokens of a head were right at once
     (None unless every head came so far). Without `own_position`, no token may attend to itself."""
@@ -74,7 +75,7 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
     share, tokens = int(right.sum()), int((targets != NOBODY).sum())
     interval = binomtest(share, tokens).proportion_ci()
     return {
-        "attention": operator,
+        "attention": operator.name,
         "relation": relation,
         "own_position": "yes" if own_position else "no",
         "share": share / tokens,
@@ -100,13 +101,13 @@ def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> T
     return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
 
 
-def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
+def layer_of(operator: Operator, heads: int, seed: int = 1) -> SelfAttention:
     """An attention layer with so many heads, whose weights start at the scale of all sizes: that of an encoder, because
     draws follow from names."""
     width = heads * HEAD
     config = Configuration(
-        attention=operator,
-        **operator_named(operator).own_definition,
+        attention=operator.name,
+        operator=msgspec.to_builtins(operator),
         vocab_size=8,
         hidden_size=width,
         num_attention_heads=heads,
@@ -120,14 +121,19 @@ def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
     return model.encoder.layer[0].attention.self
 
 
-def lookups_of(operator: str) -> list[dict[str, Any]]:
+def lookups_of(operator: Operator) -> list[dict[str, Any]]:
     """A row per lookup: the share of right answers in the last batches, mean, lowest and highest of five seeds, chance,
     and the median of the steps, None unless all seeds learned."""
     rows = []
     for lookup in LOOKUPS:
         outcomes = [look_up(layer_of(operator, LOOKUP_HEADS, seed), lookup, seed) for seed in range(1, SEEDS + 1)]
         shares, steps = zip(*outcomes, strict=True)
-        row = {"attention": operator, "relation": lookup, "own_position": "yes", "share": sum(shares) / len(shares)}
+        row = {
+            "attention": operator.name,
+            "relation": lookup,
+            "own_position": "yes",
+            "share": sum(shares) / len(shares),
+        }
         row |= {"low": min(shares), "high": max(shares), "chance": 1 / SYMBOLS}
         rows.append({**row, "steps": None if None in steps else median(steps)})
     return rows
@@ -139,12 +145,18 @@ def probe(operators: list[str], /, output: Path | None = None) -> None:
     Operators are named as tables name them, or as my_module:Class. Takes seconds per operator; prints a table, or
     writes the csv `output`.
     """
+    known = operators_of({}, operators)
+    _probe(
+        [operator_named(name_of(word.rpartition(":")[2]) if ":" in word else word, known) for word in operators], output
+    )
+
+
+def _probe(operators: list[Operator], output: Path | None) -> None:
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
-    for word in operators:
-        name = define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word
-        rows += [learn(name, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
-        rows += lookups_of(name)
+    for operator in operators:
+        rows += [learn(operator, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
+        rows += lookups_of(operator)
     table = pd.DataFrame(rows)
     if output is None:
         print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
@@ -155,8 +167,11 @@ def probe(operators: list[str], /, output: Path | None = None) -> None:
 def measure_probes(output: Path, /) -> None:
     """Measure which relations the operators in the settings beside `output` can express."""
     file = output.parent / "settings.json"
-    operators = read_json(file, {"operators": {str: {"operator_code": str}}}, "run snakemake again")["operators"]
-    probe([planned_operator(name, facts, file).name for name, facts in operators.items()], output)
+    content = read_json(file, {"operators": [dict]}, "run snakemake again")
+    operators = msgspec.convert(content["operators"], list[Operator])
+    for operator in operators:
+        operator.refuse_edited(file)
+    _probe(operators, output)
 
 
 def rows_of(lookup: str, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:

@@ -26,7 +26,6 @@ from torch.optim import Optimizer
 import symbert
 from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.files import single_writer
-from symbert.model.bert import Encoder
 from symbert.model.loading import Tensors
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -320,8 +319,7 @@ def _sharded(loss: nn.Module, world: World) -> nn.Module:
     from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
-    layers = [layer for module in loss.modules() if isinstance(module, Encoder) for layer in module.layer]
-    for module in (*layers, loss):
+    for module in (*loss.model.bert.encoder.layer, loss):
         sharded = fully_shard(module, mesh=mesh)
         if world.device.type == "cpu":
             sharded.set_force_sum_reduction_for_comms(True)  # Gloo computes no means

@@ -3,6 +3,7 @@ because that takes longer than everything else."""
 
 from pathlib import Path
 
+from symbert.corpus.shards import Pack
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import (
@@ -15,12 +16,11 @@ from symbert.files import (
     write_json,
     write_text,
 )
-from symbert.hosts import HOSTS
 from symbert.model.card import model_card
-from symbert.operators import operator_code
 from symbert.paths import CHECKSUM
-from symbert.pretrain.run import OF_RUN, kept_steps, kept_weights, lost_weights, read_run, weights_file
+from symbert.pretrain.run import OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
+from symbert.steps import read_step
 
 
 @together()
@@ -31,27 +31,25 @@ def extract(folder: Path, step: int, /) -> None:
     Step 0 is the model before its first step: not pre-trained, and made again, because it follows from the seed alone.
     The facts of the run stand in config.json under `pretraining`, for the model card and that of a later export.
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. Rows or a
-    vocabulary other than the run learned are an IntegrityError. A model of a host that reads no corpus has neither a
-    vocabulary nor a tokenizer.
+    vocabulary other than the run learned are an IntegrityError.
     """
-    run, settings, manifest = read_run(folder)
+    run = read_run(folder)
+    settings, manifest = run.training, run.manifest
     state, output, weights = folder / "state", folder / f"step-{step}", folder / f"step-{step}/model.safetensors"
     if step in kept_steps(settings) and (folder / "done.json").is_file() and not weights_file(state, step).is_file():
         raise MissingInputError(f"{weights_file(state, step)}: {lost_weights(folder, [step])}")
     kept = kept_weights(state, step) if step else None
     config = read_json(state / "config.json", {"model_type": str, "vocab_size": int})
-    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int}, OF_RUN)
+    done = read_json(folder / "done.json", Done, OF_RUN)
     found = read_json_or_empty(manifest).get("hash", done["corpus_hash"])  # the rows may be gone
     if found != done["corpus_hash"]:
         raise IntegrityError(
             f"{manifest}: hash {found}, but {folder / 'done.json'} is of {done['corpus_hash']}; restore the corpus, or "
             f"move {folder} away to train the run again"
         )
-    vocabulary = None
-    if HOSTS[run.host].reads_corpus:
-        packed = read_json(manifest.parent / "settings.json", {"vocabulary": str}, "run snakemake again")
-        vocabulary = Path(located(packed["vocabulary"]))  # a piece more would give each word another's embedding
-        verify_sha256(vocabulary, done["vocabulary_sha256"], "restore the vocabulary that the corpus was packed with")
+    vocabulary = Path(located(read_step(manifest.parent, Pack).parts.vocabulary.path))
+    # A piece more would give each word another's embedding.
+    verify_sha256(vocabulary, done["vocabulary_sha256"], "restore the vocabulary that the corpus was packed with")
     if kept is None:
         from symbert.model.bert import initialize
         from symbert.model.configuration import Configuration
@@ -61,17 +59,14 @@ def extract(folder: Path, step: int, /) -> None:
         initialize(model, run.pretrain_seed)
         write_weights(model, weights)
         facts = {**run.facts, "parameters": done["parameters"]}  # that hold before the first step
-        facts["settings"] = {"operator_code": operator_code(run.attention)}
     else:
         copy_file(kept, weights)
-        source = read_json(folder / "run.json").get("corpus_source")
-        facts = {**done, **({"corpus_source": source} if source else {})}
+        facts = {**done, **({"corpus_source": run.corpus_source} if run.corpus_source else {})}
     write_text(output / CHECKSUM, sha256_of(weights) + "\n")
     config["pretraining"] = {**facts, "step": step}
     write_json(output / "config.json", config)
-    if vocabulary is not None:
-        copy_file(vocabulary, output / "vocab.txt")
-        write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
-        tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
-        write_json(output / "tokenizer_config.json", tokenizer)
+    copy_file(vocabulary, output / "vocab.txt")
+    write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
+    write_json(output / "tokenizer_config.json", tokenizer)
     write_text(output / "README.md", model_card(config))

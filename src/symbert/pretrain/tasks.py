@@ -1,5 +1,4 @@
-"""Pre-training tasks: masked tokens, next token, parallel text. A task makes batches and their logits, and knows no
-operator.
+"""Pre-training tasks: masked tokens, next token. A task makes batches and their logits, and knows no operator.
 
 A batch is a pure function of (seed, step), so all operators of one seed see the same batches. To add a task, write a
 class and name it in `symbert.hosts`.
@@ -8,10 +7,7 @@ class and name it in `symbert.hosts`.
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,30 +15,27 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from symbert.configuration import PretrainSettings
 from symbert.console import Progress
-from symbert.corpus.shards import LEARNED_FROM, hash_of_corpus
+from symbert.corpus.shards import Manifest
 from symbert.corpus.tokens import open_array
 from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import Masker, permute
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
-from symbert.files import read_json, verify_sha256
+from symbert.files import read_struct, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
-from symbert.paths import Run
-from symbert.pretrain.parallel_text import END, PADDING, REFERENCES, START, VOCABULARY, TextPieces
+from symbert.pretrain.run import Pretraining
 
 Ids = NDArray[np.int64]
-Batch = dict[str, Tensor]  # a row of each tensor per sequence; `targets` are IGNORED where nothing is predicted
+Batch = dict[str, Tensor]  # `input_ids`, and `targets`, which are IGNORED where nothing is predicted; a row a sequence
 
 IGNORED = -100  # the target that counts nothing, as in Hugging Face and F.cross_entropy
-REMEDY = "run snakemake -R pack (of parallel text: -R pack_pairs)"
+REMEDY = "run snakemake -R pack"
 VALIDATION_SEED = 0  # the same masks for every run, so that validation losses compare
 SIGMAS = 6  # above the mean: one batch in a thousand million has more masked tokens than slots
 SLOT_MULTIPLE = 64
 MOST_NATS = math.log(sys.float_info.max)  # whose exponential a float holds
-MOST_WRITTEN = 3  # times as many tokens as the source has; more are not written (Marian's max-length-factor)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -52,10 +45,10 @@ class PackedRows:
     """The rows of one split in memory-mapped shards; `rows[index]` gathers their ids `batch token`."""
 
     def __init__(self, manifest: Path, split: str) -> None:
-        shards = [shard for shard in _read_shards(manifest, split=str, rows=int) if shard["split"] == split]
+        shards = [shard for shard in read_struct(manifest, Manifest, REMEDY).shards if shard.split == split]
         if not shards:
             raise MissingInputError(f"{manifest}: names no shard of the split '{split}'; {REMEDY}")
-        self.arrays = [_open_shard(Path(manifest).parent / shard["file"], shard["rows"]) for shard in shards]
+        self.arrays = [_open_shard(Path(manifest).parent / shard.file, shard.rows) for shard in shards]
         self.starts = np.cumsum([0] + [len(array) for array in self.arrays])
         self.sequence_length: int = self.arrays[0].shape[1]
 
@@ -71,11 +64,6 @@ class PackedRows:
         return ids
 
 
-def _read_shards(manifest: Path, **fields: type) -> list[dict[str, Any]]:
-    """The shards that a manifest lists, each with its file and these fields."""
-    return read_json(manifest, {"shards": [{"file": str, **fields}]}, REMEDY)["shards"]
-
-
 def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
     array = open_array(path, TOKEN, dimensions=2)
     if len(array) != rows:
@@ -85,10 +73,10 @@ def _open_shard(path: Path, rows: int) -> NDArray[np.uint16]:
 
 def verify_manifest(manifest: Path) -> str:
     """The corpus's hash; IntegrityError when the manifest was changed since the corpus was packed."""
-    content = read_json(manifest, {"hash": str, **dict.fromkeys(LEARNED_FROM)}, REMEDY)
-    if content["hash"] != (found := hash_of_corpus(content)):
-        raise IntegrityError(f"{manifest}: hash expected {content['hash']}, found {found}: edited; {REMEDY}")
-    return content["hash"]
+    content = read_struct(manifest, Manifest, REMEDY)
+    if content.hash != (found := content.learned_hash()):
+        raise IntegrityError(f"{manifest}: hash expected {content.hash}, found {found}: edited; {REMEDY}")
+    return content.hash
 
 
 def verify_shards(manifest: Path) -> None:
@@ -96,10 +84,10 @@ def verify_shards(manifest: Path) -> None:
 
     Every session does so: a bit that flips on a disk changes neither size nor time of the file.
     """
-    shards = _read_shards(manifest, sha256=str)
+    shards = read_struct(manifest, Manifest, REMEDY).shards
     progress = Progress("verify shards", len(shards), "shards")
     for number, shard in enumerate(shards, start=1):
-        verify_sha256(Path(manifest).parent / shard["file"], shard["sha256"], REMEDY)
+        verify_sha256(Path(manifest).parent / shard.file, shard.sha256, REMEDY)
         progress.update(number)
 
 
@@ -119,30 +107,24 @@ def move(batch: Batch, device: torch.device) -> Batch:
 
 
 class Task(ABC):
-    """The task that the model of a run learns, from the rows of a manifest."""
+    """The task that the model of a run learns, from the packed rows of a manifest."""
 
-    training: Any  # packed rows: of a corpus, or of both sides of pairs
-    validation: Any
-    training_count: int  # sequences of an epoch
-    validation_count: int  # held-out sequences
-    rows: Rows  # that it reads
-    layer_inputs: tuple[str, ...]  # the tensors of a batch that the layers below the head read
-    token_ids: dict[str, int] = {}  # noqa: RUF012 (constant: keys of the model's configuration)
-
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        self.run, self.settings = run, settings
+    def __init__(self, run: Pretraining) -> None:
+        self.run, self.settings, manifest = run, run.training, run.manifest
+        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
+        self.corpus = read_struct(manifest, Manifest, REMEDY)
+        self.rows = Rows(self.corpus.vocabulary_size, self.training.sequence_length, self.settings.mask_probability)
 
     @property
-    def tokens(self) -> float:
+    def tokens(self) -> int:
         """Tokens of a sequence that the layers read, as a plan counts them."""
         return HOSTS[self.run.host].tokens(self.rows)
 
     def starting_model(self) -> nn.Module:
         """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
-        config = configuration_of(run.size, run.attention, vocabulary_size, self.settings.dropout)
-        for name, number in self.token_ids.items():
-            setattr(config, name, number)
+        config = configuration_of(run.shape, run.operator, vocabulary_size, self.settings.dropout)
+        config.pad_token_id = self.corpus.special_tokens["pad"]
         model = HOSTS[run.host].model_class(config)
         initialize(model, run.pretrain_seed)
         return model
@@ -150,11 +132,11 @@ class Task(ABC):
     def order(self, step: int) -> tuple[Ids, Ids]:
         """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
         position = np.arange(step * self.settings.batch_size, (step + 1) * self.settings.batch_size)
-        epoch, place = position // self.training_count, position % self.training_count
+        epoch, place = position // len(self.training), position % len(self.training)
         sequence = np.empty_like(place)
         for number in np.unique(epoch):
             within = epoch == number
-            sequence[within] = permute(place[within], self.training_count, self.run.pretrain_seed, int(number))
+            sequence[within] = permute(place[within], len(self.training), self.run.pretrain_seed, int(number))
         return epoch, sequence
 
     def training_batch(self, step: int) -> Batch:
@@ -166,7 +148,7 @@ class Task(ABC):
         return self._batch_of(self.validation, VALIDATION_SEED, np.zeros_like(rows), rows)
 
     @abstractmethod
-    def _batch_of(self, split: Any, seed: int, epoch: Ids, rows: Ids) -> Batch:
+    def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         """The batch of these rows of a split, a function of the arguments."""
 
     def inputs(self, batch: Batch, has_one_shape: bool) -> Batch:
@@ -183,17 +165,8 @@ class Task(ABC):
         counted = HOSTS[self.run.host].step_flops
         return counted(model.config, layer_weights(model), self.rows, self.settings.batch_size)
 
-    def tally(self, model: nn.Module, rows: Ids, device: torch.device) -> list[float]:
-        """Counts of held-out sequences, to be added up over all of them for `measures`."""
-        return []
-
-    def measures(self, loss: float, tally: list[float]) -> dict[str, float]:
-        """Validation measures beside the loss, from its mean and the tally of all held-out sequences."""
-        return {}
-
-    @property
-    def signatures(self) -> dict[str, str]:
-        """How measures are computed, where that must be cited with them."""
+    def measures(self, loss: float) -> dict[str, float]:
+        """Validation measures beside the loss, from its mean."""
         return {}
 
 
@@ -212,37 +185,23 @@ class Loss(nn.Module):
 # --- masked tokens ----------------------------------------------------------------------------------------------------
 
 
-class CorpusTask(Task):
-    """A task on the packed rows of the corpus."""
-
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        super().__init__(run, settings, manifest)
-        self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
-        self.training_count, self.validation_count = len(self.training), len(self.validation)
-        self.corpus = read_json(manifest, {"vocabulary_size": int, "special_tokens": {"mask": int, str: int}}, REMEDY)
-        self.rows = Rows(self.corpus["vocabulary_size"], self.training.sequence_length, settings.mask_probability)
-        self.token_ids = {"pad_token_id": self.corpus["special_tokens"]["pad"]}
-
-
-class MaskedTokens(CorpusTask):
+class MaskedTokens(Task):
     """A share of the tokens of packed rows, hidden and to be predicted (`symbert.draws`): corrupted ids
     `batch token`, and the true ids of the chosen tokens as targets."""
 
-    layer_inputs = ("input_ids",)
-
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        super().__init__(run, settings, manifest)
-        rows = np.arange(self.validation_count)
+    def __init__(self, run: Pretraining) -> None:
+        super().__init__(run)
+        rows = np.arange(len(self.validation))
         if not any(count_targets(self.validation_batch(some)) for some in np.array_split(rows, len(rows) // 64 + 1)):
             raise ConfigError(
-                f"{manifest}: 'pretrain.mask_probability' {settings.mask_probability} hides no token of {len(rows)} "
-                f"validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
+                f"{run.manifest}: 'pretrain.mask_probability' {self.settings.mask_probability} hides no token of "
+                f"{len(rows)} validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
                 "'corpus.pack.validation_sequences'"
             )
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
-        ids, special = split[rows], self.corpus["special_tokens"]
-        probability, pieces = self.settings.mask_probability, self.corpus["vocabulary_size"]
+        ids, special = split[rows], self.corpus.special_tokens
+        probability, pieces = self.settings.mask_probability, self.corpus.vocabulary_size
         masker = Masker(seed, probability, pieces, special["mask"], tuple(special.values()))
         corrupted, positions = masker.corrupt(ids, epoch, rows)
         targets = np.full_like(ids, IGNORED)
@@ -279,128 +238,17 @@ def slots_of(sequences: int, tokens: int, probability: float) -> int:
 # --- next token -------------------------------------------------------------------------------------------------------
 
 
-class NextToken(CorpusTask):
+class NextToken(Task):
     """Each token of packed rows, to be predicted from those before it. The first of a row is given."""
-
-    layer_inputs = ("ids",)
 
     def _batch_of(self, split: PackedRows, seed: int, epoch: Ids, rows: Ids) -> Batch:
         ids = torch.from_numpy(split[rows])
-        return {"ids": ids[:, :-1], "targets": ids[:, 1:]}
+        return {"input_ids": ids[:, :-1], "targets": ids[:, 1:]}
 
-    def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
+    def logits(self, model: nn.Module, input_ids: Tensor) -> Tensor:
         """`batch token vocab`: of the token after each."""
-        return model(ids)
+        return model(input_ids)
 
-    def measures(self, loss: float, tally: list[float]) -> dict[str, float]:
+    def measures(self, loss: float) -> dict[str, float]:
         """The perplexity of the validation rows, by word piece; infinite where no float holds it."""
         return {"perplexity": math.inf if loss > MOST_NATS else math.exp(loss)}
-
-
-# --- parallel text ----------------------------------------------------------------------------------------------------
-
-
-class ParallelText(Task):
-    """The target line of a pair, to be written token by token. Each training pair comes once in an epoch.
-
-    The rows of a batch are padded to its longest source and its longest target. Translations are scored by sacrebleu
-    (Post 2018), from counts that add up over batches and processes: chrF (Popović 2015) and BLEU (Papineni et al.
-    2002), both of a whole set of texts, from 0 to 100.
-    """
-
-    layer_inputs = ("source", "source_mask", "target")
-    token_ids = {"bos_token_id": START, "eos_token_id": END}  # noqa: RUF012
-
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        super().__init__(run, settings, manifest)
-        fields = {"sequence_length": int, "mean_tokens": {str: float}, "vocabulary_sha256": str}
-        facts = read_json(manifest, fields, REMEDY)
-        self.longest, mean = facts["sequence_length"], facts["mean_tokens"]
-        self.training, self.validation = (
-            [PackedRows(manifest, f"{split}-{side}") for side in ("source", "target")]
-            for split in ("train", "validation")
-        )
-        self.training_count, self.validation_count = len(self.training[0]), len(self.validation[0])
-        verify_sha256(manifest.parent / VOCABULARY, facts["vocabulary_sha256"], REMEDY)  # which is no shard
-        self.pieces = TextPieces(read_json(manifest.parent / VOCABULARY, [str], REMEDY))
-        self.rows = Rows(len(self.pieces.pieces), mean["source"], target_tokens=mean["target"])
-        self.references = read_json(manifest.parent / REFERENCES, [str], REMEDY)
-
-    def _batch_of(self, split: list[PackedRows], seed: int, epoch: Ids, rows: Ids) -> Batch:
-        """Ids `batch token` of sources, where they have tokens, the targets that the decoder reads, and the token after
-        each, without the columns in which no row has a token."""
-        pairs = (side[rows] for side in split)
-        source, target = (torch.from_numpy(ids[:, : (ids != PADDING).sum(1).max()]) for ids in pairs)
-        following = target[:, 1:]
-        return {
-            "source": source,
-            "source_mask": source != PADDING,
-            "target": target[:, :-1],
-            "targets": following.where(following != PADDING, IGNORED),
-        }
-
-    def inputs(self, batch: Batch, has_one_shape: bool) -> Batch:
-        """The batch; of one shape it is padded to the longest rows that there may be."""
-        if not has_one_shape:
-            return batch
-        filler = {"source_mask": False, "targets": IGNORED}
-        return {
-            name: F.pad(tensor, (0, self.longest - tensor.shape[1]), value=filler.get(name, PADDING))
-            for name, tensor in batch.items()
-        }
-
-    def logits(self, model: nn.Module, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
-        """`batch token vocab`: of the token after each of the target."""
-        return model(source, source_mask, target)
-
-    def translate(self, model: nn.Module, source: Tensor, source_mask: Tensor) -> list[str]:
-        """The line that the model writes for each source, by its most probable tokens one by one, as text."""
-        limits = (MOST_WRITTEN * source_mask.sum(1)).clamp(max=self.longest).tolist()
-        written = model.generate(source, source_mask, START, END, max(limits)).tolist()
-        return [self.pieces.decode(ids[:limit]) for ids, limit in zip(written, limits, strict=True)]
-
-    def tally(self, model: nn.Module, rows: Ids, device: torch.device) -> list[float]:
-        """The counts behind chrF and BLEU of the model's translations of held-out sources."""
-        if not len(rows):
-            return count_matches([], [])
-        batch = move(self.validation_batch(rows), device)
-        written = self.translate(model, batch["source"], batch["source_mask"])
-        return count_matches(written, [self.references[row] for row in rows.tolist()])
-
-    def measures(self, loss: float, tally: list[float]) -> dict[str, float]:
-        """chrF and BLEU of all held-out targets, as their files have them."""
-        return scores_of(tally)
-
-    @property
-    def signatures(self) -> dict[str, str]:
-        """Of each score in sacrebleu's words, with which a number must be cited."""
-        return {name: str(metric.get_signature()) for name, metric in _metrics().items()}
-
-
-@cache
-def _metrics() -> dict[str, Any]:
-    """The metrics by name."""
-    from sacrebleu.metrics import BLEU, CHRF  # of no other host
-
-    metrics = {"chrf": CHRF(), "bleu": BLEU()}
-    for metric in metrics.values():  # before it has seen a reference, its signature does not know their number
-        metric.corpus_score(["text"], [["text"]])
-    return metrics
-
-
-def count_matches(texts: Sequence[str], references: Sequence[str]) -> list[float]:
-    """The counts behind both scores: sums over texts, each with its reference."""
-    counts = []
-    for metric in _metrics().values():
-        nothing, *of_texts = metric._extract_corpus_statistics(["", *texts], [["", *references]])
-        counts += [sum(column) for column in zip([0] * len(nothing), *of_texts, strict=True)]
-    return counts
-
-
-def scores_of(counts: Sequence[float]) -> dict[str, float]:
-    """The scores by name, from the counts of all texts."""
-    scores, rest = {}, [round(count) for count in counts]
-    for name, metric in _metrics().items():
-        length = len(metric._extract_corpus_statistics([""], [[""]])[0])
-        scores[name], rest = metric._compute_score_from_stats(rest[:length]).score, rest[length:]
-    return scores

@@ -29,19 +29,25 @@ from symbert.configuration import (
     protocol_of,
     settings_from,
 )
+from symbert.corpus.parts import PartRecord
+from symbert.corpus.shards import Manifest, Packed
 from symbert.errors import DataError, IntegrityError, MissingInputError, line_of
 from symbert.experiment.sweep import Grid, grids_of
-from symbert.files import check_shape, read_json, read_json_lines, sha256_of
+from symbert.files import check_shape, read_json, read_json_lines, read_struct, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
 from symbert.glue.tasks import PUBLISHED, SUITES, columns_of, suite_of, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import OPERATORS
+from symbert.operators import operators_of
+from symbert.pretrain.anatomy import MEASURES
+from symbert.pretrain.run import FACTS, Done, Timing, Validated
+from symbert.pretrain.speeds import Speeds
 from symbert.report import names, tidy
+from symbert.report.names import OF_PROJECT, Known
 from symbert.report.published import COLUMNS
 from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
-from symbert.sizes import SIZES
+from symbert.sizes import shapes_of
 
 Record = dict[str, Any]
 
@@ -63,8 +69,7 @@ OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows",
 OF_SET += ("score", "majority")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
-HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
-MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own_share"]
+HEAD = [*FACTS, "layer"]
 PROBED = ["attention", "relation", "own_position", "share", "low", "high", "chance", "steps"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
@@ -75,19 +80,7 @@ def kind(*base: type, **keys: Any) -> type:
 
 
 AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
-Counted = dict[str, int]
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
-KEPT = kind(read=int, kept=int, dropped=Counted)  # the first is the sum of the others, and of bad lines
-COUNTS = kind(KEPT, part=str, bad=int, without_url=int, characters=KEPT)
-TOKENS = kind(part=str, documents=int, tokens=int, words=int)
-MANIFEST = kind(documents=Counted, rows=kind(train=int, validation=int), sequence_length=int, tokens=int)
-MANIFEST = kind(MANIFEST, remainder_tokens=int, surplus_tokens=Counted)
-ENTROPY = msgspec.defstruct("File", [("unigram_entropy", float | None, None)])  # earlier manifests had none
-ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
-SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
-SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
-TIMING = kind(RUN_FILE, started=datetime, until=datetime, device=str, processes=int, sessions=int, commits=list[str])
-TIMING = kind(TIMING, versions=dict[str, str])
 EXPERIMENT = kind(experiment=str, key=str, report=dict, inputs=kind(scores=dict))
 
 
@@ -99,6 +92,7 @@ class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
     facts: ReportFacts | None = None  # None without an experiment
+    known: Known = OF_PROJECT
     hosts_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `symbert.model.bert.counts_of` counts them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
@@ -111,8 +105,8 @@ class Collection:
     machines: list[Record] = field(default_factory=list)  # what all runs were computed on; unknown of imported ones
     grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
     escape_losses: dict[str, list[float | None]] = field(default_factory=dict)  # of grids: the same at each point
-    parts: list[Record] = field(default_factory=list)  # of the corpus, counts and record of each
-    manifest: Record | None = None  # of the packed rows
+    parts: list[PartRecord] = field(default_factory=list)  # of the corpus
+    manifest: Packed | None = None  # of its rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
     probes: pd.DataFrame | None = None  # relations between tokens that operators express
     blimp: pd.DataFrame | None = None  # judgements of minimal pairs
@@ -165,10 +159,11 @@ def collect(record: Record) -> Collection:
     inputs, facts = record["inputs"], settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
     if "origin" in inputs:
         return _imported(facts, inputs)
-    config = settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'")
-    sweep = define_own(config).sweep
+    config = define_own(settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'"))
+    known = Known(shapes_of(config.sizes), operators_of(config.operators))
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
-    data = read_inputs(facts, config, inputs, parameters=counted(sweep.sizes, sweep.attention, trained))
+    parameters = counted(config.sweep.sizes, config.sweep.attention, known, trained)
+    data = read_inputs(facts, config, inputs, known, parameters=parameters)
     _refuse_laxer(config, data)
     return data
 
@@ -178,15 +173,18 @@ def _imported(facts: ReportFacts, inputs: Record) -> Collection:
     scores = tidy.read_scores(inputs["scores"]["glue"][0])
     tables: Record = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
     models = pd.concat([table[["size", "attention"]] for table in (scores, *tables.values())])
-    known = [name for name in names.attentions(models["attention"]) if name in OPERATORS]  # others' have no code here
-    parameters = counted(names.sizes(models["size"]), known or ["original"])
+    named = OF_PROJECT.attentions(models["attention"])
+    ours = [name for name in named if name in OF_PROJECT.operators]  # others' have no code here
+    parameters = counted(OF_PROJECT.sizes(models["size"]), ours or ["original"], OF_PROJECT)
     final, curve = tidy.parted(scores, facts.steps)
     tables["scores"] = {"glue": final} if len(final) else {}
     tables["curves"] = {"glue": curve} if len(curve) else {}
     return Collection(facts, parameters=parameters, origin=inputs["origin"], escape_loss=facts.escape_loss, **tables)
 
 
-def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **more: Any) -> Collection:
+def read_inputs(
+    facts: ReportFacts, config: Configuration, inputs: Record, known: Known = OF_PROJECT, **more: Any
+) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
     sweep, given = config.sweep, {name: files for name, files in inputs.items() if files}
     grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
@@ -194,15 +192,15 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
     runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
     steps = {host: facts.settings.get(f"hosts.{host}.steps", facts.steps) for host in HOSTS}
     wanted = [*product(sweep.hosts, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
-    trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else ())
+    trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else (), known)
     of_others = [run for run in trained if run["host"] != ENCODER]
-    data: Record = _suites(config, facts.steps, given, wanted)
+    data: Record = _suites(config, facts.steps, given, wanted, known)
     data |= {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
         data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if run[3] in judging_seeds(config, run[0])]
-        data["blimp"] = read_judgements(given["blimp"], judges)
+        data["blimp"] = read_judgements(given["blimp"], judges, known)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
     if "manifest" in given:
@@ -214,12 +212,13 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
     of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
     data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
     for name, columns in (("anatomy", [*HEAD, "head", *MEASURES]), ("probes", PROBED)):
-        data |= {name: read_table(given[name][0], columns)} if name in given else {}
+        data |= {name: read_table(given[name][0], columns, known)} if name in given else {}
     return Collection(
         facts,
+        known=known,
         hosts_trained=tuple(sweep.hosts),
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
-        machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
+        machines=[machine_of(run) for run in sorted(runs.values(), key=lambda run: _rank_of(run, known))],
         escape_loss=escape_loss_of(given.get("manifest")),
         grids=grids_of_runs(grids, runs),
         speeds=read_speeds(given.get("speeds", [])),
@@ -229,7 +228,7 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
 
 
 def _suites(
-    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple]
+    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple], known: Known
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
     sweep, scores, curves = config.sweep, {}, {}
@@ -239,9 +238,9 @@ def _suites(
     for suite in SUITES:
         tasks = tasks_of_suite(suite, sweep.tasks)
         if files := given.get("scores", {}).get(suite):
-            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs, known), steps)
         if files := given.get("curve", {}).get(suite):
-            curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve)
+            curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve, known)
     return {"scores": scores, "curves": curves}
 
 
@@ -249,10 +248,10 @@ def _refuse_laxer(config: Configuration, data: Collection) -> None:
     """DataError for rows of tasks and lines of parts that the configuration refuses: results are shared, and an
     experiment that allows more may have made them."""
     allowed = config.corpus.filter.max_bad_fraction
-    for counts in (part["counts"] for part in data.parts):
-        if counts["bad"] > allowed * counts["read"]:
+    for counts in (part.counts for part in data.parts):
+        if counts.bad > allowed * counts.read:
             raise DataError(
-                f"{counts['part']}: {counts['bad']} of {counts['read']} lines are bad, more than "
+                f"{counts.part}: {counts.bad} of {counts.read} lines are bad, more than "
                 f"corpus.filter.max_bad_fraction ({allowed:g}); raise it, or correct the file"
             )
     tables = [*data.scores.items(), *data.curves.items()]
@@ -317,10 +316,10 @@ def _named(key: Sequence[str], cell: Sequence[Any]) -> str:
     return ", ".join([name, *dict.fromkeys(words)])
 
 
-def _rank_of(row: Mapping[str, Any]) -> tuple:
+def _rank_of(row: Mapping[str, Any], known: Known) -> tuple:
     """Sort key of a run: by host, size, operator and seed."""
     host = list(HOSTS).index(row.get("model_host", row.get("host", ENCODER)))
-    return host, names.model_rank(row["size"], row["attention"]), row["pretrain_seed"]
+    return host, known.rank(row["size"], row["attention"]), row["pretrain_seed"]
 
 
 # Scores.
@@ -339,7 +338,11 @@ def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord
 
 
 def read_scores(
-    files: list[Path], tasks: list[str], finetune_seeds: Sequence[int], runs: Iterable[Sequence[str | int]] = ()
+    files: list[Path],
+    tasks: list[str],
+    finetune_seeds: Sequence[int],
+    runs: Iterable[Sequence[str | int]] = (),
+    known: Known = OF_PROJECT,
 ) -> pd.DataFrame:
     """A row of SCORE_COLUMNS per score column of every record, by model, step, task and seed.
 
@@ -372,7 +375,7 @@ def read_scores(
     check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
-            *_rank_of(row)[1:],
+            *_rank_of(row, known)[1:],
             row["step"],
             tasks.index(row["task"]),
             row["finetune_seed"],
@@ -443,7 +446,7 @@ def level_name(kind: str, share: float) -> str:
     return f"{kind}_{100 * share:g}"
 
 
-def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataFrame:
+def read_judgements(files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT) -> pd.DataFrame:
     """A row per checkpoint and paradigm of BLiMP: the checkpoint and its host, `phenomenon`, `paradigm`, its pairs,
     `accuracy` in percent, and whether the pairs are stand-ins or not all that are published. A tie counts half.
 
@@ -460,7 +463,7 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
         records.append({"host": record.model_host, **msgspec.structs.asdict(record)})
     present = [tuple(record[key] for key in JUDGED) for record in records]
     check("blimp", records, JUDGED, [*wanted, *present], {**dict.fromkeys(MADE, ()), "data_sha256": ()})
-    records.sort(key=lambda record: (*_rank_of(record), record["step"]))
+    records.sort(key=lambda record: (*_rank_of(record, known), record["step"]))
     rows = [
         {key: record[key] for key in (*JUDGED, "partial", "stand_in")}
         | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **msgspec.structs.asdict(counts)}
@@ -481,7 +484,7 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int)), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", Done), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
         raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {REMEDY}")
@@ -489,10 +492,11 @@ def read_run(folder: Path) -> Record:
     if digest != done.get("metrics_sha256", digest):
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {REMEDY}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
-    kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
     lines = list(read_json_lines(log, REMEDY))
     for number, line in enumerate(lines, start=1):
-        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", REMEDY)
+        if line.get("split") == "validation":
+            check_shape(line, Validated, f"{log}:{number}", REMEDY)
+            check_shape(line, {measure: float}, f"{log}:{number}", REMEDY)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {REMEDY}")
@@ -509,7 +513,9 @@ def read_run(folder: Path) -> Record:
     }
 
 
-def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = ()) -> list[Record]:
+def checked_runs(
+    runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT
+) -> list[Record]:
     """The same in the order of tables, host by host.
 
     DataError for a run that is there twice, of other steps than its host has, or missing of the `wanted` (host, size,
@@ -522,7 +528,7 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
     key = ("host", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
     check("runs", runs, key, [*wanted, *present])
-    return sorted(runs, key=_rank_of)
+    return sorted(runs, key=lambda run: _rank_of(run, known))
 
 
 def runs_of(runs: list[Record]) -> pd.DataFrame:
@@ -552,15 +558,14 @@ def losses_of(runs: pd.DataFrame, place: str = "runs", value: str = "loss") -> d
 
 def hosts_of(runs: list[Record]) -> pd.DataFrame:
     """A row per run of another host as it ended: host, size, attention, pretrain_seed, steps, validation_loss,
-    parameters, and what the host measures: `measures` by name, with the `signatures` of those that have one."""
+    parameters, and the host's `measure`."""
     rows = []
     for run in runs:
-        measures, done = [HOSTS[run["host"]].measure, *HOSTS[run["host"]].further_measures], run["done"]
+        measure, done = HOSTS[run["host"]].measure, run["done"]
         rows.append(
             {key: run[key] for key in ("host", *RUN, "steps")}
             | {"validation_loss": done["validation_loss"], "parameters": done["parameters"]}
-            | {"measures": {name: done[f"validation_{name}"] for name in measures}}
-            | {"signatures": {name: done[f"{name}_signature"] for name in measures if f"{name}_signature" in done}}
+            | {"measure": done[f"validation_{measure}"]}
         )
     return pd.DataFrame(rows)
 
@@ -596,7 +601,7 @@ def grids_of_runs(
 def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
     several sessions are not known."""
-    timing = read_json(run["folder"] / "timing.json", TIMING)
+    timing = read_json(run["folder"] / "timing.json", Timing)
     facts = run["done"] | timing
     begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
     hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
@@ -623,7 +628,7 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     for file in files:
         if not read_json(file, dict[str, Any]).get("operators", True):
             continue  # they did not fit the memory side by side
-        measured = read_json(file, SPEEDS_FILE)
+        measured = read_json(file, Speeds)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
@@ -644,35 +649,35 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
 # Corpus, heads and probes.
 
 
-def read_parts(files: list[Path]) -> list[Record]:
-    """The counts and the record of each part.
+def read_parts(files: list[Path]) -> list[PartRecord]:
+    """The record of each part.
 
     DataError names the file whose documents or characters read are not kept + dropped + bad, and a part that is there
     twice.
     """
     parts = {}
     for file in files:
-        part = read_json(file, kind(counts=COUNTS, record=TOKENS))
-        counts, characters = part["counts"], part["counts"]["characters"]
+        part = read_struct(file, PartRecord)
+        counts, characters = part.counts, part.counts.characters
         for what, count, expected in (
-            ("documents read", counts["read"], counts["kept"] + counts["bad"] + sum(counts["dropped"].values())),
-            ("characters read", characters["read"], characters["kept"] + sum(characters["dropped"].values())),
-            ("documents with tokens", part["record"]["documents"], counts["kept"]),
+            ("documents read", counts.read, counts.kept + counts.bad + sum(counts.dropped.values())),
+            ("characters read", characters.read, characters.kept + sum(characters.dropped.values())),
+            ("documents with tokens", part.record.documents, counts.kept),
         ):
             if count != expected:
                 raise DataError(f"{file}: {count} {what}, but {expected} kept, dropped and bad; {REMEDY}")
-        if parts.setdefault(counts["part"], part) is not part:
-            raise DataError(f"parts: duplicate: {counts['part']}; delete one file of it")
+        if parts.setdefault(counts.part, part) is not part:
+            raise DataError(f"parts: duplicate: {counts.part}; delete one file of it")
     return list(parts.values())
 
 
-def read_manifest(file: Path, parts: list[Record]) -> Record:
+def read_manifest(file: Path, parts: list[PartRecord]) -> Packed:
     """What was packed; DataError where documents and tokens are more than was kept, or do not add up."""
-    manifest = read_json(file, MANIFEST)
-    packed = sum(manifest["rows"].values()) * manifest["sequence_length"]
-    left_over = manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values())
-    documents, tokens = sum(manifest["documents"].values()), manifest["tokens"]
-    kept = sum(part["counts"]["kept"] for part in parts), sum(part["record"]["tokens"] for part in parts)
+    manifest = read_struct(file, Packed)
+    packed = sum(manifest.rows.values()) * manifest.sequence_length
+    left_over = manifest.remainder_tokens + sum(manifest.surplus_tokens.values())
+    documents, tokens = sum(manifest.documents.values()), manifest.tokens
+    kept = sum(part.counts.kept for part in parts), sum(part.record.tokens for part in parts)
     if packed + left_over != tokens or (parts and (documents > kept[0] or tokens > kept[1])):
         raise DataError(
             f"{file}: {documents} documents and {tokens} tokens, {packed} in rows and {left_over} left, do not fit "
@@ -684,11 +689,11 @@ def read_manifest(file: Path, parts: list[Record]) -> Record:
 def read_escape_loss(manifest: Path) -> float | None:
     """The loss at or below which a run has escaped the plateau, where none is set: a share of the unigram entropy of
     the validation rows; None where the manifest does not have it."""
-    entropy = read_json(manifest, ENTROPY).get("unigram_entropy")
+    entropy = read_struct(manifest, Manifest).unigram_entropy
     return None if entropy is None else ESCAPED * entropy
 
 
-def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
+def read_table(file: Path, columns: list[str], known: Known) -> pd.DataFrame:
     """A csv file with these columns in the order of tables; DataError for another file."""
     try:
         table = pd.read_csv(file)
@@ -696,7 +701,7 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({line_of(error)}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    ordered = {"size": names.sizes, "attention": names.attentions}
+    ordered = {"size": known.sizes, "attention": known.attentions}
 
     def rank(column: pd.Series) -> pd.Series:
         return column.map(ordered[column.name](column).index) if column.name in ordered else column
@@ -705,15 +710,16 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)
 
 
-def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path] = ()) -> Record:
+def counted(sizes: Iterable[str], attention: Sequence[str], known: Known, runs: Iterable[Path] = ()) -> Record:
     """Parameters of each of these operators: of one of this project in these sizes and those of the paper, of another
     one in the sizes that it was trained in, as its `runs` counted them: its class may know no others."""
     from symbert.model.bert import counts_of  # imports torch
 
-    ours, chosen = [name for name in attention if OPERATORS[name].is_of_project], {*PAPERS_SIZES, *sizes}
-    counts = {size: counts_of(size, ["original", *ours]) for size in SIZES if size in chosen}
+    ours, chosen = [name for name in attention if known.operators[name].is_of_project], {*PAPERS_SIZES, *sizes}
+    operators = [known.operators[name] for name in ("original", *ours)]
+    counts = {size: counts_of(shape, operators) for size, shape in known.shapes.items() if size in chosen}
     for file in (folder / "done.json" for folder in runs if len(ours) < len(attention)):
-        done = read_json(file, RUN_FILE)
+        done = read_json(file, Done)
         size, name, own = done["size"], done["attention"], done.get("attention_parameters")
         if own and name not in ours:
             of_size = counts[size]

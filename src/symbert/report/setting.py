@@ -9,7 +9,6 @@ import pandas as pd
 
 from symbert.configuration import ReportFacts
 from symbert.glue.tasks import SUITES
-from symbert.hosts import HOSTS
 from symbert.report import published
 from symbert.report.collect import DOMAIN, Collection
 from symbert.report.names import model_name
@@ -96,8 +95,6 @@ def _facts(data: Collection) -> Iterator[str]:
         yield f"small texts: {texts}"
     if reads_corpus(data) and has_stand_in_corpus(facts):
         yield "stand-in corpus"
-    if facts.stand_in_text:
-        yield "stand-in parallel text"
     if tasks := _tasks_where("stand_in", data):
         suites = [SUITES[suite].title for suite in data.tables_of_scores] + ["BLiMP"] * (data.blimp is not None)
         yield f"stand-in tasks, not {' or '.join(suites)}" if tasks == ALL else f"stand-ins: {tasks}"
@@ -150,8 +147,7 @@ def _limits(data: Collection) -> Iterator[str]:
 
 def reads_corpus(data: Collection) -> bool:
     """Whether a model reads the corpus; those of a sweep may read small texts alone."""
-    reads = not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
-    return reads and any(HOSTS[host].reads_corpus for host in data.hosts_trained)
+    return not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
 
 
 def in_words(counts: Iterable[int]) -> str:

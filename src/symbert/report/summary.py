@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from symbert.glue.tasks import PUBLISHED, SUITES
-from symbert.hosts import ENCODER, HOSTS
+from symbert.hosts import ENCODER
 from symbert.report import names, setting
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import heading
@@ -201,8 +201,8 @@ def _compared(data: Collection) -> str:
     rows = pd.concat([table.assign(host=table.get("host", ENCODER))[columns] for table in tables])
     families: dict[str, list[str]] = defaultdict(list)  # of models, by their operators
     for host, of_host in rows.groupby("host", sort=False):
-        for size in names.sizes(of_host["size"]):
-            operators = ", ".join(names.attentions(of_host.loc[of_host["size"] == size, "attention"]))
+        for size in data.known.sizes(of_host["size"]):
+            operators = ", ".join(data.known.attentions(of_host.loc[of_host["size"] == size, "attention"]))
             family = (names.family(size) if size else "without a size") if host == ENCODER else f"{host} {size}"
             families[operators].append(family)
     models = [f"{operators}; models: {', '.join(of)}" for operators, of in families.items()]
@@ -225,7 +225,7 @@ def _trained_on(data: Collection) -> str:
         batch = settings.get(f"hosts.{host}.batch_size", settings["pretrain.batch_size"])
         tokens = f"{batch} × {settings['corpus.pack.sequence_length']} tokens"
         steps = f"{host} {settings.get(f'hosts.{host}.steps', facts.steps):,}"
-        shapes[tokens if HOSTS[host].reads_corpus else f"{batch} pairs of sentences"].append(steps)
+        shapes[tokens].append(steps)
     parts = [f"Steps of {'; of '.join(': '.join([shape, ', '.join(of)]) for shape, of in shapes.items())}"]
     if setting.reads_corpus(data):
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 import pandas as pd
 
+from symbert.corpus.parts import PartRecord
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import DataError, UsageError
 from symbert.files import reading, write_text
@@ -98,16 +99,17 @@ def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
             yield {**cell, "metric": metric, "value": value, **facts}
 
 
-def row_of_part(part: Record) -> Record:
+def row_of_part(part: PartRecord) -> Record:
     """A part of the corpus: documents and characters read, dropped by reason, and kept; words and tokens."""
-    counts, tokens = part["counts"], part["record"]
+    counts, tokens = part.counts, part.record
     return {
-        **{key: counts[key] for key in ("part", "read", "bad", "kept", "without_url")},
-        **{f"dropped_{reason}": count for reason, count in counts["dropped"].items()},
-        "characters_read": counts["characters"]["read"],
-        "characters_kept": counts["characters"]["kept"],
-        **{f"characters_dropped_{reason}": count for reason, count in counts["characters"]["dropped"].items()},
-        **{key: tokens[key] for key in ("words", "tokens")},
+        **{key: getattr(counts, key) for key in ("part", "read", "bad", "kept", "without_url")},
+        **{f"dropped_{reason}": count for reason, count in counts.dropped.items()},
+        "characters_read": counts.characters.read,
+        "characters_kept": counts.characters.kept,
+        **{f"characters_dropped_{reason}": count for reason, count in counts.characters.dropped.items()},
+        "words": tokens.words,
+        "tokens": tokens.tokens,
     }
 
 
@@ -137,7 +139,7 @@ def read_scores(file: Path) -> pd.DataFrame:
     places = {task.name: place for place, task in enumerate(known)}
     rows.sort(
         key=lambda row: (
-            *names.model_rank(row["size"], row["attention"]),
+            *names.OF_PROJECT.rank(row["size"], row["attention"]),
             row["pretrain_seed"],
             row["step"] if row["step"] == row["step"] else math.inf,
             places[row["task"]],
@@ -208,7 +210,7 @@ def read_losses(file: Path) -> pd.DataFrame:
     second loss of one step."""
     rows: dict[tuple, Record] = {}
     for place, row in read_rows(file, Loss):
-        cell = (*names.model_rank(row.size, row.attention), row.pretrain_seed, row.step)
+        cell = (*names.OF_PROJECT.rank(row.size, row.attention), row.pretrain_seed, row.step)
         if cell in rows:
             raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
         rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}

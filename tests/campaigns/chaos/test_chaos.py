@@ -93,7 +93,7 @@ def test_a_file_that_lacks_or_has_other_bytes_or_is_too_many_is_named(tmp_path):
         ("symbert pack: results/a.json: not JSON (x); delete results/a.json and run again", [], False),
         ("symbert score: results/a.json: sha256 expected 1…, found 2…; delete it and run again", [], False),
         ("symbert pretrain: results/b: no intact checkpoint; delete results and start over", [], False),
-        ("symbert pretrain: b.npy: gone; run snakemake -R pack (of parallel text: x)", ["--forcerun", "pack"], True),
+        ("symbert pretrain: b.npy: gone; run snakemake -R pack", ["--forcerun", "pack"], True),
     ],
 )
 def test_a_remedy_that_a_line_names_is_applied(tmp_path, line, words, is_kept):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from csv_rows import read_shown
+from report.conftest import packed
 from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.report.collect import Collection, machine_of, read_parts, read_run
@@ -18,9 +19,8 @@ def corpus(tmp_path, report_facts, corpus_files):
     def make(*numbers, documents=(900, 50), tokens=640_060, record=None, **part):
         manifest = tmp_path / "manifest.json"
         values = {"documents": {"train": documents[0], "validation": documents[1]}, "tokens": tokens}
-        values |= {"rows": {"train": 9900, "validation": 100}, "sequence_length": 64}
-        values |= {"remainder_tokens": 10, "surplus_tokens": {"train": 30, "validation": tokens - 640_040}}
-        manifest.write_text(json.dumps(values))
+        values |= {"surplus_tokens": {"train": 30, "validation": tokens - 640_040}}
+        manifest.write_text(json.dumps(packed(**values)))
         parts = corpus_files(*numbers, part=part, record=record)
         return {"parts": parts, "manifest": manifest, "facts": report_facts()}
 

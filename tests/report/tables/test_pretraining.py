@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import CensoredData, logrank
 
 from csv_rows import read
-from report.conftest import ESCAPE_LOSS
+from report.conftest import ESCAPE_LOSS, done_of, packed
 from report.written import asking_for, collected, write_exhibit
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
@@ -113,12 +113,12 @@ def test_each_point_of_a_grid_has_the_level_of_its_own_text(swept):
 
 @pytest.mark.parametrize(("key", "levels"), [(None, [0.8 * 3.5, 0.8 * 4.0, None]), (3.0, [3.0, 3.0, 3.0])])
 def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_text(tmp_path, report_facts, key, levels):
-    entropies = {"copies": {"unigram_entropy": 3.5}, "words": {"unigram_entropy": 4.0}, "earlier": {}}
+    entropies = {"copies": 3.5, "words": 4.0, "earlier": None}
     sweep = {"hosts": ["encoder"], "sizes": ["tiny"], "attention": ["original"], "pretrain_seeds": SEEDS}
     sweep |= {"text": [*entropies], "contrasts": None, "grids": {}, "finetuned_pretrain_seeds": []}
     inputs = {"grids": {"sweep": []}, "manifests": {"sweep": []}}
-    for text, manifest in entropies.items():
-        write_json(tmp_path / f"{text}.json", manifest)
+    for text, entropy in entropies.items():
+        write_json(tmp_path / f"{text}.json", packed(unigram_entropy=entropy))
         for seed in SEEDS:
             folder = tmp_path / f"{text}-{seed}"
             _write_run(folder, "original", seed)
@@ -154,10 +154,11 @@ def test_a_folder_with_another_run_is_refused(tmp_path):
 
 def _write_run(folder: Path, attention: str, seed: int) -> None:
     run = {"size": "tiny", "attention": attention, "pretrain_seed": seed}
-    write_json(folder / "done.json", {**run, "steps": STEPS[-1]})
     losses = zip(STEPS, plateau_until(ESCAPES.get(attention, (600,) * 3)[seed - 1]), strict=True)
     lines = [f'{{"split": "validation", "step": {step}, "loss": {loss}}}' for step, loss in losses]
+    folder.mkdir(exist_ok=True)
     (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    write_json(folder / "done.json", done_of(run, STEPS[-1], 2.0, folder / "metrics.jsonl"))
 
 
 def test_milestones_are_the_crossings_of_figure_3_with_symmetric(report_facts, record, write_scores):

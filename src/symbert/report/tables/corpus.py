@@ -37,10 +37,10 @@ def corpus_table(data: Collection) -> Table | None:
         },
         # A document has a [CLS] and a [SEP], which belong to no word.
         "fertility": (counts["tokens"] - 2 * counts["kept"]) / counts["words"] if counts["words"] else None,
-        "packed_documents": sum(manifest["documents"].values()),
-        "packed_tokens": sum(manifest["rows"].values()) * manifest["sequence_length"],
-        "left_over_tokens": manifest["remainder_tokens"] + sum(manifest["surplus_tokens"].values()),
-        **{f"{split}_rows": manifest["rows"][split] for split in ("train", "validation")},
+        "packed_documents": sum(manifest.documents.values()),
+        "packed_tokens": sum(manifest.rows.values()) * manifest.sequence_length,
+        "left_over_tokens": manifest.remainder_tokens + sum(manifest.surplus_tokens.values()),
+        **{f"{split}_rows": manifest.rows[split] for split in ("train", "validation")},
     }
     paper = {**dict.fromkeys(total), **published.CORPUS}
     documents = ("bad", *REASONS, "kept", "without_url")
@@ -111,8 +111,6 @@ def provenance_table(data: Collection) -> Table:
             facts[f"pre-training: {key}"] = ", ".join(values)
     for size, machine in zip(data.speeds["size"], data.speeds["machine"], strict=True):
         facts[f"speeds: {size}"] = machine
-    for signatures in () if data.hosts is None else data.hosts["signatures"]:
-        facts |= {f"sacrebleu: {name}": signature for name, signature in signatures.items()}
     return table_of([{"what": what, "value": value} for what, value in facts.items()])
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
 from symbert.hosts import HOSTS
-from symbert.report import names
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
 from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
@@ -41,7 +40,7 @@ def milestones_table(data: Collection) -> Table | None:
     for size, of_size in () if scores is None else scores.groupby("size", sort=False):
         means, line = mean_curves(of_size)
         compared = () if data.trained is None else data.trained.loc[data.trained["size"] == size, "attention"]
-        for name in names.attentions([*means, *compared]):
+        for name in data.known.attentions([*means, *compared]):
             row: Row = {"size": size, "attention": name, "final_score": None, "target_score": line}
             row |= {"before": None, "crossing": None, "after": None, "finetune_seeds": 0}
             if name in means:
@@ -183,8 +182,7 @@ def hosts_table(data: Collection) -> Table | None:
     if data.hosts is None:
         return None
     runs = data.hosts
-    hosts = [HOSTS[host] for host in dict.fromkeys(runs["host"])]
-    measures = list(dict.fromkeys(name for host in hosts for name in (host.measure, *host.further_measures)))
+    measures = list(dict.fromkeys(HOSTS[host].measure for host in runs["host"]))
     several = runs["pretrain_seed"].nunique() > 1
     rows = []
     for (host, size, attention), seeds in runs.groupby(["host", "size", "attention"], sort=False):
@@ -194,8 +192,6 @@ def hosts_table(data: Collection) -> Table | None:
         row |= {"pretrain_seeds": loss.count} if several else {}
         row |= {"validation_loss": loss.mean}
         row |= {"std": loss.deviation} if several else {}
-        for name in measures:
-            values = [of_run[name] for of_run in seeds["measures"] if name in of_run]
-            row[name] = spread(values).mean if values else None
+        row |= dict.fromkeys(measures) | {HOSTS[host].measure: spread(seeds["measure"]).mean}
         rows.append(row)
     return table_of(rows, decimals=dict.fromkeys(("validation_loss", "std", *measures), 3))
