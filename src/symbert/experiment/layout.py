@@ -82,7 +82,7 @@ from symbert.sources import (
     name_of_text,
     part_file,
 )
-from symbert.steps import File, Step, without_paths
+from symbert.steps import Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
@@ -302,7 +302,7 @@ class Experiment:
             shape=self.shapes[run.size],
             operator=self.operators[run.attention],
             training=self.training(run),
-            rows=File(self.manifest(run)),
+            rows=self.rows(run.variant),
             corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
             pretrain_seed=run.pretrain_seed,
         )
@@ -484,7 +484,7 @@ class Experiment:
         if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
-            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=File(self.shards)))
+            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=self.rows(())))
 
     def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
         self._add(step)
