@@ -17,7 +17,6 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from symbert.configuration import (
-    Config,
     Configuration,
     GlueSettings,
     MinimalPairSettings,
@@ -55,7 +54,6 @@ from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
-    RESULTS,
     ROBUSTNESS,
     ROWS,
     SCORES,
@@ -76,13 +74,14 @@ from symbert.sources import (
     HARMFUL_MODEL,
     OWN_TEXT,
     VOCABULARY,
+    Config,
     PublishedFile,
     file_of,
     located,
     name_of_text,
     part_file,
 )
-from symbert.steps import Step, without_paths
+from symbert.steps import RESULTS, Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
