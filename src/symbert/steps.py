@@ -117,7 +117,7 @@ def read_step(folder: Path, kind: type[AnyStep] | Any) -> AnyStep:
     ConfigError where another version of this project planned it, and where the folder's name has another key.
     """
     file = folder / SETTINGS
-    step = step_in(file, kind)
+    step: AnyStep = step_in(file, kind)
     found = KEYED.search(folder.resolve().name)
     if not found or found[1] != step.key:
         raise other_key(file, step)
