@@ -42,6 +42,7 @@ check: env
 	$(BIN)/ruff format --check src tests benchmarks tools studies
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/mypy
 
 # Benchmarks: docs/measurements/README.md; BENCH='--help' lists options. The corpus stage beside its peers.
 bench-corpus: env

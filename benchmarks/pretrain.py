@@ -29,11 +29,10 @@ from symbert.hosts import ENCODER
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS as BUILT_IN
 from symbert.pretrain.compute import RECIPES, pick_device, resolve_precision
-from symbert.pretrain.run import Pretraining
+from symbert.pretrain.run import GivenRows, Pretraining
 from symbert.pretrain.tasks import move
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
-from symbert.steps import File
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy", "safetensors")
 OPERATORS = ("original", "symmetric", "pairwise", "shared")
@@ -66,7 +65,7 @@ def run_of(size: str, attention: str, training: PretrainSettings, manifest: Path
         shape=SIZES[size],
         operator=BUILT_IN[attention],
         training=training,
-        rows=File(str(manifest)),
+        rows=GivenRows(str(manifest)),
         pretrain_seed=1,
     )
 

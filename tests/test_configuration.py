@@ -1,8 +1,11 @@
 """The configuration: the paper's values, types, values that follow from it, and a line for every mistake."""
 
+import copy
 import os
 import re
+from typing import get_args
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -12,7 +15,15 @@ from msgspec.structs import replace
 
 from symbert.configuration import (
     Configuration,
+    FinetuneKeys,
     GlueSettings,
+    Listed,
+    MinimalPairSettings,
+    PackSettings,
+    PretrainSettings,
+    Settings,
+    SuiteKeys,
+    Swept,
     TaskLimits,
     merge,
     own_texts,
@@ -290,3 +301,23 @@ def test_the_sweep_has_names_and_the_sections_what_they_stand_for(config):
     assert deep.initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
     assert tasks.tasks_of(own.tasks)["irony"].scores == {"validation": "irony"} and "irony" not in tasks.GLUE
     assert resolve(to_builtins(own)) == own
+
+
+def test_what_stands_in_a_file_or_a_dictionary_stays_as_it_was_given(config):
+    """The dictionary itself got the names of the sweep's operators, so that a second reading saw another."""
+    given = merge(config, {"sweep": {"attention": ["original", MISCOUNTED]}, "pretrain": {"steps": "2400"}})
+    before = copy.deepcopy(given)
+    resolved = resolve(given)
+    assert given == before and resolve(given) == resolved == resolve(to_builtins(resolved))
+
+
+def test_keys_and_words_that_are_written_out_twice_are_the_same():
+    """A type checker sees no fields of classes that are made."""
+
+    def types(*kinds: type[Settings]) -> dict[str, object]:
+        return {field.name: field.type for kind in kinds for field in msgspec.structs.fields(kind)}
+
+    swept = {name: Listed[kind] for name, kind in types(PackSettings, PretrainSettings).items()}
+    assert types(Swept) == {"text": Listed[str], **swept}
+    assert types(SuiteKeys) == types(FinetuneKeys, TaskLimits, MinimalPairSettings)
+    assert get_args(tasks.Metric) == tasks.METRICS_OF_CLASSES + tasks.METRICS_OF_GRADES

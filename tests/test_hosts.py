@@ -33,7 +33,7 @@ def test_a_host_with_keys_of_its_own_says_so_in_the_report(changed):
     assert experiment.training(decoder).steps == 300
     assert experiment.training(experiment.encoders[0]).steps == experiment.final
     assert experiment.extracted_steps(decoder) == [300]
-    assert experiment.report_settings["settings"]["hosts.decoder.steps"] == 300
+    assert experiment.report_settings.settings["hosts.decoder.steps"] == 300
 
 
 def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed):

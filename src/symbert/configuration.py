@@ -1,14 +1,16 @@
 """The configuration: its types, nested as workflow/defaults.yaml, what stages and reports take from it, and its checks.
 
-defaults.yaml has every key with its default and its meaning. A class here has the keys that one stage reads, with type
-and range. To add a key: its line there, and its field in the class of the stage, or of the section where no stage reads
-it; tests/test_paths.py declares which results it changes. Imports no torch.
+defaults.yaml has every key with its default and its meaning. `resolve` makes a `Configuration` of the keys that are
+given, once; all else reads its attributes. A class here has the keys that one stage reads, with type and range, or
+those of a section. To add a key: its line there, and its field in the class of the stage, or of the section where no
+stage reads it, and in `Swept` where it is of pre-training; tests/test_paths.py declares which results it changes.
+Imports no torch.
 """
 
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -56,7 +58,6 @@ Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Recipe = Literal["faithful", "fast"]
 NoiseShares = list[Annotated[float, Meta(gt=0, le=1)]]
-Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]  # those of tables in symbert.glue.tasks
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
 READ = {"documentation": EMBEDDED, "source": f"{CODE} {version(CODE)}", "copying": "nowhere"}  # small texts, and where
@@ -80,7 +81,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # The settings of stages.
 
 
-class Filter(Settings):
+class Filter(Settings, frozen=True):
     """Which documents are kept (paper, appendix A)."""
 
     rules: list[str]  # the filters that are chosen
@@ -95,13 +96,13 @@ class Filter(Settings):
         return rule in self.rules
 
 
-class FilterSettings(Filter, kw_only=True):
+class FilterSettings(Filter, frozen=True, kw_only=True):
     """Which documents are kept, by whose annotations."""
 
     annotations: Annotator
 
 
-class PackSettings(Settings):
+class PackSettings(Settings, frozen=True):
     """How kept documents become rows of token ids."""
 
     sequence_length: Length
@@ -110,7 +111,7 @@ class PackSettings(Settings):
     sequences_per_shard: Count
 
 
-class PretrainKeys(Settings, kw_only=True, omit_defaults=True):
+class PretrainKeys(Settings, frozen=True, kw_only=True, omit_defaults=True):
     """Masked-language-model pre-training (paper, section 3.3): the keys that a host may have of its own."""
 
     steps: Count
@@ -129,33 +130,33 @@ class PretrainKeys(Settings, kw_only=True, omit_defaults=True):
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
 
 
-class PretrainSettings(PretrainKeys, kw_only=True):
+class PretrainSettings(PretrainKeys, frozen=True, kw_only=True):
     """How a model is pre-trained."""
 
     precision: Precision
     recipe: Recipe
 
 
-class PairLimits(Settings, kw_only=True):
+class PairLimits(Settings, frozen=True, kw_only=True):
     """Which minimal pairs models judge, and how these become token ids."""
 
     max_length: Length
     max_evaluation_examples: Count | None  # pairs per paradigm, or rows of a task; null for all
 
 
-class TaskLimits(PairLimits, kw_only=True):
+class TaskLimits(PairLimits, frozen=True, kw_only=True):
     """How the rows of a suite's tasks become token ids."""
 
     max_examples: Count | None  # training rows per task; null for all
 
 
-class MinimalPairSettings(PairLimits, kw_only=True):
+class MinimalPairSettings(PairLimits, frozen=True, kw_only=True):
     """The same, and whether other pairs than are published will do."""
 
     allow_partial: bool
 
 
-class FinetuneKeys(Settings, kw_only=True):
+class FinetuneKeys(Settings, frozen=True, kw_only=True):
     """Fine-tuning on the tasks of a suite (paper, section 3.4)."""
 
     epochs: Count
@@ -168,14 +169,14 @@ class FinetuneKeys(Settings, kw_only=True):
     dropout: Share
 
 
-class GlueSettings(FinetuneKeys, kw_only=True):
+class GlueSettings(FinetuneKeys, frozen=True, kw_only=True):
     """How a model is fine-tuned."""
 
     precision: Precision
     recipe: Recipe
 
 
-class SuiteKeys(FinetuneKeys, kw_only=True):
+class SuiteKeys(FinetuneKeys, frozen=True, kw_only=True):
     """The keys that a suite may have of its own: of `FinetuneKeys` and of `TaskLimits`."""
 
     max_length: Length
@@ -184,7 +185,7 @@ class SuiteKeys(FinetuneKeys, kw_only=True):
     allow_partial: bool
 
 
-class RobustnessSettings(Settings):
+class RobustnessSettings(Settings, frozen=True):
     """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
 
     sets: list[str]
@@ -195,7 +196,7 @@ class RobustnessSettings(Settings):
 # What reports say.
 
 
-class ReportFacts(Settings):
+class ReportFacts(Settings, frozen=True):
     """What the report says of a configuration beside its sweep; experiment.json has it."""
 
     experiment: str
@@ -210,13 +211,13 @@ class ReportFacts(Settings):
 # The sections.
 
 
-class FilterSection(Filter, kw_only=True):
+class FilterSection(Filter, frozen=True, kw_only=True):
     """Which documents are kept, and how many lines may be none."""
 
     max_bad_fraction: Share  # of the lines of a part that may be malformed
 
 
-class Corpus(Settings):
+class Corpus(Settings, frozen=True):
     """Web text to rows of token ids."""
 
     source: str | None
@@ -230,7 +231,7 @@ class Corpus(Settings):
     pack: PackSettings
 
 
-class Pretrain(PretrainKeys, kw_only=True):
+class Pretrain(PretrainKeys, frozen=True, kw_only=True):
     """Pre-training, and keys that change how it is computed, not what."""
 
     shard_parameters: bool
@@ -239,7 +240,7 @@ class Pretrain(PretrainKeys, kw_only=True):
     nodes: Count
 
 
-class Robustness(Settings):
+class Robustness(Settings, frozen=True):
     """Scores beside GLUE's evaluation rows."""
 
     files: str | None
@@ -248,7 +249,7 @@ class Robustness(Settings):
     noise_kinds: Annotated[list[str], Meta(min_length=1)]
 
 
-class Glue(SuiteKeys, kw_only=True):
+class Glue(SuiteKeys, frozen=True, kw_only=True):
     """Fine-tuning, where its rows come from, and what is done beside fine-tuning and scoring."""
 
     source: str | None
@@ -257,7 +258,7 @@ class Glue(SuiteKeys, kw_only=True):
     robustness: Robustness
 
 
-class Rates(Settings):
+class Rates(Settings, frozen=True):
     """What a plan reckons with where nothing was measured."""
 
     gpu_flops: Positive
@@ -267,7 +268,7 @@ class Rates(Settings):
     job_seconds: NotNegative
 
 
-class OwnSize(Settings):
+class OwnSize(Settings, frozen=True):
     """The shape of a size of the user's own."""
 
     num_hidden_layers: Count
@@ -277,7 +278,7 @@ class OwnSize(Settings):
     initializer_range: Positive | None = None
 
 
-class Curve(Settings):
+class Curve(Settings, frozen=True):
     """Figure 3: scores over checkpoints."""
 
     sizes: list[str]
@@ -285,7 +286,7 @@ class Curve(Settings):
     steps: dict[str, list[Natural]]
 
 
-class OwnText(Settings):
+class OwnText(Settings, frozen=True):
     """A small text for `sweep.text`, and how it is cut into rows."""
 
     source: str  # a name in READ, or module:function of the user's own
@@ -294,7 +295,7 @@ class OwnText(Settings):
     validation_sequences: Count
 
 
-class Swept(Settings, kw_only=True):
+class Swept(Settings, frozen=True, kw_only=True):
     """The keys of the corpus and of pre-training that a sweep may list values of: all of `PackSettings` and of
     `PretrainSettings`, and which small text is read."""
 
@@ -324,7 +325,7 @@ class Swept(Settings, kw_only=True):
 SWEPT = Swept.__struct_fields__
 
 
-class NamedContrast(Settings):
+class NamedContrast(Settings, frozen=True):
     """Two values of axes of a grid, compared at every point of the other axes."""
 
     question: str
@@ -333,7 +334,7 @@ class NamedContrast(Settings):
     expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the escape
 
 
-class OwnGrid(Swept, kw_only=True):
+class OwnGrid(Swept, frozen=True, kw_only=True):
     """A part of a sweep; an axis without values here has the sweep's."""
 
     sizes: Listed[str] = UNSET
@@ -342,7 +343,7 @@ class OwnGrid(Swept, kw_only=True):
     contrasts: dict[Name, NamedContrast] | UnsetType = UNSET  # in place of the sweep's
 
 
-class Sweep(Swept, kw_only=True):
+class Sweep(Swept, frozen=True, kw_only=True):
     """The runs that are trained and compared."""
 
     hosts: Annotated[list[str], Meta(min_length=1)]
@@ -362,7 +363,7 @@ class Sweep(Swept, kw_only=True):
     grids: dict[Name, OwnGrid]
 
 
-class Configuration(Settings, kw_only=True):
+class Configuration(Settings, frozen=True, kw_only=True):
     """All keys of workflow/defaults.yaml."""
 
     scale: str
@@ -614,8 +615,8 @@ def define_own(config: Configuration) -> Configuration:
     """
     tasks_of(config.tasks)
     own, sweep = dict(config.operators), config.sweep
-    listed = [part.attention for part in (sweep, *sweep.grids.values()) if part.attention is not UNSET]
-    operators, shapes = operators_of(own, chain.from_iterable(listed)), shapes_of(config.sizes)
+    listed = chain(sweep.attention, *(grid.attention or [] for grid in sweep.grids.values()))
+    operators, shapes = operators_of(own, listed), shapes_of(config.sizes)
 
     def named(words: list[str] | UnsetType) -> list[str] | UnsetType:
         if words is UNSET:
@@ -626,9 +627,11 @@ def define_own(config: Configuration) -> Configuration:
 
     sweep = replace(sweep, attention=named(sweep.attention))
     grids = {name: replace(grid, attention=named(grid.attention)) for name, grid in sweep.grids.items()}
-    known = {"attention": operators, "sizes": shapes, "text": config.texts}
+    known: dict[str, Collection[str]] = {"attention": operators, "sizes": shapes, "text": config.texts}
     axes = {"sweep": given(sweep), **{f"sweep.grids.{name}": given(grid) for name, grid in grids.items()}}
-    words = [(f"{key}.{axis}", part.get(axis, []), known[axis]) for axis in known for key, part in axes.items()]
+    words: list[tuple[str, Iterable[str], Collection[str]]] = [
+        (f"{key}.{axis}", part.get(axis, []), names) for axis, names in known.items() for key, part in axes.items()
+    ]
     words += [("sweep.probes", sweep.probes, operators), ("sweep.suites", sweep.suites, SUITES)]
     words += [("sweep.curve.sizes", sweep.curve.sizes, shapes), ("sweep.curve.steps", sweep.curve.steps, shapes)]
     words += [("sweep.tasks", sweep.tasks, [*PUBLISHED, *config.tasks])]
@@ -696,7 +699,7 @@ def typed(values: Config) -> Configuration:
     return replace(config, hosts=hosts, suites=suites)
 
 
-def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Iterable[str]]]) -> None:
+def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Collection[str]]]) -> None:
     """ConfigError for a key that has a name which is not among the known ones."""
     for key, chosen, known in names:
         for name in (name for name in chosen if name not in known):

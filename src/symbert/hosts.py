@@ -26,12 +26,15 @@ from typing import Any, Protocol
 class Encoder(Protocol):
     """Dimensions by Hugging Face's names, as both a `Shape` and a model's configuration have them."""
 
-    num_hidden_layers: int
-    hidden_size: int
-    intermediate_size: int
+    @property
+    def num_hidden_layers(self) -> int: ...  # read, not set
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def intermediate_size(self) -> int: ...
 
 
-def encoder_flops(shape: Encoder, layer_weights: int, sequences: float, tokens: int) -> float:
+def encoder_flops(shape: Encoder, layer_weights: int, sequences: float, tokens: float) -> float:
     """Operations of the layers, forward, on `sequences` of `tokens` each."""
     total = sequences * tokens
     return 2.0 * total * layer_weights + 4.0 * shape.num_hidden_layers * total * tokens * shape.hidden_size

@@ -18,8 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from symbert.digests import read_digests
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import known_sha256, verify_sha256
-from symbert.paths import RESULTS
-from symbert.steps import File
+from symbert.steps import RESULTS, File
 
 Config = dict[str, Any]
 EMBEDDED, DEMO = "embedded:", Path(__file__).parent / "demo"  # in names of files: the package's own stand-ins

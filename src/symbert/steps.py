@@ -90,7 +90,8 @@ class Step(
 def version_of(kind: type[Step]) -> int:
     """The version of the code that makes the files of a class of steps today."""
     field = next(field for field in msgspec.structs.fields(kind) if field.name == "version")
-    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    version: int = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return version
 
 
 def raised(version: int) -> Any:
@@ -116,7 +117,7 @@ def read_step(folder: Path, kind: type[AnyStep] | Any) -> AnyStep:
     ConfigError where another version of this project planned it, and where the folder's name has another key.
     """
     file = folder / SETTINGS
-    step = step_in(file, kind)
+    step: AnyStep = step_in(file, kind)
     found = KEYED.search(folder.resolve().name)
     if not found or found[1] != step.key:
         raise other_key(file, step)
@@ -126,9 +127,10 @@ def read_step(folder: Path, kind: type[AnyStep] | Any) -> AnyStep:
 def step_in(file: Path, kind: type[AnyStep] | Any) -> AnyStep:
     """The step in a file, wherever it lies; ConfigError where another version of this project planned it."""
     try:
-        return msgspec.convert(read_json(file, dict, "run snakemake again"), kind)
+        step: AnyStep = msgspec.convert(read_json(file, dict, "run snakemake again"), kind)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: {mistake_in(error, remedy=PLANNED_AGAIN)}") from None
+    return step
 
 
 def other_key(file: Path, step: Step) -> ConfigError:

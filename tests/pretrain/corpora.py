@@ -17,9 +17,8 @@ from symbert.corpus.shards import Learned, Manifest, Pack, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
 from symbert.operators import OPERATORS, Operator, operators_of
-from symbert.pretrain.run import Pretraining
+from symbert.pretrain.run import GivenRows, Pretraining
 from symbert.sizes import SIZES, Shape
-from symbert.steps import File
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
@@ -88,7 +87,7 @@ def planned(
         shape=shape or SIZES[size],
         operator=OPERATORS[attention] if isinstance(attention, str) else attention,
         training=settings,
-        rows=File(str(manifest)),
+        rows=GivenRows(str(manifest)),
         corpus_source="embedded",
         pretrain_seed=seed,
     )

@@ -13,7 +13,7 @@ from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.hf import export, write_model
 from symbert.pretrain.anatomy import MeasureAnatomy
-from symbert.steps import File
+from symbert.pretrain.run import GivenRows
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoin
 
 
 def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(checkpoints, manifest, folder):
-    step = MeasureAnatomy(checkpoints=[str(checkpoints[1])], rows=File(str(manifest)))
+    step = MeasureAnatomy(checkpoints=[str(checkpoints[1])], rows=GivenRows(str(manifest)))
     write_json(folder / step.settings_file, to_builtins(step))
     words = ["--manifest", str(manifest), "--with-start", "--output", "typed.csv"]
     assert cli.main(["anatomy", str(checkpoints[1]), *words]) == 0

@@ -669,17 +669,12 @@ def results(tmp_path, monkeypatch, runs):
     collected_runs.drop(row.name).to_csv(table, index=False)
     monkeypatch.setattr(collected, "RUNS", table)
     monkeypatch.setattr("sys.argv", ["collected", str(tmp_path / "results")])
-    folder, text = (
-        tmp_path / f"results/runs/encoder/deep4-original-00000000/seed-{row['seed']}",
-        tmp_path / "results/corpus/text",
-    )
+    folder = tmp_path / f"results/runs/encoder/deep4-original-00000000/seed-{row['seed']}"
     folder.mkdir(parents=True)
-    text.mkdir(parents=True)
-    planned = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
-    (text / "settings.json").write_text(json.dumps(planned))
+    rows = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
     training = {"learning_rate": 1e-3, "batch_size": 32, "steps": 1000, "evaluate_every": 25}
     run = {"size": row["size"], "pretrain_seed": int(row["seed"]), "training": training}
-    run |= {"operator": {"name": row["attention"]}, "rows": {"path": "results/corpus/text/manifest.json"}}
+    run |= {"operator": {"name": row["attention"]}, "rows": rows}
     (folder / "run.json").write_text(json.dumps(run))
     start = {"logit_std": [float(row["logit_std"])], "attention_entropy": [float(row["attention_entropy"])]}
     records = [{"split": "initial", "step": 0, **start}, {"split": "train", "step": 10, "loss": 4.0}]

@@ -2,17 +2,18 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
-from symbert.configuration import Config, merge, spelt
+from symbert.configuration import merge, spelt
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import reading
+from symbert.sources import Config
 
 
 def read_yaml(path: Path) -> Config:
@@ -130,7 +131,7 @@ def _twice(name: str, place: str) -> _Lost:
     return _Lost(f"{place}: the key '{name}' stands there a second time, and the first would be lost; make one of them")
 
 
-def _strange(value: float, place: str, text: str) -> Any:
+def _strange(value: float, place: str, text: str) -> NoReturn:
     """Refuse a number of another value than it looks."""
     if not math.isfinite(value):
         raise _Lost(f"{place}: {text} is no number that settings have; write a finite one, as 1.0e+30")
@@ -140,10 +141,10 @@ def _strange(value: float, place: str, text: str) -> Any:
     )
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # the one in C is thirty times as fast
+class _Loader(yaml.CSafeLoader):  # the one in C is thirty times as fast
     """YAML in which nothing is lost; as its base, it makes plain values alone."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Config:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key, _ in node.value:
             if (name := (key.tag, str(key.value))) in seen:
@@ -160,7 +161,7 @@ def _number(read: Callable[[str], float], tag: str) -> None:
     """Have the loader refuse numbers of a tag that Python does not read as YAML does."""
 
     def construct(loader: _Loader, node: yaml.ScalarNode) -> float:
-        value = yaml.SafeLoader.yaml_constructors[tag](loader, node)
+        value: float = yaml.SafeLoader.yaml_constructors[tag](loader, node)
         try:
             is_plain = read(node.value) == value
         except ValueError:

@@ -16,7 +16,6 @@ import yaml
 from msgspec import to_builtins
 
 from symbert.configuration import (
-    Config,
     Configuration,
     GlueSettings,
     PairLimits,
@@ -55,7 +54,6 @@ from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
-    RESULTS,
     SCORED,
     VARIANT,
     Run,
@@ -74,13 +72,14 @@ from symbert.sources import (
     HARMFUL_MODEL,
     OWN_TEXT,
     VOCABULARY,
+    Config,
     PublishedFile,
     file_of,
     located,
     name_of_text,
     part_file,
 )
-from symbert.steps import AnyStep, File, Step, without_paths
+from symbert.steps import RESULTS, AnyStep, File, Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
@@ -307,7 +306,7 @@ class Experiment:
             shape=self.shapes[run.size],
             operator=self.operators[run.attention],
             training=self.training(run),
-            rows=File(self.manifest(run)),
+            rows=self.rows(run.variant),
             corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
             pretrain_seed=run.pretrain_seed,
         )
@@ -469,7 +468,7 @@ class Experiment:
         if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
-            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=File(self.shards)))
+            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=self.rows(())))
 
     def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
         self._add(step)

@@ -17,10 +17,11 @@ from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space
 from symbert.glue.score import Finetune, Judge, Robustness
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
-from symbert.paths import RESULTS, Run
+from symbert.paths import Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
 from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.sources import located
+from symbert.steps import RESULTS
 
 # Section 3.1 of arXiv 2406.06366, and its authors' README, which reads the first 300 parts (900 in another line).
 PAPER_PARTS, PAPER_TOKENS = 300, 70_000_000_000

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 
-from symbert.configuration import Config, Configuration, merge, resolve, typed
+from symbert.configuration import Configuration, merge, resolve, typed
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, MissingInputError, SymbertError, UsageError, explain
 from symbert.experiment.given import check_options, read_settings, read_words, with_texts_of
@@ -14,8 +14,9 @@ from symbert.experiment.layout import CONFIGURATION, Experiment
 from symbert.experiment.profile import check_profile
 from symbert.experiment.sweep import check_sweep
 from symbert.experiment.unread import refuse_unread
-from symbert.paths import RESULTS
 from symbert.provenance import PROJECT
+from symbert.sources import Config
+from symbert.steps import RESULTS
 
 
 def read_config(folder: Path, *changes: Config) -> Configuration:

@@ -12,7 +12,7 @@ from pathlib import Path
 from symbert.console import aligned, data_size
 from symbert.errors import InputOutputError
 from symbert.files import read_json, single_writer
-from symbert.paths import RESULTS
+from symbert.steps import RESULTS
 
 KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "robustness/*", "measured/*")  # by key
 WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 from msgspec import to_builtins
@@ -39,8 +38,10 @@ def refuse_unread(config: Configuration, before: Configuration) -> None:
             raise ConfigError(f"config: '{key}' is {json.dumps(value)}, which has no effect: {remedy}")
 
 
-def _value(values: dict[str, Any], key: str) -> Any:
-    return reduce(lambda section, name: (section or {}).get(name), key.split("."), values)
+def _value(values: Any, key: str) -> Any:
+    for name in key.split("."):
+        values = (values or {}).get(name)
+    return values
 
 
 def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:

@@ -49,7 +49,7 @@ PAIRS = pa.schema(dict.fromkeys((*SENTENCES, "UID"), pa.string()))
 Counts = dict[str, int]
 
 
-class PrepareTasks(Step):
+class PrepareTasks(Step, frozen=True):
     """Token ids of the rows of a suite's tasks, whichever of them are asked for, or of a task of the user's own."""
 
     suite: str
@@ -84,7 +84,7 @@ class PrepareTasks(Step):
         return [*map(located, own or published), located(self.vocabulary.path)]
 
 
-class PrepareRobustness(Step):
+class PrepareRobustness(Step, frozen=True):
     """Token ids of the noisy and out-of-domain sets of tasks."""
 
     clean: PrepareTasks  # whose evaluation rows are changed
@@ -109,7 +109,7 @@ class PrepareRobustness(Step):
         return self.clean.reads_for(task)
 
 
-class PreparePairs(Step):
+class PreparePairs(Step, frozen=True):
     """Token ids of BLiMP's minimal pairs."""
 
     limits: PairLimits

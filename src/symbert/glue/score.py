@@ -45,7 +45,7 @@ DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a class
 REMEDY = "delete it and run again"
 
 
-class Finetune(Step):
+class Finetune(Step, frozen=True):
     """Scores of checkpoints that are fine-tuned on tasks."""
 
     rows: PrepareTasks
@@ -62,7 +62,7 @@ class Finetune(Step):
         return f"{RESULTS}/scores/{self.rows.name}-{self.key}"
 
 
-class Robustness(Step):
+class Robustness(Step, frozen=True):
     """Scores of fine-tuned models on noisy and out-of-domain sets."""
 
     rows: PrepareRobustness
@@ -79,7 +79,7 @@ class Robustness(Step):
         return f"{RESULTS}/robustness/{self.trained.rows.name}-{self.key}"
 
 
-class Judge(Step):
+class Judge(Step, frozen=True):
     """How checkpoints judge minimal pairs."""
 
     rows: PreparePairs

@@ -260,7 +260,7 @@ def published_split(task: Task, split: str) -> PublishedFile:
 
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
-Metric = Literal[METRICS_OF_CLASSES + METRICS_OF_GRADES]
+Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]
 COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
 COLUMNS_OF_TABLES += ("task", "column", *(suite.score for suite in SUITES.values()), "std")
 
@@ -317,13 +317,13 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     kind: Literal["classification", "regression"] = "classification"
 
 
-class OwnRows(Columns):
+class OwnRows(Columns, frozen=True, kw_only=True):
     """A task of the user's own, whose files count by their content."""
 
     files: dict[str, File]  # by split
 
 
-class OwnTask(Columns):
+class OwnTask(Columns, frozen=True, kw_only=True):
     """A task of the user's own in the configuration: its files, and what to read of them."""
 
     train: str

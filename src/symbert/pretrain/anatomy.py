@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText
 from symbert.files import write_text
-from symbert.pretrain.run import FACTS
-from symbert.steps import File, Step, read_step
+from symbert.pretrain.run import FACTS, GivenRows
+from symbert.steps import Step, read_step
 
 MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own_share"]
 
@@ -17,11 +19,11 @@ class MeasureAnatomy(Step, frozen=True, kw_only=True):
     files = ("anatomy.csv",)
 
     checkpoints: list[str]  # folders, whose names have the keys of their runs
-    rows: File  # the manifest
+    rows: Pack | WriteText | GivenRows
 
     def reads(self) -> list[str]:
         """The files that it waits for."""
-        return [*(f"{folder}/model.safetensors" for folder in self.checkpoints), self.rows.path]
+        return [*(f"{folder}/model.safetensors" for folder in self.checkpoints), *self.rows.paths()]
 
 
 def anatomy(
@@ -71,4 +73,4 @@ def anatomy(
 def measure_anatomy(output: Path, /) -> None:
     """Describe the attention of the checkpoints in the settings beside `output`, and of the starts of their runs."""
     step = read_step(output.parent, MeasureAnatomy)
-    anatomy([Path(folder) for folder in step.checkpoints], Path(step.rows.path), True, output)
+    anatomy([Path(folder) for folder in step.checkpoints], Path(step.rows.paths()[0]), True, output)

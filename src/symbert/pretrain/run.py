@@ -18,6 +18,8 @@ import msgspec
 from msgspec import structs, to_builtins
 
 from symbert.configuration import PretrainSettings
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText
 from symbert.errors import (
     ConfigError,
     DivergedError,
@@ -39,7 +41,7 @@ from symbert.files import (
 from symbert.hosts import ENCODER
 from symbert.operators import Operator
 from symbert.sizes import Shape
-from symbert.steps import KEY_DIGITS, KEYED, RESULTS, File, Step, fields_of, other_key, step_in, without_paths
+from symbert.steps import KEY_DIGITS, KEYED, RESULTS, Step, fields_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
 FACTS = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
@@ -88,6 +90,16 @@ class StopRequest:
 # --- the step ---------------------------------------------------------------------------------------------------------
 
 
+class GivenRows(Step, frozen=True):
+    """Rows that no experiment packed, as those of a benchmark."""
+
+    manifest: str
+
+    def paths(self, **wildcards: str) -> list[str]:
+        """The manifest."""
+        return [self.manifest]
+
+
 class Pretraining(Step, frozen=True, kw_only=True):
     """The training of a host's model from a seed: run.json, which `symbert.pretrain.train.train` reads.
 
@@ -102,7 +114,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     shape: Shape
     operator: Operator
     training: PretrainSettings
-    rows: File  # the manifest of the rows that it learns from
+    rows: Pack | WriteText | GivenRows  # that it learns from
     corpus_source: str | None = None  # of rows of the corpus, for the model card
     pretrain_seed: int
 
@@ -129,12 +141,12 @@ class Pretraining(Step, frozen=True, kw_only=True):
 
     def reads(self) -> list[str]:
         """The files that it waits for."""
-        return [self.rows.path]
+        return self.rows.paths()
 
     @property
     def manifest(self) -> Path:
         """The manifest of its rows."""
-        return Path(self.rows.path)
+        return Path(self.rows.paths()[0])
 
     @property
     def facts(self) -> dict[str, Any]:
