@@ -19,22 +19,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 import transformers
+from msgspec.structs import replace
 from transformers import BertForSequenceClassification, default_data_collator
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, progress, ratio
 from benchmarks.pretrain import STOCK, UNTIMED, Clock, arguments
-from symbert.configuration import GlueSettings, TaskSettings, protocol_of, values_of
+from symbert.configuration import GlueSettings, TaskLimits, protocol_of
 from symbert.experiment.project import read_config
 from symbert.files import write_json
-from symbert.glue.prepare import prepare_task
+from symbert.glue.prepare import PrepareTasks, prepare_rows
 from symbert.glue.tasks import GLUE, Task, suite_of
 from symbert.glue.train import load_classifier, predict, read_rows, reset_head, train
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
 from symbert.model.loading import write_weights
+from symbert.operators import OPERATORS as BUILT_IN
+from symbert.sizes import SIZES
 from symbert.sources import DEMO, VOCABULARY
+from symbert.steps import File
 
 PACKAGES = ("torch", "transformers", "accelerate", "numpy", "pyarrow")
 PAPER = read_config(Path(__file__).parents[1], {"scale": "paper", "source": "hub"})
@@ -87,7 +91,7 @@ def main() -> None:
 
 def write_checkpoint(size: str, attention: str, folder: Path) -> Path:
     """A model as initialised, which is as fast as a trained one."""
-    model = MaskedModel(configuration_of(size, attention))
+    model = MaskedModel(configuration_of(SIZES[size], BUILT_IN[attention]))
     initialize(model, seed=1)
     write_weights(model, folder / "model.safetensors")
     write_json(folder / "config.json", model.config.to_dict())
@@ -118,11 +122,10 @@ class Finetuning:
 
 def prepare(name: str, mirror: Path, folder: Path, **limits: int) -> Finetuning:
     """A task, all rows prepared as the workflow does for the paper, from a directory in the publishers' layout."""
-    task, wanted = GLUE[name], {**values_of(protocol_of(PAPER, "glue", TaskSettings)), **limits}
-    del wanted["allow_partial"]
-    files = {"source": str(mirror / suite_of(task).repository), "vocabulary": str(mirror / VOCABULARY.location)}
-    write_json(folder / "settings.json", {"kind": "tasks", **wanted, **files})
-    prepare_task(folder / f"{name}.parquet", allow_partial=True)
+    task, limits = GLUE[name], replace(protocol_of(PAPER, "glue", TaskLimits), **limits)
+    source, vocabulary = mirror / suite_of(name).repository, mirror / VOCABULARY.location
+    step = PrepareTasks(suite="glue", limits=limits, vocabulary=File(str(vocabulary)), source=File(str(source)))
+    prepare_rows(folder / f"{name}.parquet", step, task, allow_partial=True)
     return Finetuning(task, folder / f"{name}.parquet", protocol_of(PAPER, "glue", GlueSettings))
 
 

@@ -21,10 +21,9 @@ import torch
 
 from benchmarks import harness
 from benchmarks.pretrain import OPERATORS as MEASURED
-from benchmarks.pretrain import TOKENS, VOCABULARY, settings_of, write_corpus
+from benchmarks.pretrain import TOKENS, VOCABULARY, run_of, settings_of, write_corpus
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
-from symbert.paths import Run
 from symbert.pretrain.compute import RECIPES, World, pick_device
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.train import StepResult, Trainer
@@ -201,7 +200,7 @@ def trainer_of(arm: Arm, manifest: Path, device: torch.device, sequences: int, *
     """A trainer of the paper's settings but for these changes, all sequences at a time."""
     settings = settings_of(batch_size=sequences, recipe=arm.recipe, precision=arm.precision, warmup_steps=0)
     settings = msgspec.structs.replace(settings, **changes)
-    return Trainer(Run(arm.size, arm.attention, 1), settings, manifest, World(rank=0, size=1, device=device))
+    return Trainer(run_of(arm.size, arm.attention, settings, manifest), World(rank=0, size=1, device=device))
 
 
 def _options() -> argparse.Namespace:

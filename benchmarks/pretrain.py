@@ -27,8 +27,9 @@ from symbert.experiment.given import read_yaml
 from symbert.files import sha256_of, write_json
 from symbert.hosts import ENCODER
 from symbert.model.hf import fold
-from symbert.paths import Run
+from symbert.operators import OPERATORS as BUILT_IN
 from symbert.pretrain.compute import RECIPES, pick_device, resolve_precision
+from symbert.pretrain.run import GivenRows, Pretraining
 from symbert.pretrain.tasks import move
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
@@ -54,6 +55,19 @@ class Task(NamedTuple):
     @property
     def settings(self) -> PretrainSettings:
         return settings_of(batch_size=self.batch_size, recipe=self.recipe)
+
+
+def run_of(size: str, attention: str, training: PretrainSettings, manifest: Path) -> Pretraining:
+    """A run of an encoder on the rows of a manifest."""
+    return Pretraining(
+        host=ENCODER,
+        size=size,
+        shape=SIZES[size],
+        operator=BUILT_IN[attention],
+        training=training,
+        rows=GivenRows(str(manifest)),
+        pretrain_seed=1,
+    )
 
 
 def settings_of(**changes: Any) -> PretrainSettings:
@@ -138,8 +152,8 @@ class Ours:
     """One operator in this project's trainer."""
 
     def __init__(self, task: Task, attention: str) -> None:
-        run, self.completed = Run(task.size, attention, 1), 0
-        self.trainer = Trainer(run, task.settings, task.manifest, micro_batch_size=task.micro_batch_size)
+        run, self.completed = run_of(task.size, attention, task.settings, task.manifest), 0
+        self.trainer = Trainer(run, micro_batch_size=task.micro_batch_size)
 
     def seconds(self, steps: int) -> float:
         """Seconds of a step, over so many."""
@@ -250,7 +264,7 @@ def now() -> float:
 def stock_model(size: str, vocabulary_size: int, dropout: float) -> BertForMaskedLM:
     """Hugging Face's own model, with its own initial weights."""
     dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    return BertForMaskedLM(BertConfig(vocab_size=vocabulary_size, **vars(SIZES[size]), **dropouts))
+    return BertForMaskedLM(BertConfig(vocab_size=vocabulary_size, **asdict(SIZES[size]), **dropouts))
 
 
 def compare(task: Task) -> str:
@@ -272,7 +286,7 @@ def compare(task: Task) -> str:
 def losses_of(task: Task, attention: str) -> tuple[float, float]:
     """Our trainer's loss in its first step, and the stock model's on that batch, labelled densely."""
     settings = replace(task.settings, batch_size=COMPARED, dropout=0.0, precision="fp32")
-    trainer = Trainer(Run(task.size, attention, 1), settings, task.manifest)
+    trainer = Trainer(run_of(task.size, attention, settings, task.manifest))
     if attention == "original":
         stock = stock_model(task.size, trainer.model.config.vocab_size, 0.0)
         stock.load_state_dict(trainer.model.state_dict())

@@ -37,7 +37,7 @@ def grids_of(study: str) -> Iterator[tuple[str, list[Point], list[int], dict[str
         yield name, points, values["pretrain_seeds"], values.get("contrasts", {})
 
 
-def row_of(folder: Path, results: Path) -> dict[str, Any]:
+def row_of(folder: Path) -> dict[str, Any]:
     """A finished run as a row of runs.csv, all cells as texts."""
     run, done, timing = (json.loads((folder / f"{name}.json").read_text()) for name in ("run", "done", "timing"))
     metrics = (folder / "metrics.jsonl").read_bytes()
@@ -46,10 +46,11 @@ def row_of(folder: Path, results: Path) -> dict[str, Any]:
     records = [json.loads(line) for line in metrics.splitlines()]
     start = next(record for record in records if record["split"] == "initial")
     losses = {record["step"]: round(record["loss"], 4) for record in records if record["split"] == "validation"}
-    text = json.loads((results.parent / run["manifest"]).with_name("settings.json").read_text())["text"]
+    text = run["rows"]["text"]
     source = text["source"].rpartition(":")[2]  # of module:function
     words = "words-" if text["vocabulary"] else ""
     values = run | run["training"] | {"text": f"{source}-{words}{text['sequence_length']}"}
+    values["attention"] = run["operator"]["name"]
     every, steps = values["evaluate_every"], values["steps"]
     if [*losses] != [*range(every, steps + 1, every)]:
         sys.exit(f"{folder}/metrics.jsonl: evaluations are missing; train the run again")
@@ -78,7 +79,7 @@ def main() -> None:
     known, new = set(runs[identity].itertuples(index=False, name=None)), []
     for results in map(Path, sys.argv[1:]):
         for done in sorted(results.glob("runs/encoder/*/seed-*/done.json")):
-            row = row_of(done.parent, results)
+            row = row_of(done.parent)
             key = tuple(row[name] for name in identity)
             if key in planned and key not in known:
                 known.add(key)

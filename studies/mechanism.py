@@ -134,8 +134,8 @@ class Opened:
     """A finished run: its model, as it starts and in evaluation mode, rows of the validation set, and its exit."""
 
     def __init__(self, folder: Path) -> None:
-        self.run, settings, manifest = read_run(folder)
-        task = HOSTS[self.run.host].task_class(self.run, settings, manifest)
+        self.run = read_run(folder)
+        task = HOSTS[self.run.host].task_class(self.run)
         self.state, self.model = folder / "state", task.starting_model().eval()
         parts = np.arange(ROWS).reshape(BATCHES, -1)
         self.batches = [task.inputs(task.validation_batch(part), has_one_shape=False) for part in parts]
@@ -272,7 +272,7 @@ def _range(values: Iterable[float], digits: int = 2) -> str:
 def main() -> None:
     """Read the finished runs of a results folder that keep their weights at each evaluation."""
     folders = sorted(done.parent for done in Path(sys.argv[1]).glob("runs/encoder/*/seed-*/done.json"))
-    folders = [folder for folder in folders if read_run(folder)[1].save_every == EVERY]
+    folders = [folder for folder in folders if read_run(folder).training.save_every == EVERY]
     rows = pd.DataFrame([row for folder in folders for row in rows_of(folder)])
     rows.sort_values([*RUN, "step", "layer", "head"]).to_csv(MEASURES, index=False, float_format="%.5g")
     learned = pd.DataFrame([learned_of(folder) for folder in folders])

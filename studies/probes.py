@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import pandas as pd
 import torch
 import yaml
@@ -35,7 +36,7 @@ from symbert.model.anatomy import logits_of, weights_of
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import Encoder, HostModel, checked_pair, initialize
 from symbert.model.configuration import Configuration
-from symbert.operators import define, name_of, operator_named
+from symbert.operators import Operator, name_of, operator_named, operators_of
 
 RELATIONS = ("cycle", "partner", "chain")
 TOKENS, HEADS, HEAD = 16, 5, 32
@@ -59,7 +60,7 @@ def targets_of(relation: str, seed: int) -> Tensor:
     return targets
 
 
-def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
+def learn(operator: Operator, relation: str, own_position: bool) -> dict[str, Any]:
     """How far a layer of the operator learns a relation: over all heads, the share of tokens with a target that are
     right, its exact 95 % interval, chance, and the median of the steps until all tokens of a head were right at once
     (None unless every head came so far). Without `own_position`, no token may attend to itself."""
@@ -81,7 +82,7 @@ def learn(operator: str, relation: str, own_position: bool) -> dict[str, Any]:
     share, tokens = int(right.sum()), int((targets != NOBODY).sum())
     interval = binomtest(share, tokens).proportion_ci()
     return {
-        "attention": operator,
+        "attention": operator.name,
         "relation": relation,
         "own_position": "yes" if own_position else "no",
         "share": share / tokens,
@@ -107,13 +108,13 @@ def scores_of(attention: SelfAttention, hidden: Tensor, own_position: bool) -> T
     return scores if own_position else scores.masked_fill(torch.eye(TOKENS, dtype=torch.bool), -torch.inf)
 
 
-def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
+def layer_of(operator: Operator, heads: int, seed: int = 1) -> SelfAttention:
     """An attention layer with so many heads, whose weights start at the scale of all sizes: that of an encoder, because
     draws follow from names."""
     width = heads * HEAD
     config = Configuration(
-        attention=operator,
-        **operator_named(operator).own_definition,
+        attention=operator.name,
+        operator=msgspec.to_builtins(operator),
         vocab_size=8,
         hidden_size=width,
         num_attention_heads=heads,
@@ -127,14 +128,19 @@ def layer_of(operator: str, heads: int, seed: int = 1) -> SelfAttention:
     return model.encoder.layer[0].attention.self
 
 
-def lookups_of(operator: str) -> list[dict[str, Any]]:
+def lookups_of(operator: Operator) -> list[dict[str, Any]]:
     """A row per lookup: the share of right answers in the last batches, mean, lowest and highest of five seeds, chance,
     and the median of the steps, None unless all seeds learned."""
     rows = []
     for lookup in LOOKUPS:
         outcomes = [look_up(layer_of(operator, LOOKUP_HEADS, seed), lookup, seed) for seed in range(1, SEEDS + 1)]
         shares, steps = zip(*outcomes, strict=True)
-        row = {"attention": operator, "relation": lookup, "own_position": "yes", "share": sum(shares) / len(shares)}
+        row = {
+            "attention": operator.name,
+            "relation": lookup,
+            "own_position": "yes",
+            "share": sum(shares) / len(shares),
+        }
         row |= {"low": min(shares), "high": max(shares), "chance": 1 / SYMBOLS}
         rows.append({**row, "steps": None if None in steps else median(steps)})
     return rows
@@ -188,14 +194,14 @@ def main(arguments: list[str] | None = None) -> None:
     if not (options.operators or options.configfile):
         parser.error("names no operator")
     config = yaml.safe_load(options.configfile.read_text(encoding="utf-8")) if options.configfile else {}
-    for name, definition in config.get("operators", {}).items():
-        define(name, definition)
+    words = options.operators or config["sweep"]["attention"]
+    known = operators_of(config.get("operators", {}), words)
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
-    for word in options.operators or config["sweep"]["attention"]:
-        name = define(name_of(word.partition(":")[2]), {"class": word}).name if ":" in word else word
-        rows += [learn(name, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
-        rows += lookups_of(name)
+    for word in words:
+        operator = operator_named(name_of(word.partition(":")[2]) if ":" in word else word, known)
+        rows += [learn(operator, relation, own_position) for own_position in (True, False) for relation in RELATIONS]
+        rows += lookups_of(operator)
     table = pd.DataFrame(rows)
     if options.output:
         table.to_csv(options.output, index=False, float_format="%.6g", lineterminator="\n")

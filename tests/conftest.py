@@ -12,11 +12,9 @@ import yaml
 from hypothesis import HealthCheck, settings
 from msgspec import to_builtins
 
-from symbert import operators, sizes
 from symbert.configuration import merge, resolve
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
-from symbert.glue import tasks
 
 ROOT = Path(__file__).parents[1]
 STEADY = yaml.safe_load("""  # of the experiment that tests count jobs and files of, however the demo is tuned
@@ -30,7 +28,6 @@ sweep:
   suites: [glue]
   curve: {steps: {tiny: [300, 1200, 2400]}}
 """)
-DEMO_OPERATORS = yaml.safe_load((ROOT / "workflow/scales/demo.yaml").read_text())["operators"]
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")  # no test is timed
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the many processes of tests import what one of them has compiled
@@ -157,21 +154,3 @@ def paper(root, folder) -> Experiment:
 def changed(experiment):
     """The demo with changes."""
     return lambda changes: Experiment(resolve(merge(to_builtins(experiment.config), changes)))
-
-
-@pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    """No operator or size that a test defines stays known after it, nor the demo's, which whoever reads it defines."""
-    for name in DEMO_OPERATORS:
-        operators.OPERATORS.pop(name, None)
-    before = [dict(operators.OPERATORS), dict(sizes.SIZES)]
-    yield
-    for registry, entries in zip((operators.OPERATORS, sizes.SIZES), before, strict=True):
-        registry.clear()
-        registry.update(entries)
-
-
-@pytest.fixture
-def nothing_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No task is the user's own before, and none stays so after."""
-    monkeypatch.setattr(tasks, "OWN", {})

@@ -13,19 +13,18 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from symbert import operators, sizes
 from symbert.configuration import (
     Configuration,
     FinetuneKeys,
     GlueSettings,
     Listed,
-    Metric,
+    MinimalPairSettings,
     PackSettings,
     PretrainSettings,
     Settings,
     SuiteKeys,
     Swept,
-    TaskSettings,
+    TaskLimits,
     merge,
     own_texts,
     protocol_of,
@@ -39,8 +38,8 @@ from symbert.experiment.given import read_yaml
 from symbert.experiment.project import read_config
 from symbert.files import hash_of, known_sha256, sha256_of
 from symbert.glue import tasks
-
-pytestmark = pytest.mark.usefixtures("nothing_of_ones_own")
+from symbert.operators import operators_of
+from symbert.sizes import shapes_of
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):
     own = resolve(own)
     glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
     assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
-    assert [protocol_of(own, suite, TaskSettings).max_length for suite in ("glue", "superglue")] == [128, 256]
+    assert [protocol_of(own, suite, TaskLimits).max_length for suite in ("glue", "superglue")] == [128, 256]
 
 
 def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(config, tmp_path):
@@ -281,7 +280,7 @@ def test_a_mistake_is_one_line_that_names_its_keys(config):
     assert untold == {}
 
 
-def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
+def test_the_sweep_has_names_and_the_sections_what_they_stand_for(config):
     """Two operators, a size and a task that this project does not have."""
     sweep = {
         "sizes": ["tiny", "deep"],
@@ -297,14 +296,13 @@ def test_the_sweep_has_names_and_the_registries_what_they_stand_for(config):
     }
     own = resolve(merge(config, {**own, "sweep": {**sweep, "curve": curve}}))
     assert own.sweep.attention == ["original", "ranked", "miscounted"]
-    assert operators.OPERATORS["ranked"].arguments == {"rank": 8, "groups": [2, 2]}
-    assert operators.OPERATORS["miscounted"].path == MISCOUNTED
-    assert sizes.SIZES["deep"].num_hidden_layers == 12
-    assert sizes.SIZES["deep"].initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
-    assert tasks.task_named("irony").scores == {"validation": "irony"} and "irony" not in tasks.GLUE
-    for name in ("ranked", "miscounted"):
-        operators.OPERATORS.pop(name)
-    assert resolve(to_builtins(own)) == own and {"ranked", "miscounted"} <= operators.OPERATORS.keys()
+    operators, deep = operators_of(own.operators), shapes_of(own.sizes)["deep"]
+    assert operators["ranked"].arguments == {"rank": 8, "groups": [2, 2]}
+    assert operators["miscounted"].path == MISCOUNTED
+    assert deep.num_hidden_layers == 12
+    assert deep.initializer_range == pytest.approx(0.02 * 4), "a quarter of base's root of the width"
+    assert tasks.tasks_of(own.tasks)["irony"].scores == {"validation": "irony"} and "irony" not in tasks.GLUE
+    assert resolve(to_builtins(own)) == own
 
 
 def test_what_stands_in_a_file_or_a_dictionary_stays_as_it_was_given(config):
@@ -323,5 +321,5 @@ def test_keys_and_words_that_are_written_out_twice_are_the_same():
 
     swept = {name: Listed[kind] for name, kind in types(PackSettings, PretrainSettings).items()}
     assert types(Swept) == {"text": Listed[str], **swept}
-    assert types(SuiteKeys) == types(FinetuneKeys, TaskSettings)
-    assert get_args(Metric) == tasks.METRICS_OF_CLASSES + tasks.METRICS_OF_GRADES
+    assert types(SuiteKeys) == types(FinetuneKeys, TaskLimits, MinimalPairSettings)
+    assert get_args(tasks.Metric) == tasks.METRICS_OF_CLASSES + tasks.METRICS_OF_GRADES

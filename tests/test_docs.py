@@ -115,7 +115,6 @@ def users_folder(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("nothing_of_ones_own")
 def test_every_documented_run_of_snakemake_has_options_targets_and_a_configuration(users_folder, monkeypatch):
     monkeypatch.chdir(users_folder)
     monkeypatch.syspath_prepend(users_folder)

@@ -51,10 +51,8 @@ def test_a_decoder_judges_pairs_at_the_steps_of_the_encoder_that_it_has(changed)
     assert experiment.extracted_steps(Run("tiny", "original", 2)) == [], "no seed that is fine-tuned"
 
 
-def test_a_run_is_called_by_all_that_makes_it_another_and_its_records_name_a_host_that_is_no_encoder():
+def test_a_run_is_called_by_all_that_makes_it_another():
     values = (("learning_rate", 1e-3), ("steps", 9))
     encoder, swept = Run("tiny", "pairwise", 2), Run("tiny", "pairwise", 2, "decoder", values)
     assert str(encoder) == "tiny-pairwise seed 2"
     assert str(swept) == "decoder tiny-pairwise learning_rate=0.001 steps=9 seed 2"
-    facts = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 2}
-    assert encoder.facts == facts and swept.facts == {**facts, "model_host": "decoder"}

@@ -3,11 +3,11 @@
 from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
+from msgspec import to_builtins
 
 from symbert import operators, syntax
-from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError
-from symbert.operators import Operator, define, evaluate, operator_of
+from symbert.operators import OPERATORS, Operator, evaluate, operator_of, operators_of
 
 MODULE = '''
 from symbert.model.attention import OriginalAttention
@@ -44,7 +44,7 @@ def own(tmp_path, monkeypatch):
     (folder / "operators.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     forget()
-    return define
+    return lambda name, definition: operators_of({name: definition})[name]
 
 
 def test_a_formula_is_computed_as_it_is_read_and_what_is_none_is_refused():
@@ -66,10 +66,10 @@ def test_an_operator_of_the_users_own_says_of_itself_what_the_built_in_ones_say(
     path = "outside_package.operators:LowRank"
     operator = own("low-rank", {"class": path, "rank": 8})
     assert operator.formula == "(Q(x) R) (K(y) R)ᵀ"
-    assert operator.count(64, 2) == 3 * (64 * 64 + 64) + 8 * 64
+    assert operator.count(64, 2, OPERATORS) == 3 * (64 * 64 + 64) + 8 * 64
     assert (operator.description.color, operator.description.marker) == ("#123456", "")
     assert own("bare", {"class": "outside_package.operators:Bare"}).formula is None
-    assert len({Operator("low-rank", path, arguments).code for arguments in ({}, {"rank": 8}, {"rank": 9})}) == 3
+    assert own("low-rank", {"class": path, "rank": 9}) != operator
 
 
 FLAT = """
@@ -102,7 +102,7 @@ def code_of_flat(tmp_path, monkeypatch):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8")
         forget()
-        return Operator("flat", "flat:Flat").code
+        return operators_of({"flat": {"class": "flat:Flat"}})["flat"].code
 
     yield code
     forget()
@@ -160,7 +160,6 @@ def test_a_module_of_the_users_own_counts_whole_so_two_operators_in_one_file_are
     before = code_of_flat({"nearby.py": TIMES}, **words)
     assert code_of_flat({"nearby.py": TIMES.replace("pass", "return 1")}, **words) != before
     assert code_of_flat({"nearby.py": TIMES}, **words, below="class Second(Flat):\n    scale = 1") != before
-    assert Operator("flat", "flat:Flat").code != Operator("second", "flat:Second").code
 
 
 UNFOLLOWED = {
@@ -188,26 +187,38 @@ FOLLOWED = [
 ]
 
 
-def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat, own):
+def test_code_that_cannot_be_followed_is_said_in_a_line(code_of_flat):
     nearby = "import numpy as np\n\ndef f(x):\n    return np.load('w.npy') * x\n"
-    code_of_flat({})
-    own("flat", {"class": "flat:Flat"})
+    flat = {"flat": Operator("flat", "flat:Flat")}
     for said, words in UNFOLLOWED.items():
         code_of_flat({"nearby.py": nearby}, **words)
-        (line,) = operators.unfollowed_code()
+        (line,) = operators.unfollowed_code(flat)
         assert line.startswith("attention 'flat': ") and said in line
-    assert operators.unfollowed_code(["nearby:f"])[1].startswith("text 'nearby:f': nearby.py, line 4: np.load('w.npy')")
+    of_text = operators.unfollowed_code(flat, ["nearby:f"])[1]
+    assert of_text.startswith("text 'nearby:f': nearby.py, line 4: np.load('w.npy')")
     for words in ({"imports": "from nearby import f", "used": "f(hidden)"}, *FOLLOWED):
         code_of_flat({"nearby.py": TIMES}, **words)
-        assert operators.unfollowed_code() == []
+        assert operators.unfollowed_code(flat) == []
 
 
-def test_a_local_module_without_source_is_said_in_a_line(code_of_flat, own, tmp_path):
+def test_a_local_module_without_source_is_said_in_a_line(code_of_flat, tmp_path):
     """An edit of compiled code trains nothing, whatever it computes."""
     (tmp_path / "nearby").with_suffix(EXTENSION_SUFFIXES[0]).touch()
     code_of_flat({}, imports="import nearby", used="nearby.f(hidden)")
-    own("flat", {"class": "flat:Flat"})
-    assert "flat.py, line" in operators.unfollowed_code()[0] and "import nearby" in operators.unfollowed_code()[0]
+    (line,) = operators.unfollowed_code({"flat": Operator("flat", "flat:Flat")})
+    assert "flat.py, line" in line and "import nearby" in line
+
+
+def test_the_versions_of_classes_of_this_project_count_in_an_operator_that_uses_them(code_of_flat, monkeypatch):
+    """Another formula of `symmetric` retrained nothing that inherits from it, or that names it in a module beside."""
+    raised = {"SymmetricAttention": 2, "SharedAttention": 3}
+    monkeypatch.setattr(operators, "_version_of", lambda name: raised.get(name, 1))
+    code_of_flat({})
+    assert operators.versions_of("flat:Flat") == {"SymmetricAttention": 2}
+    module = "symbert.model.attention"
+    for statement in (f"from {module} import PairwiseAttention, SharedAttention", f"import {module}"):
+        code_of_flat({"nearby.py": statement}, imports="import nearby")
+        assert operators.versions_of("flat:Flat") == raised
 
 
 NEEDING = "attention 'own': outside_package.operators:LowRank"
@@ -236,7 +247,7 @@ def test_a_mistake_in_a_class_or_its_arguments_is_found_before_a_job(own, defini
         own("own", definition)
 
 
-def test_a_description_that_the_report_cannot_read_is_found_before_training(code_of_flat, config):
+def test_a_description_that_the_report_cannot_read_is_found_before_training(code_of_flat):
     for said, words in {
         "itself": 'description = Description(control_of="flat")',
         "'wavy' is no line": 'description: Description = Description(line="wavy")',
@@ -247,27 +258,26 @@ def test_a_description_that_the_report_cannot_read_is_found_before_training(code
         flat = (
             f"from symbert.model.attention import SymmetricAttention\n\nclass Flat(SymmetricAttention):\n    {words}\n"
         )
-        code_of_flat({"flat.py": flat})
         with pytest.raises(ConfigError, match=said):
-            resolve(merge(config, {"operators": {"flat": {"class": "flat:Flat"}}}))
+            code_of_flat({"flat.py": flat})
 
 
 def test_a_class_that_is_not_there_or_another_one_of_the_same_name_is_refused(own):
     definition = {"class": "outside_package.operators:LowRank", "rank": 8}
-    own("low-rank", definition)
     for path in ("nowhere_at_all.operators:Gated", "outside_package.operators:Gated", "outside_package.operators"):
         with pytest.raises(ConfigError, match=path.replace(":", ".*").partition(".*")[0]):
             own("gated", {"class": path})
-    for name in ("original", "low-rank"):
+    for name, words in (("original", []), ("bare", ["outside_package.operators:Bare"])):
         with pytest.raises(ConfigError, match=f"'{name}' is .* already"):
-            own(name, {**definition, "rank": 9})
+            operators_of({name: {**definition, "class": "outside_package.operators:LowRank"}}, words)
     with pytest.raises(ConfigError, match=r"operators:Computed: 'description', line \d+"):
-        own("computed", {"class": "outside_package.operators:Computed"}).count(64, 2)
+        own("computed", {"class": "outside_package.operators:Computed"})
 
 
 def test_a_class_among_the_files_of_a_checkpoint_is_not_run(own, tmp_path):
-    config = {"attention": "low-rank", "operator": {"class": "outside_package.operators:LowRank", "rank": 8}}
-    assert operator_of(config | {"_name_or_path": str(tmp_path / "elsewhere")}).name == "low-rank"
+    operator = own("low-rank", {"class": "outside_package.operators:LowRank", "rank": 8})
+    config = {"attention": "low-rank", "operator": to_builtins(operator)}
+    assert operator_of(config | {"_name_or_path": str(tmp_path / "elsewhere")}) == operator
     with pytest.raises(ConfigError, match="lies in the checkpoint that names it"):
         operator_of(config | {"_name_or_path": str(tmp_path)})
 

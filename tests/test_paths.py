@@ -1,5 +1,6 @@
 """Keys and paths: a changed setting changes the keys below it and no others; content counts, names and dates do not."""
 
+import itertools
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,14 +17,20 @@ from msgspec import to_builtins
 
 from symbert import paths, sources
 from symbert.configuration import merge
-from symbert.errors import ConfigError
+from symbert.errors import ConfigError, UsageError
 from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
+from symbert.glue.score import Finetune, Judge, Robustness
+from symbert.glue.tasks import Task, task_named
+from symbert.paths import Run
+from symbert.report.names import Known
+from symbert.report.style import looks_of
+from symbert.steps import read_step
 from test_operators import forget
 
-pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
+pytestmark = pytest.mark.usefixtures("folder")
 
 BASE = yaml.safe_load("""
 experiment: base
@@ -143,17 +151,17 @@ def leaves(value: dict, above: str = "") -> list[str]:
 
 def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
-    names = {"finetune": "scores", "robustness": "noisy scores", "judge": "judged pairs"}
+    names = {Finetune: "scores", Robustness: "noisy scores", Judge: "judged pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
     for kind, path in (("shards", experiment.shards), ("parts", experiment.parts.folder)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
         kinds[run.host].add(folder)
-    for name in (scoring.rows for scoring in experiment.scorings):
+    for name in (Path(scoring.rows.folder).name for scoring, _ in experiment.scorings):
         suites = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
         kinds[suites.get(name.split("-")[-2], "rows")].add(name)
     for file, score in experiment.scores.items():
-        kinds["superglue scores" if score.scoring.suite == "superglue" else names[score.scoring.kind]].add(file)
+        kinds["superglue scores" if score.scoring.suite == "superglue" else names[type(score.scoring)]].add(file)
     return {**kinds, "report": {experiment.key}}
 
 
@@ -286,6 +294,44 @@ def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(sta
     assert rte and {*rte} <= after["rows"]
 
 
+def test_two_experiments_of_one_process_each_have_their_own_task_of_one_name(start):
+    """Tasks had one registry: the experiment that was made last said what the other one's task is."""
+    for name in ("train", "dev"):
+        Path(f"{name}.csv").write_text(f"text,label\n{name},no\n")
+    files = {"columns": ["text"], "train": "train.csv", "validation": "dev.csv"}
+    definitions = {
+        "mine": {"metric": "f1", "labels": ["no", "yes"]},
+        "theirs": {"metric": "accuracy", "labels": ["a", "b", "c"]},
+        "graded": {"metric": "pearson", "kind": "regression"},
+        "pairs": {"metric": "f1", "labels": ["no", "yes"], "columns": ["text", "more"]},
+    }
+
+    def made(name: str) -> Experiment:
+        return start({"tasks": {"irony": files | definitions[name]}, "sweep": {"tasks": ["rte", "irony"]}})
+
+    def task_of(experiment: Experiment) -> Task:
+        (rows,) = (how.rows for how, tasks in experiment.scorings if tasks == ["irony"] and isinstance(how, Finetune))
+        return rows.task("irony")
+
+    alone = {name: made(name) for name in definitions}
+    expected = {name: (experiment.record, task_of(experiment)) for name, experiment in alone.items()}
+    assert len({repr(task) for _, task in expected.values()}) == len(definitions)
+    for first, second in itertools.pairwise([*definitions, "mine"]):
+        one, other = made(first), made(second)
+        assert (one.record, task_of(one)) == expected[first]
+        assert (other.record, task_of(other)) == expected[second]
+    with pytest.raises(UsageError, match="unknown task 'irony'"):
+        task_named("irony")
+
+
+def test_commands_read_the_steps_that_were_planned(start):
+    experiment = start()
+    experiment.write()
+    for how, _ in experiment.scorings:
+        assert read_step(Path(how.folder), Finetune | Robustness | Judge) == how
+        assert read_step(Path(how.rows.folder), type(how.rows)) == how.rows
+
+
 @pytest.mark.parametrize("kind", ["settings.json", "run.json"])
 def test_other_settings_under_the_same_key_are_refused(start, kind):
     experiment = start()
@@ -321,3 +367,31 @@ def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp
     assert start(source="embedded").record == embedded.record
     assert str(Path.cwd()) not in json.dumps(embedded.record) and str(sources.DEMO) not in json.dumps(embedded.record)
     assert all(file.startswith("results/") for file in embedded.settings)
+
+
+LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
+SMALL = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
+DEFINED = {  # the same names
+    "large": {"sizes": {"own": LARGE}, "operators": {"own": {"class": "pairwise", "start": "wide"}}},
+    "small": {"sizes": {"own": SMALL}, "operators": {"own": {"class": "shared"}}},
+}
+OF_BOTH = {"sweep": {"sizes": ["tiny", "own"], "attention": ["original", "own"], "curve": {"sizes": []}}}
+
+
+@pytest.mark.parametrize("order", [("large", "small"), ("small", "large")])
+def test_two_experiments_of_one_process_do_not_see_each_others_sizes_and_operators(start, order):
+    """The second one's size of the same name gave the first one's job its memory and its GPU."""
+
+    def facts(experiment):
+        folder = Path(experiment.runs[Run("own", "own", 1)]).parent.name
+        job, known = SimpleNamespace(model=folder), Known(experiment.shapes, experiment.operators)
+        needs = experiment.needs.memory(job, 1), experiment.needs.gpus(job), experiment.needs.threads(job)
+        looks, sizes = looks_of(["own", "original"], known), known.sizes(["tiny", "own"])
+        return needs, looks, sizes, json.dumps(experiment.record)
+
+    alone = {name: facts(start(**DEFINED[name], **OF_BOTH)) for name in order}
+    together = {name: start(**DEFINED[name], **OF_BOTH) for name in order}
+    assert {name: facts(experiment) for name, experiment in together.items()} == alone
+    assert (alone["large"][2], alone["small"][2]) == (["tiny", "own"], ["own", "tiny"])
+    for value, other in zip(*alone.values(), strict=True):
+        assert value != other

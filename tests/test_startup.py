@@ -21,6 +21,8 @@ PROCESSES = ([LIGHT], [REPORT], [TRAINING, MODEL])
 # An optimizer imports torch's compiler when it is made, and when it takes a step.
 STEP = "from symbert.pretrain.compute import AdamW; weights = __import__('torch').ones(2, requires_grad=True); "
 STEP += "weights.sum().backward(); AdamW([{'params': [weights]}], fused=True).step()"
+COUNT = "from symbert.model.bert import counts_of; from symbert.operators import OPERATORS; "
+COUNT += "from symbert.sizes import SIZES; counts_of(SIZES['small'], [OPERATORS['pairwise']])"
 OF_PACKAGE = {"report": REPORT, "model": MODEL}  # of the others: LIGHT
 ALLOWED = {
     **{f"load({name!r})": OF_PACKAGE.get(path.split(".")[1], LIGHT) for name, path in COMMANDS.items()},

@@ -1,5 +1,7 @@
 """Steps: the key follows from every field and from nothing else, and settings.json gives the same step."""
 
+import importlib
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -8,7 +10,8 @@ import pytest
 
 from symbert.errors import ConfigError
 from symbert.files import write_json
-from symbert.steps import File, Step, fields_of, raised, read_step
+from symbert.operators import OPERATORS
+from symbert.steps import File, Step, fields_of, raised, read_step, version_of
 
 
 class Grind(Step):
@@ -101,3 +104,25 @@ def test_the_files_of_a_job_are_those_that_its_rule_makes_of_any_key() -> None:
     of_rule = {name: file.format(key=GROUND.key, grinder="left") for name, file in Grind.outputs().items()}
     assert GROUND.paths(grinder="left") == of_rule
     assert all(Path(path).parent == Path(GROUND.folder) for path in of_rule.values())
+
+
+def lacking(changelog: str, versions: dict[str, int]) -> list[str]:
+    """The classes whose version above 1 has no line under "Breaks results"."""
+    section = changelog.partition("### Breaks results\n")[2].partition("\n### ")[0]
+    raised = {name: version for name, version in versions.items() if version > 1}
+    return [name for name, version in raised.items() if f"`{name}` version {version}" not in section]
+
+
+def test_every_raised_version_is_said_in_the_changelog(root: Path) -> None:
+    """Of steps, and of operators' classes."""
+    source = root / "src"
+    for file in (source / "symbert").rglob("*.py"):
+        if re.search(r"^class \w+\(Step\b", file.read_text(), re.MULTILINE):
+            importlib.import_module(".".join(file.relative_to(source).with_suffix("").parts))
+    versions = {step.__name__: version_of(step) for step in Step.__subclasses__() if step.__module__ != __name__}
+    for operator in OPERATORS.values():
+        versions |= {operator.path.partition(":")[2]: 1, **operator.versions}
+    changelog = (root / "CHANGELOG.md").read_text()
+    assert {"Pretraining", "SharedAttention"} <= versions.keys() and not lacking(changelog, versions)
+    assert lacking(changelog, dict.fromkeys(versions, 99)) == [*versions]
+    assert not lacking("### Breaks results\n\n* `Brew` version 2: stirred.\n", {"Brew": 2, "Grind": 1})

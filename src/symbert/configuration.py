@@ -22,14 +22,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, to_builtins
 from msgspec.structs import asdict, replace
 
-from symbert import operators, sizes
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
-from symbert.glue import tasks
 from symbert.glue.challenges import COLLECTIONS
-from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, tasks_of_sweep
+from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, OwnTask, tasks_of, tasks_of_sweep
 from symbert.hosts import ENCODER, HOSTS, OTHERS
-from symbert.sizes import SIZES
+from symbert.operators import name_of, operators_of
+from symbert.sizes import shapes_of
 from symbert.sources import (
     DATASET,
     DEMO_PARTS,
@@ -62,7 +61,6 @@ Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Recipe = Literal["faithful", "fast"]
 NoiseShares = list[Annotated[float, Meta(gt=0, le=1)]]
-Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]  # those of tables in symbert.glue.tasks
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
 READ = {"documentation": EMBEDDED, "source": f"{CODE} {version(CODE)}", "copying": "nowhere"}  # small texts, and where
@@ -116,7 +114,7 @@ class PackSettings(Settings, frozen=True):
     sequences_per_shard: Count
 
 
-class PretrainKeys(Settings, frozen=True, kw_only=True):
+class PretrainKeys(Settings, frozen=True, kw_only=True, omit_defaults=True):
     """Masked-language-model pre-training (paper, section 3.3): the keys that a host may have of its own."""
 
     steps: Count
@@ -142,18 +140,23 @@ class PretrainSettings(PretrainKeys, frozen=True, kw_only=True):
     recipe: Recipe
 
 
-class MinimalPairSettings(Settings, frozen=True, kw_only=True):
+class PairLimits(Settings, frozen=True, kw_only=True):
     """Which minimal pairs models judge, and how these become token ids."""
 
     max_length: Length
     max_evaluation_examples: Count | None  # pairs per paradigm, or rows of a task; null for all
-    allow_partial: bool
 
 
-class TaskSettings(MinimalPairSettings, frozen=True, kw_only=True):
+class TaskLimits(PairLimits, frozen=True, kw_only=True):
     """How the rows of a suite's tasks become token ids."""
 
     max_examples: Count | None  # training rows per task; null for all
+
+
+class MinimalPairSettings(PairLimits, frozen=True, kw_only=True):
+    """The same, and whether other pairs than are published will do."""
+
+    allow_partial: bool
 
 
 class FinetuneKeys(Settings, frozen=True, kw_only=True):
@@ -177,7 +180,7 @@ class GlueSettings(FinetuneKeys, frozen=True, kw_only=True):
 
 
 class SuiteKeys(FinetuneKeys, frozen=True, kw_only=True):
-    """The keys that a suite may have of its own: of `FinetuneKeys` and of `TaskSettings`."""
+    """The keys that a suite may have of its own: of `FinetuneKeys` and of `TaskLimits`."""
 
     max_length: Length
     max_examples: Count | None
@@ -188,7 +191,6 @@ class SuiteKeys(FinetuneKeys, frozen=True, kw_only=True):
 class RobustnessSettings(Settings, frozen=True):
     """What fine-tuned models are scored on beside GLUE's own evaluation rows."""
 
-    root: str | None  # directory of the out-of-domain sets; null where no set is asked for
     sets: list[str]
     noise: NoiseShares  # of the letters of the evaluation rows that are changed
     noise_kinds: list[str]
@@ -289,18 +291,6 @@ class OwnSize(Settings, frozen=True):
     num_attention_heads: Count
     intermediate_size: Count
     initializer_range: Positive | None = None
-
-
-class OwnTask(Settings, frozen=True):
-    """A task of the user's own: its files, and what to read of them."""
-
-    train: str
-    validation: str
-    columns: Annotated[list[str], Meta(min_length=1, max_length=2)]  # of text
-    metric: Metric | Annotated[list[Metric], Meta(min_length=1)]  # of several, the mean is the score
-    label: str = "label"  # its column
-    labels: Annotated[list[str | int | bool], Meta(min_length=2)] | None = None  # class names
-    kind: Literal["classification", "regression"] = "classification"
 
 
 class Curve(Settings, frozen=True):
@@ -540,15 +530,16 @@ def filter_of(config: Configuration) -> FilterSettings:
 
 
 def robustness_of(config: Configuration) -> RobustnessSettings:
-    """Out-of-domain sets lie where `files` says, or where the source has them."""
+    """What models are scored on beside GLUE's own evaluation rows; kinds of noise count where there is some."""
+    chosen = config.glue.robustness
+    return RobustnessSettings(chosen.sets, chosen.noise, chosen.noise_kinds if chosen.noise else [])
+
+
+def root_of_sets(config: Configuration) -> str | None:
+    """The folder of the out-of-domain sets: where `files` says, or where the source has them; None without sets."""
     chosen = config.glue.robustness
     root = chosen.files or (f"{config.mirror}/ood" if source_of(config, "glue") == "mirror" else None)
-    return RobustnessSettings(
-        root=root if chosen.sets else None,
-        sets=chosen.sets,
-        noise=chosen.noise,
-        noise_kinds=chosen.noise_kinds if chosen.noise else [],
-    )
+    return root if chosen.sets else None
 
 
 def finetuned_pretrain_seeds(config: Configuration) -> list[int]:
@@ -571,7 +562,7 @@ def read_by(source: str) -> str:
         raise ConfigError(f"config: 'texts' has the source {source!r}{suggestion(source, [*READ, 'module:function'])}")
     look_in_this_folder()
     definition_of(module, name, ast.FunctionDef)
-    return code_of(module, name)
+    return code_of(module)
 
 
 def report_of(config: Configuration) -> ReportFacts:
@@ -639,44 +630,33 @@ def _compared(config: Configuration, section: Settings, kind: type[Settings]) ->
 
 
 def define_own(config: Configuration) -> Configuration:
-    """Make `operators`, `sizes` and `tasks` of a configuration known to this process; commands read them from run.json,
-    settings.json and config.json.
+    """Make `tasks` of a configuration known to this process; commands read them from settings.json.
 
     In `sweep.attention` of the returned one, the name of an operator replaces the import path of its class, and in
     `sweep.tasks` stand all that are fine-tuned. ConfigError for a name that another one has, for an unknown class, and
     for an unknown name in the sweep.
     """
+    tasks_of(config.tasks)
     own, sweep = dict(config.operators), config.sweep
-    for name, shape in config.sizes.items():
-        sizes.define(name, asdict(shape))
-    for name, task in config.tasks.items():
-        tasks.define(name, asdict(task))
-    for name, definition in own.items():
-        if not isinstance(definition.get("class"), str):
-            raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
-        operators.define(name, definition)
-
-    def name_of(word: str) -> str:
-        if ":" not in word:
-            return word
-        name = operators.name_of(word.partition(":")[2])
-        own[name] = {"class": word}
-        return operators.define(name, own[name]).name
+    listed = chain(sweep.attention, *(grid.attention or [] for grid in sweep.grids.values()))
+    operators, shapes = operators_of(own, listed), shapes_of(config.sizes)
 
     def named(words: list[str] | UnsetType) -> list[str] | UnsetType:
-        return words if words is UNSET else list(dict.fromkeys(map(name_of, words)))
+        if words is UNSET:
+            return UNSET
+        paths = {word: name_of(word.partition(":")[2]) for word in words if ":" in word}
+        own.update({name: {"class": word} for word, name in paths.items() if name not in own})
+        return list(dict.fromkeys(paths.get(word, word) for word in words))
 
     sweep = replace(sweep, attention=named(sweep.attention))
     grids = {name: replace(grid, attention=named(grid.attention)) for name, grid in sweep.grids.items()}
-    for name in own:  # all are known now, also as controls of each other
-        operators.OPERATORS[name].count(SIZES["base"].hidden_size, SIZES["base"].num_attention_heads)
-    known: dict[str, Collection[str]] = {"attention": operators.OPERATORS, "sizes": SIZES, "text": config.texts}
+    known: dict[str, Collection[str]] = {"attention": operators, "sizes": shapes, "text": config.texts}
     axes = {"sweep": given(sweep), **{f"sweep.grids.{name}": given(grid) for name, grid in grids.items()}}
     words: list[tuple[str, Iterable[str], Collection[str]]] = [
         (f"{key}.{axis}", part.get(axis, []), names) for axis, names in known.items() for key, part in axes.items()
     ]
     words += [("sweep.suites", sweep.suites, SUITES)]
-    words += [("sweep.curve.sizes", sweep.curve.sizes, SIZES), ("sweep.curve.steps", sweep.curve.steps, SIZES)]
+    words += [("sweep.curve.sizes", sweep.curve.sizes, shapes), ("sweep.curve.steps", sweep.curve.steps, shapes)]
     words += [("sweep.tasks", sweep.tasks, [*PUBLISHED, *config.tasks])]
     _refuse_unknown(words)
     sweep = replace(sweep, grids=grids, tasks=tasks_of_sweep(sweep.suites, sweep.tasks))
@@ -702,8 +682,8 @@ def resolve(values: Config) -> Configuration:
     config = define_own(typed(values))
     config = replace(config, experiment=experiment_name(config))
     _check_sources(config)
-    if (robustness := robustness_of(config)).sets:
-        check_directory("glue.robustness.files", robustness.root, "the out-of-domain sets (docs/glue.md)")
+    if config.glue.robustness.sets:
+        check_directory("glue.robustness.files", root_of_sets(config), "the out-of-domain sets (docs/glue.md)")
     for host in config.sweep.hosts:
         check_training(config, host, {})
     for mistake in _contradictions(config):

@@ -1,22 +1,27 @@
 """The attention operators by name: where the class of each is, its code, and what tables and figures say of it.
 
-Classes are read from their source and not imported, because torch takes seconds.
+Classes are read from their source and not imported, because torch takes seconds. A class of this project has a
+`version` as a literal in it, 1 where it has none: the commit that changes what it computes, or what a helper of it
+computes, raises it. A class of the user's own is known by the syntax of its module.
 """
 
 import ast
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from symbert.declared import suggestion
+import msgspec
+
+from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
-from symbert.files import hash_of
 from symbert.syntax import (
+    WHOLE,
+    bases_of,
     classes_of,
     code_of,
     constructor_of,
@@ -25,11 +30,11 @@ from symbert.syntax import (
     file_of,
     keys_of,
     look_in_this_folder,
+    named_by,
     unfollowed,
 )
 
 BUILT_IN = "symbert.model.attention"  # the module with the operators of this project
-SET_WIDTH = "symbert.model.start", "set_width"  # the function that gives an operator its start
 # The syntax of formulas: whole numbers are names of fractions, so that 1/3 is exact.
 FORMULA = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Load)
 IMPORT_PATH = re.compile(r"\w[\w.]*:\w+")
@@ -53,14 +58,17 @@ class Description:
     line: str = ""  # a name in symbert.report.style.LINES
 
 
-@dataclass(frozen=True)
-class Operator:
-    """An attention operator under its name in tables."""
+class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, dict=True):
+    """An attention operator under its name in tables: all that determines what it computes, as settings of a run and
+    config.json hold it."""
 
     name: str
     path: str  # module:Class
-    arguments: dict[str, Any] = field(default_factory=dict)  # with which the class is called, beside a configuration
+    arguments: dict[str, Any] = {}  # with which the class is called, beside a configuration
     start: str | float | None = None  # width of its initial logits: narrow, wide or a number; None: its class's
+    scaled: str = ""  # the weights that the start multiplies, as its description names them
+    versions: dict[str, int] = {}  # above 1, of the classes of this project that it is made of
+    code: str = ""  # 16 hexadecimal digits of the syntax of a module of the user's own
 
     @property
     def is_of_project(self) -> bool:
@@ -107,26 +115,25 @@ class Operator:
             return replace(description, control_of=name_of(self.path.split(":")[1]), marker="", line="")
         return description
 
-    @property
-    def counted_as(self) -> Description:
+    def counted_as(self, operators: Mapping[str, "Operator"]) -> Description:
         """The description with the formulas of its parameters: its own, or that of the operator it is a control of.
 
-        ConfigError where that is not known, or is one of itself.
+        ConfigError where it is one of itself.
         """
         described, names = self.description, [self.name]
-        while described.control_of:
+        while described.control_of in operators:
             if described.control_of in names:
                 raise ConfigError(
                     f"{self.path}: 'description' has control_of='{described.control_of}', itself; correct it"
                 )
             names.append(described.control_of)
-            described = operator_named(described.control_of).description
+            described = operators[described.control_of].description
         return described
 
-    def count(self, hidden_size: int, heads: int) -> int | None:
+    def count(self, hidden_size: int, heads: int, operators: Mapping[str, "Operator"]) -> int | None:
         """Parameters of one layer by the formula; None where the class states none."""
-        formula, values = self.counted_as.parameters, {**self.defaults, **self.arguments, "h": hidden_size, "n": heads}
-        return evaluate(formula, values) if formula else None
+        formula, given = self.counted_as(operators).parameters, {**self.defaults, **self.arguments}
+        return evaluate(formula, {**given, "h": hidden_size, "n": heads}) if formula else None
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -137,14 +144,6 @@ class Operator:
                 values[name] = ast.literal_eval(default)
         return values
 
-    @cached_property
-    def code(self) -> str:
-        """16 hexadecimal digits that stand for what it computes: its code, its arguments and its start."""
-        code = code_of(*self.path.split(":"))
-        if self.start is not None:
-            return hash_of(code, self.arguments, self.start, self.counted_as.scaled, code_of(*SET_WIDTH))
-        return hash_of(code, self.arguments) if self.arguments else code
-
     @property
     def is_built_in(self) -> bool:
         """Whether it is one of this project: a class of its own module, under that class's name."""
@@ -153,13 +152,44 @@ class Operator:
     @property
     def unfollowed(self) -> list[str]:
         """Where a class of the user's own runs more than its code covers, as `file, line: code`."""
-        return [] if self.is_of_project else unfollowed(*self.path.split(":"))
+        return [] if self.is_of_project else unfollowed(self.path.split(":")[0])
 
-    @property
-    def own_definition(self) -> dict[str, Any]:
-        """Under `operator` the class, start and arguments of one of the user's own; nothing for one of this project."""
-        start = {} if self.start is None else {"start": self.start}
-        return {} if self.is_built_in else {"operator": {"class": self.path, **start, **self.arguments}}
+    def refuse_edited(self, origin: Path) -> None:
+        """ConfigError, which names the file `origin` that has this operator, where its code was edited since."""
+        versions, code = versions_of(self.path), _code_of(self.path)
+        if (versions, code) != (self.versions, self.code):
+            then, today = (
+                code or f"of version {versions or 1}"
+                for versions, code in ((self.versions, self.code), (versions, code))
+            )
+            raise ConfigError(
+                f"{origin}: the code of '{self.name}' is {today} today, and was {then}; put that code back, or run "
+                "snakemake again, which trains it in another folder"
+            )
+
+
+def versions_of(path: str) -> dict[str, int]:
+    """The versions above 1 of the classes of this project that a class inherits from or, of the user's own, that its
+    modules name."""
+    module, _, word = path.partition(":")
+    names = {word} if module == BUILT_IN else named_by(module, BUILT_IN)
+    if WHOLE in names:
+        names = {*classes_of(BUILT_IN, "SelfAttention"), "SelfAttention"}
+    names = {base for name in names for base in bases_of(BUILT_IN, name)}
+    return {name: version for name in sorted(names) if (version := _version_of(name)) > 1}
+
+
+def _version_of(name: str) -> int:
+    """The version that a class of this project has as a literal in it."""
+    for statement in definition_of(BUILT_IN, name).body:
+        match statement:
+            case ast.Assign([ast.Name("version")], ast.Constant(int(version))):
+                return version
+    return 1
+
+
+def _code_of(path: str) -> str:
+    return "" if path.startswith(f"{BUILT_IN}:") else code_of(path.split(":")[0])
 
 
 def name_of(class_name: str) -> str:
@@ -168,37 +198,62 @@ def name_of(class_name: str) -> str:
     return "-".join(words).lower()
 
 
-OPERATORS: dict[str, Operator] = {
-    name_of(word): Operator(name_of(word), f"{BUILT_IN}:{word}") for word in classes_of(BUILT_IN, "SelfAttention")
+OPERATORS: dict[str, Operator] = {  # of this project
+    name_of(word): Operator(name_of(word), path, versions=versions_of(path))
+    for word in classes_of(BUILT_IN, "SelfAttention")
+    for path in [f"{BUILT_IN}:{word}"]
 }
 
 
-def define(name: str, definition: dict[str, Any]) -> Operator:
-    """Make an operator of the user's own known to this process by its name.
+def operators_of(custom: Mapping[str, Mapping[str, Any]], words: Iterable[str] = ()) -> dict[str, Operator]:
+    """The operators of this project and those of the user's own, by name.
 
-    `definition` has the import path of its class (`class: my_package.operators:LowRank`), or the name of an operator of
-    this project, and its arguments. `start` is none of them: it is the width of the initial logits. ConfigError for a
-    name that another operator has, for an unknown class, and for a start that is no width.
+    A definition in `custom` has the import path of a class (`class: my_package.operators:LowRank`), or the name of an
+    operator of this project, and its arguments. `start` is none of them: it is the width of the initial logits. Of
+    `words`, those that are import paths of classes are operators, too. ConfigError for a name that another operator
+    has, for an unknown class, for a start that is no width, and for a description that cannot be read.
     """
+    operators = dict(OPERATORS)
+    definitions = [
+        *custom.items(),
+        *((name_of(word.partition(":")[2]), {"class": word}) for word in words if ":" in word),
+    ]
+    for name, definition in definitions:
+        if not isinstance(definition.get("class"), str):
+            raise ConfigError(f"config: 'operators.{name}' has no class; add class: my_package.my_module:Class")
+        new = _defined(name, definition)
+        if (known := operators.setdefault(name, new)) != new:
+            raise ConfigError(
+                f"attention '{name}' is {known.path} already; give {new.path} a name of its own: "
+                f"operators: {{NAME: {{class: {new.path}}}}}"
+            )
+    for name in operators.keys() - OPERATORS.keys():  # all are known now, also as controls of each other
+        described = operators[name].counted_as(operators)
+        if described.control_of:
+            raise _unknown(described.control_of, operators)
+        operators[name].count(64, 2, operators)
+        if operators[name].start is not None:
+            operators[name] = msgspec.structs.replace(operators[name], scaled=described.scaled)
+    return operators
+
+
+def _defined(name: str, definition: Mapping[str, Any]) -> Operator:
+    """An operator of the user's own, by its definition."""
     arguments = {key: value for key, value in definition.items() if key not in ("class", "start")}
-    known, start = OPERATORS.get(definition["class"]), definition.get("start")
-    new = Operator(name, known.path if known and known.is_built_in else definition["class"], arguments, start)
+    path, start = definition["class"], definition.get("start")
+    path = OPERATORS[path].path if path in OPERATORS else path
     if not (start in (None, "narrow", "wide") or (type(start) in (int, float) and start > 0)):
         raise ConfigError(f"attention '{name}': 'start' is {start!r}, expected narrow, wide or a number above 0")
-    if OPERATORS.get(name, new) != new:
-        raise ConfigError(
-            f"attention '{name}' is {OPERATORS[name].path} already; give {new.path} a name of its own: "
-            f"operators: {{NAME: {{class: {new.path}}}}}"
-        )
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
-    module, _, word = new.path.partition(":")
-    if not IMPORT_PATH.fullmatch(new.path) or module.endswith(".py"):
-        raise ConfigError(f"attention '{name}': {new.path} is no import path; {_meant_by(new.path)}")
+    module, _, word = path.partition(":")
+    if not IMPORT_PATH.fullmatch(path) or module.endswith(".py"):
+        raise ConfigError(f"attention '{name}': {path} is no import path; {_meant_by(path)}")
     look_in_this_folder()
     definition_of(module, word)
+    start = float(start) if isinstance(start, int) else start
+    new = Operator(name, path, arguments, start, versions=versions_of(path), code=_code_of(path))
     refuse_arguments(new)
-    OPERATORS[name] = new
     return new
 
 
@@ -229,61 +284,53 @@ def refuse_arguments(operator: Operator) -> None:
         raise ConfigError(f"{place} takes no argument '{unknown[0]}'{remedy}")
 
 
-def operator_named(name: str) -> Operator:
+def operator_named(name: str, operators: Mapping[str, Operator] = OPERATORS) -> Operator:
     """The operator of that name; ConfigError names the nearest one, and nothing falls back to `original`."""
-    if name not in OPERATORS:
-        raise ConfigError(
-            f"attention '{name}' is unknown: define it under 'operators', or name its class as module:Class"
-            f"{suggestion(name, OPERATORS)}"
-        )
-    return OPERATORS[name]
+    if name not in operators:
+        raise _unknown(name, operators)
+    return operators[name]
+
+
+def _unknown(name: str, operators: Mapping[str, Operator]) -> ConfigError:
+    return ConfigError(
+        f"attention '{name}' is unknown: define it under 'operators', or name its class as module:Class"
+        f"{suggestion(name, operators)}"
+    )
 
 
 def operator_of(config: Mapping[str, Any]) -> Operator:
-    """The operator that a model's config.json names, and defines where it is the user's own.
+    """The operator that a model's config.json has; of one without, that of this project with the name.
 
     ConfigError for a class among the files of the checkpoint: that would run code of the checkpoint's author.
     """
-    name, definition, folder = config["attention"], config.get("operator"), config.get("_name_or_path")
-    if definition is None:
+    folder, name = config.get("_name_or_path"), config["attention"]
+    if (encoded := config.get("operator")) is None:
         return operator_named(name)
-    own = define(name, definition)
-    file = file_of(own.path.split(":")[0]).resolve()
-    if folder and file.is_relative_to(Path(folder).resolve()):
+    origin = Path(folder or "", "config.json")
+    try:
+        operator = msgspec.convert(encoded, Operator)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: 'operator': {mistake_in(error)}") from None
+    if operator.name != name:
+        raise ConfigError(f"{origin}: 'attention' is '{name}', but 'operator' is '{operator.name}'; correct it")
+    look_in_this_folder()
+    file = file_of(operator.path.split(":")[0])
+    if file and folder and file.resolve().is_relative_to(Path(folder).resolve()):
         raise ConfigError(f"{file}: lies in the checkpoint that names it as its operator; move it if you trust it")
-    return own
-
-
-def planned_operator(name: str, facts: Mapping[str, Any], origin: Path) -> Operator:
-    """The operator of settings with its `operator_code` and, of one of the user's own, its definition.
-
-    ConfigError, which names the file `origin`, where its code was edited since: the folder's key is of other code.
-    """
-    operator = operator_of({"attention": name, "operator": facts.get("operator")})
-    if operator.code != facts["operator_code"]:
-        raise ConfigError(
-            f"{origin}: the code of '{name}' is {operator.code} today, and was {facts['operator_code']} when this was "
-            "planned; run snakemake again, which computes it in another folder"
-        )
     return operator
 
 
-def unfollowed_code(texts: Iterable[str] = ()) -> list[str]:
+def unfollowed_code(operators: Mapping[str, Operator], texts: Iterable[str] = ()) -> list[str]:
     """A line for each operator and each of these texts (module:function) of the user's own that runs more than its code
     covers: a change there makes nothing again."""
-    found = {f"attention '{operator.name}'": operator.unfollowed for operator in OPERATORS.values()}
-    found |= {f"text '{path}'": unfollowed(*path.split(":")) for path in texts}
+    found = {f"attention '{operator.name}'": operator.unfollowed for operator in operators.values()}
+    found |= {f"text '{path}'": unfollowed(path.split(":")[0]) for path in texts}
     return [
         f"{name}: {', '.join(outside)} brings in what is not in its code; after a change of that, rename the class or "
         "function"
         for name, outside in found.items()
         if outside
     ]
-
-
-def operator_code(name: str) -> str:
-    """16 hexadecimal digits that stand for what the operator of that name computes."""
-    return operator_named(name).code
 
 
 def evaluate(formula: str, values: Mapping[str, Any]) -> int:

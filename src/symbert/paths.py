@@ -22,16 +22,14 @@ from typing import Any
 
 from symbert.files import hash_of
 from symbert.hosts import ENCODER
-from symbert.operators import operator_named
-from symbert.sizes import SIZES
 from symbert.steps import RESULTS
 
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
 DATASET_FILE = f"{RESULTS}/published/dataset--{{repository}}/{{file}}"  # of the hub, read as a part
 RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
-ROWS = f"{RESULTS}/tasks/{{rows}}/{{task}}.parquet"
-SCORES = f"{RESULTS}/scores/{{suite}}/{{host}}/{{model}}/seed-{{seed}}/step-{{step}}/{{request}}.json"
+SCORED = "{host}/{model}/seed-{seed}/step-{step}"  # in a folder of scores those of a checkpoint
+SCORES = f"{RESULTS}/scores/{{suite}}/{SCORED}/{{request}}.json"
 ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
 REPORTED = "report/experiment-{key}.json"  # in an experiment's folder: the record that its page was made of
@@ -67,26 +65,13 @@ def extracted_again(checkpoint: Path) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """A pre-training: a model of a host, from a seed."""
+    """The place of a pre-training in an experiment, by its axes."""
 
     size: str
     attention: str
     pretrain_seed: int
     host: str = ENCODER
-    variant: VARIANT = ()  # records omit them, so that experiments share runs
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What records say of the run; records of an encoder omit the host, because `host` in records is a machine."""
-        host = {} if self.host == ENCODER else {"model_host": self.host}
-        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
-
-    @property
-    def model(self) -> dict[str, Any]:
-        """The meaning of the names of its operator and size: the operator's code, its class where it is the user's, the
-        shape."""
-        operator = operator_named(self.attention)
-        return {"operator_code": operator.code, **operator.own_definition, **vars(SIZES[self.size])}
+    variant: VARIANT = ()
 
     def __str__(self) -> str:
         host = "" if self.host == ENCODER else f"{self.host} "

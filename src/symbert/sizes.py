@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from symbert.errors import ConfigError
 
@@ -15,8 +16,7 @@ MEMORY_OF_A_THREAD = 2000  # MB of host memory
 WEIGHTS_FOR_A_GPU = 1_000_000  # of the layers; each is two operations per token
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dimensions of an encoder, by Hugging Face's names."""
 
     num_hidden_layers: int
@@ -58,7 +58,7 @@ class Shape:
         return self.layer_weights > WEIGHTS_FOR_A_GPU
 
 
-SIZES: dict[str, Shape] = {
+SIZES: dict[str, Shape] = {  # of this project
     # 0.07 · √64 ≈ 0.02 · √768: a projection starts with the gain that it has in base, so attention is no flatter.
     "tiny": Shape(2, 2, hidden_size=64, intermediate_size=256, initializer_range=0.07),
     "small": Shape(4, 8, hidden_size=512, intermediate_size=2048, initializer_range=0.02),
@@ -70,17 +70,18 @@ SIZES: dict[str, Shape] = {
 }
 
 
-BUILT_IN = frozenset(SIZES)
-
-
-def define(name: str, shape: dict[str, Any]) -> Shape:
-    """Make a size of the user's own known to this process: its dimensions, by Hugging Face's names.
+def shapes_of(custom: Mapping[str, msgspec.Struct]) -> dict[str, Shape]:
+    """The sizes of this project and those of the user's own: dimensions, by Hugging Face's names.
 
     `initializer_range` may be missing: then a projection starts with the gain that it has in base. ConfigError for the
     name of a size of this project, and for heads that do not divide the hidden size.
     """
-    hidden, heads = shape["hidden_size"], shape["num_attention_heads"]
-    if name in BUILT_IN or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.]*", name):
+    return SIZES | {name: _shape_of(name, msgspec.structs.asdict(shape)) for name, shape in custom.items()}
+
+
+def _shape_of(name: str, shape: dict[str, Any]) -> Shape:
+    hidden, heads, base = shape["hidden_size"], shape["num_attention_heads"], SIZES["base"]
+    if name in SIZES or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.]*", name):
         raise ConfigError(
             f"config: 'sizes' has '{name}', which is a size of this project or has more than letters, digits, '_' and "
             "'.'; choose another name"
@@ -90,12 +91,10 @@ def define(name: str, shape: dict[str, Any]) -> Shape:
             f"config: 'sizes.{name}': 'num_attention_heads' is {heads}, which does not divide 'hidden_size' "
             f"({hidden}); choose other numbers"
         )
-    base = SIZES["base"]
     start = shape.get("initializer_range") or base.initializer_range * math.sqrt(base.hidden_size / hidden)
-    SIZES[name] = Shape(**{**shape, "initializer_range": start})
-    return SIZES[name]
+    return Shape(**{**shape, "initializer_range": start})
 
 
-def by_parameters(names: Iterable[str]) -> list[str]:
-    """Distinct known sizes, the smallest first."""
-    return sorted(set(names), key=lambda name: (SIZES[name].parameters(), name))
+def by_parameters(shapes: Mapping[str, Shape]) -> list[str]:
+    """The names of sizes, the smallest first."""
+    return sorted(shapes, key=lambda name: (shapes[name].parameters(), name))

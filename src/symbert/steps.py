@@ -20,6 +20,8 @@ from symbert.files import hash_of, read_json
 RESULTS = "results"
 SETTINGS = "settings.json"
 KEY_DIGITS = 8
+KEYED = re.compile(rf"-([0-9a-f]{{{KEY_DIGITS}}})$")  # the name of a folder
+PLANNED_AGAIN = "run snakemake again, which plans it in another folder"
 
 
 class File(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -114,18 +116,30 @@ def read_step(folder: Path, kind: type[AnyStep] | Any) -> AnyStep:
 
     ConfigError where another version of this project planned it, and where the folder's name has another key.
     """
-    file, remedy = folder / SETTINGS, "run snakemake again, which plans it in another folder"
-    try:
-        step = msgspec.convert(read_json(file, dict, "run snakemake again"), kind)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{file}: {mistake_in(error, remedy=remedy)}") from None
-    found = re.search(rf"-([0-9a-f]{{{KEY_DIGITS}}})$", folder.resolve().name)
+    file = folder / SETTINGS
+    step: AnyStep = step_in(file, kind)
+    found = KEYED.search(folder.resolve().name)
     if not found or found[1] != step.key:
-        raise ConfigError(f"{file}: has the key {step.key} here, another version of this project planned it; {remedy}")
+        raise other_key(file, step)
     return step
 
 
-def fields_of(step: Step) -> dict[str, Any]:
+def step_in(file: Path, kind: type[AnyStep] | Any) -> AnyStep:
+    """The step in a file, wherever it lies; ConfigError where another version of this project planned it."""
+    try:
+        step: AnyStep = msgspec.convert(read_json(file, dict, "run snakemake again"), kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file}: {mistake_in(error, remedy=PLANNED_AGAIN)}") from None
+    return step
+
+
+def other_key(file: Path, step: Step) -> ConfigError:
+    """The refusal of a step in a folder whose name has another key."""
+    said = f"has the key {step.key} here, another version of this project planned it"
+    return ConfigError(f"{file}: {said}; {PLANNED_AGAIN}")
+
+
+def fields_of(step: msgspec.Struct) -> dict[str, Any]:
     """All that determines a result, by dotted names: values of the step, of its settings, and of the steps it reads.
 
     Fields that have their default are among them; `step` of a nested step is the name of its class.

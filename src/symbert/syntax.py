@@ -17,8 +17,6 @@ from symbert.errors import ConfigError
 from symbert.files import hash_of
 
 PROJECT = __package__
-# The stand-in for transformers, and modules that say of operators and errors, not what an operator computes.
-NO_CODE = tuple(f"{PROJECT}.{name}" for name in ("model.from_transformers", "operators", "errors"))
 LIBRARIES = ("torch", "transformers", "numpy")  # no operator's code, also where they are installed from a local folder
 WHOLE = "*"  # in the place of a name: all that a module defines
 # The modules of Python that compute with what they are given; what others return is no one's code.
@@ -41,29 +39,36 @@ Definition = TypeVar("Definition", ast.ClassDef, ast.FunctionDef)
 Place = tuple[str, str]  # a module, and a name that it defines at its top level
 
 
-def syntax_of(module: str, name: str) -> list[list[Any]]:
-    """What a class or function computes, as lists: its syntax and that of all it is made of, by module and name.
+def code_of(module: str) -> str:
+    """16 hexadecimal digits that stand for what a module of the user's own computes: its syntax, that of every module
+    of its package, and of every local module that it imports, also in `try`, `if` or a function.
 
-    Of this project counts what is named. A module of the user's own counts whole, and so does every module of its
-    package and every local module that it imports, also in `try`, `if` or a function; nothing else that is installed
-    counts. Blanks, comments, docstrings and `description` never do.
+    Modules count whole; blanks, comments, docstrings and `description` never do. Nothing else that is installed counts.
     """
-    reached = _reached(module, name)
-    own = [] if (module, name) in reached else [[module, name, []]]  # of two classes in one file
-    return own + [[*place, _syntax(statements)] for place, statements in sorted(reached.items())]
+    return hash_of([[name, _syntax(_statements(name))] for name in _reached(module)])
 
 
-def code_of(module: str, name: str) -> str:
-    """16 hexadecimal digits that stand for what a class or function computes, as `syntax_of` reads it."""
-    return hash_of(syntax_of(module, name))
+def named_by(module: str, other: str) -> set[str]:
+    """The names that a module of the user's own, and those that belong to its code, import from a module `other` of
+    this project; WHOLE where they import the module itself."""
+    found = set()
+    for name in _reached(module):
+        for node in _nodes(name):
+            if isinstance(node, ast.Import):
+                found |= {WHOLE for alias in node.names if alias.name == other}
+            elif isinstance(node, ast.ImportFrom) and (parent := _parent(node, name)) == other:
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {WHOLE for alias in node.names if f"{parent}.{alias.name}" == other}
+    return found
 
 
-def unfollowed(module: str, name: str) -> list[str]:
-    """Where the code of a class of the user's own leaves what `syntax_of` covers, as `file, line: code`: it calls
+def unfollowed(module: str) -> list[str]:
+    """Where a module of the user's own leaves what `code_of` covers, as `file, line: code`: it calls
     `importlib` or another module of Python that is not PURE, imports a local module without source, or reads a file or
     how the process was started."""
     found = set()
-    for owner in (place[0] for place in _reached(module, name) if place[1] == WHOLE):
+    for owner in _reached(module):
         impure = _impure(owner)
         nodes = [node for node in _nodes(owner) if _leaves(node, impure)]
         within = {part for node in nodes if isinstance(node, ast.Call) for part in ast.walk(node.func)}
@@ -84,6 +89,12 @@ def classes_of(module: str, base: str) -> list[str]:
         if isinstance(statement, ast.ClassDef) and any(ast.unparse(parent) in heirs for parent in statement.bases):
             heirs.append(statement.name)
     return heirs[1:]
+
+
+def bases_of(module: str, name: str) -> list[str]:
+    """A class of a module and its bases there; none where that is no class."""
+    found = [node for node in _definitions(module).get(name, []) if isinstance(node, ast.ClassDef)]
+    return [name, *(each for base in found[0].bases for each in bases_of(module, ast.unparse(base)))] if found else []
 
 
 def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef) -> Definition:
@@ -128,8 +139,11 @@ def _place_of(base: ast.expr, module: str) -> Place | None:
         if isinstance(statement, ast.ClassDef):
             return module, statement.name
         if isinstance(statement, ast.ImportFrom):
-            place = _imported(statement, module)[base.id][0]
-            return place if place[1] != WHOLE else None
+            parent, names = (
+                _parent(statement, module),
+                {alias.asname or alias.name: alias.name for alias in statement.names},
+            )
+            return (parent, names[base.id]) if _is_read(parent, module) and base.id in names else None
     return None
 
 
@@ -140,49 +154,28 @@ def sentence_of(module: str, name: str) -> str:
     return re.split(r"(?<=[^.]\.) ", words, maxsplit=1)[0]
 
 
-def _reached(module: str, name: str) -> dict[Place, list[ast.stmt]]:
-    """By place the statements that count: of this project the definitions of a name, else a whole module."""
-    reached: dict[Place, list[ast.stmt]] = {}
-    waiting = [(module, name)]
+def _reached(module: str) -> list[str]:
+    """The modules of the user's own that run with a module, itself among them."""
+    reached, waiting = set(), [module]
     while waiting:
-        module, name = waiting.pop()
-        is_own = module.split(".")[0] != PROJECT
-        place = module, WHOLE if is_own else name
-        if place in reached:
-            continue
-        if name == WHOLE and not is_own:
-            waiting += [(module, defined) for defined in _definitions(module)]
-            continue
-        reached[place] = _statements(module) if is_own else _definitions(module).get(name, [])
-        for statement in reached[place]:
-            is_import = isinstance(statement, IMPORTS) and not is_own
-            waiting += _imported(statement, module)[name] if is_import else _named(statement, module)
-        if is_own and file_of(package := module.rpartition(".")[0]) is not None:
-            waiting.append((package, WHOLE))  # which runs before a module that lies in it
-    return {place: statements for place, statements in reached.items() if statements}
+        module = waiting.pop()
+        if module not in reached and module.split(".")[0] != PROJECT:
+            reached.add(module)
+            waiting += chain.from_iterable(
+                _imported(node, module) for node in _nodes(module) if isinstance(node, IMPORTS)
+            )
+            if file_of(package := module.rpartition(".")[0]) is not None:
+                waiting.append(package)  # which runs before a module that lies in it
+    return sorted(reached)
 
 
-def _named(statement: ast.stmt, module: str) -> Iterator[Place]:
-    """All that a statement names: of its module, and by an import within it."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name):
-            yield module, node.id
-        elif isinstance(node, IMPORTS):
-            yield from chain.from_iterable(_imported(node, module).values())
-
-
-def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> dict[str, list[Place]]:
-    """The names that an import of covered modules binds, each with what it stands for: a name of a module, or all names
-    of a module."""
-    places: dict[str, list[Place]] = {}
+def _imported(statement: ast.Import | ast.ImportFrom, module: str) -> Iterator[str]:
+    """The covered modules that an import reads."""
     parent = _parent(statement, module) if isinstance(statement, ast.ImportFrom) else ""
     for alias in statement.names:
         whole = f"{parent}.{alias.name}" if parent else alias.name
-        place = (parent, alias.name) if file_of(whole) is None else (whole, WHOLE)
-        if _is_covered(place[0], module):
-            name = alias.asname or (alias.name if parent else alias.name.split(".")[0])
-            places.setdefault(name, []).append(place)
-    return places
+        if _is_read(name := parent if file_of(whole) is None else whole, module):
+            yield name
 
 
 def _parent(statement: ast.ImportFrom, module: str) -> str:
@@ -237,10 +230,10 @@ def _is_without_source(module: str) -> bool:
     return spec is not None and spec.has_location and file_of(module) is None and is_local(Path(spec.origin))
 
 
-def _is_covered(module: str, by: str) -> bool:
-    """Whether a module belongs to what another one computes: to its package, to this project, or to the user."""
+def _is_read(module: str, by: str) -> bool:
+    """Whether the source of a module is read for another one: of its package, of this project, or of the user."""
     top = module.split(".")[0]
-    if module in NO_CODE or top in LIBRARIES or (file := file_of(module)) is None:
+    if top in LIBRARIES or (file := file_of(module)) is None:
         return False
     return top in (PROJECT, by.split(".")[0]) or is_local(file)
 
@@ -293,7 +286,7 @@ def _nodes(module: str) -> Iterator[ast.AST]:
 
 @cache
 def _definitions(module: str) -> dict[str, list[ast.stmt]]:
-    """The statements of a module's top level by the names that they bind; imports that are not covered bind nothing."""
+    """The statements of a module's top level by the names that they bind."""
     statements: dict[str, list[ast.stmt]] = {}
     for statement in _statements(module):
         names: list[str] = []
@@ -301,7 +294,7 @@ def _definitions(module: str) -> dict[str, list[ast.stmt]]:
             if isinstance(node, DEFINITIONS):
                 names.append(node.name)
             elif isinstance(node, IMPORTS):
-                names += _imported(node, module)
+                names += [alias.asname or alias.name.split(".")[0] for alias in node.names]
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.append(node.id)
         for name in dict.fromkeys(names):
@@ -325,6 +318,10 @@ def _syntax(node: Any) -> Any:
 def _is_said(node: Any) -> bool:
     """Whether a statement is a docstring, or what a class says of its operator for tables and figures."""
     match node:
-        case ast.Expr(ast.Constant(str())) | ast.Assign([ast.Name("description")], ast.Call(ast.Name("Description"))):
+        case (
+            ast.Expr(ast.Constant(str()))
+            | ast.Assign([ast.Name("description")])
+            | ast.AnnAssign(ast.Name("description"))
+        ):
             return True
     return False

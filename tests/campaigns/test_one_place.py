@@ -202,7 +202,7 @@ def test_the_built_in_operator_is_known_and_right(extended):
 
 def test_the_task_of_glue_belongs_to_its_suite(extended):
     program = "from symbert.glue.tasks import suite_of, task_named; "
-    program += "print(task_named('diagnostic').columns, suite_of(task_named('diagnostic')).name)"
+    program += "print(task_named('diagnostic').columns, suite_of('diagnostic').name)"
     assert extended.run("-c", program) == "('premise', 'hypothesis') glue\n"
 
 

@@ -24,8 +24,7 @@ from symbert.experiment.project import (
     read_experiment,
     readable,
 )
-from symbert.glue.tasks import task_named
-from symbert.operators import OPERATORS
+from symbert.glue.tasks import tasks_of
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,6 @@ def test_a_quoted_argument_of_an_operator_is_a_text_in_a_file_and_json_on_the_co
     file.write_text(f"operators: {{m: {{class: 'moded:Moded', {argument}}}}}\n")
 
     def mode(config):
-        del OPERATORS["m"]
         return config.operators["m"]["mode"]
 
     assert mode(read_chosen(root, None, [file], None)) == ARGUMENTS[argument]
@@ -172,7 +170,6 @@ def test_an_argument_on_the_command_line_is_the_value_that_it_is_in_a_file(root,
     for given in ((None, [words.replace(": ", "=", 1)]), ([Path("own.yaml")], None)):
         mode = read_chosen(root, None, *given).operators["m"]["mode"]
         assert (mode, type(mode)) == (value, type(value))
-        del OPERATORS["m"]
 
 
 MODED = """
@@ -211,7 +208,7 @@ def test_a_quoted_text_of_a_file_is_no_null_or_number_whatever_it_spells(root, f
         own = {**TEXTS["tasks"]["mine"], "kind": "classification"}
         encoded = to_builtins(config)
         assert {key: encoded[key] for key in TEXTS} == {**TEXTS, "tasks": {"mine": own}}
-    assert task_named("mine").labels == tuple(LABELS)
+        assert tasks_of(config.tasks)["mine"].labels == tuple(LABELS)
 
 
 def test_a_null_of_the_command_line_is_null_and_a_label_of_that_name_is_told_to_stand_in_a_file(root, folder):

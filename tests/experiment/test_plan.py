@@ -14,6 +14,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import lines_of, outputs_of, warnings_of
 from symbert.experiment.project import read_config
 from symbert.files import write_json
+from symbert.glue.score import Finetune
 from symbert.paths import Run
 
 STAGES = ("corpus", "pretrain", "glue")
@@ -110,7 +111,7 @@ def test_a_plan_that_does_not_fit_the_disk_says_so_and_ends_with_0(project, caps
 def test_weights_that_are_wanted_after_the_scores_are_still_to_come(changed):
     """`glue.keep_finetuned: true` did nothing once scores were there, and the export of a classifier asked for it."""
     kept, scored = (changed({"glue": {"keep_finetuned": keeps}}) for keeps in (True, False))
-    finals = [file for file, score in kept.scores.items() if score.step == 2400 and score.scoring.kind == "finetune"]
+    finals = [file for file, score in kept.scores.items() if score.step == 2400 and isinstance(score.scoring, Finetune)]
     assert kept.scores.keys() == scored.scores.keys() and len(finals) == 4
     assert not kept.lacking_weights, "the jobs that score keep them"
     for file in kept.scores:
@@ -119,11 +120,11 @@ def test_weights_that_are_wanted_after_the_scores_are_still_to_come(changed):
     assert len(kept.lacking_weights) == 4 and not scored.lacking_weights
     assert Path(request).parent == Path(finals[0]).parent and request not in kept.scores
     assert {*kept.lacking_weights} <= {*kept.everything} and kept.inputs_of[request] == kept.inputs_of[finals[0]]
-    assert kept.request("{file}")({"file": request}) == score.options
+    assert kept.options("{file}")({"file": request}) == score.options
     assert sum(output.left for output in outputs_of(kept) if output.file in kept.lacking_weights) == 4
     checkpoint = f"{kept.checkpoint(score.run, 2400)}/model.safetensors"
     assert checkpoint in kept.everything and checkpoint not in scored.everything
-    for task, seed in itertools.product(score.scoring.tasks, score.seeds):
+    for task, seed in itertools.product(score.tasks, score.seeds):
         assert request in kept.lacking_weights
         write_json(Path(request).parent / f"finetuned/{task}/seed-{seed}.safetensors", 0)
     assert len(kept.lacking_weights) == 3 and request not in kept.lacking_weights

@@ -44,9 +44,10 @@ def test_a_run_is_running_while_the_process_of_its_lease_is(experiment):
 
 
 def test_the_scores_of_each_checkpoint_exist_or_do_not(experiment):
-    files = {(score.run, score.step, score.scoring.name): file for file, score in experiment.scores.items()}
-    glue, noisy = (scoring.name for scoring in experiment.scorings)
-    write_json(Path(files[ORIGINAL, 2400, glue]), [])
+    files = {(score.run, score.step, score.scoring.folder): file for file, score in experiment.scores.items()}
+    folders = [scoring.folder for scoring, _ in experiment.scorings]
+    glue, noisy = (Path(folder).name for folder in folders)
+    write_json(Path(files[ORIGINAL, 2400, folders[0]]), [])
     write_json(Path(experiment.checkpoint(ORIGINAL, 2400), "model.safetensors"), 0)
     rows = [line.split() for line in status_of(experiment)]
     assert ["checkpoint", "step", "extracted", glue, "noise:", noisy] in rows

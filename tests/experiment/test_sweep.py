@@ -11,7 +11,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_chosen
 from symbert.paths import Run
 
-pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
+pytestmark = pytest.mark.usefixtures("folder")
 
 STUDIES = Path(__file__).parents[2] / "studies"
 COPIES = {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}}

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from glue.laboratory import Laboratory
-from symbert.glue import score
+from symbert.glue import finetuning
 from symbert.sources import DEMO, VOCABULARY
 
 
@@ -15,9 +15,9 @@ def vocabulary(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def laboratory(tmp_path, vocabulary) -> Laboratory:
+def laboratory(folder, vocabulary) -> Laboratory:
     """Empty results."""
-    return Laboratory(tmp_path / "results", vocabulary)
+    return Laboratory(folder, vocabulary)
 
 
 @pytest.fixture
@@ -35,6 +35,6 @@ def checkpoint(laboratory):
 @pytest.fixture
 def counted(monkeypatch):
     """The seeds that were really fine-tuned."""
-    seen, train = [], score.train
-    monkeypatch.setattr(score, "train", lambda *given: seen.append(given[4]) or train(*given))
+    seen, train = [], finetuning.train
+    monkeypatch.setattr(finetuning, "train", lambda *given: seen.append(given[4]) or train(*given))
     return seen

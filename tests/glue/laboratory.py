@@ -3,50 +3,71 @@
 import json
 from pathlib import Path
 
+import msgspec
+
 from glue.protocol import SETTINGS
-from symbert.configuration import values_of
+from symbert.configuration import PairLimits, RobustnessSettings, TaskLimits
 from symbert.files import write_json
 from symbert.glue.metrics import checked
-from symbert.glue.prepare import prepare_task
-from symbert.glue.score import score
-from symbert.glue.tasks import suite_of, task_named
+from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks, prepare_task
+from symbert.glue.score import Finetune, Judge, Robustness, score
+from symbert.glue.tasks import OwnRows, suite_of
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.hf import write_model
 from symbert.paths import key
 from symbert.sources import DEMO
+from symbert.steps import AnyStep, File, Step
 
-PROTOCOL = values_of(SETTINGS) | {"epochs": 1, "dropout": 0.0, "precision": "auto"}
+PROTOCOL = {"epochs": 1, "dropout": 0.0, "precision": "auto"}
 STEP = 300
 RUN = {"size": "tiny", "pretrain_seed": 1, "step": STEP}
 
 
 class Laboratory:
-    """A folder results/; what is not said is the stand-in's, of few rows and one epoch."""
+    """The folder with results/, in which the test runs; what is not said is the stand-in's, of few rows, one epoch."""
 
-    def __init__(self, results: Path, vocabulary: Path) -> None:
-        self.results, self.vocabulary = results, vocabulary
+    def __init__(self, folder: Path, vocabulary: Path) -> None:
+        self.results, self.vocabulary = folder / "results", vocabulary
 
-    def folder(self, name: str, settings: dict) -> Path:
-        """A folder of these settings."""
-        folder = self.results / f"{name}-{key(settings)}"
-        write_json(folder / "settings.json", settings)
-        return folder
+    def planned(self, step: AnyStep) -> AnyStep:
+        """A step, whose settings.json is written."""
+        write_json(Path(step.settings_file), msgspec.to_builtins(step))
+        return step
 
-    def rows(self, task: str, kind: str = "tasks", root: Path = DEMO, **changes) -> Path:
-        """Where the rows of a task are prepared, of the published files below `root`."""
-        settings = {"kind": kind, "max_length": 64, "max_examples": 64, "max_evaluation_examples": 40}
-        settings |= {"vocabulary": str(self.vocabulary)}
-        if "own" not in changes:
-            repository = "nyu-mll/blimp" if task == "blimp" else suite_of(task_named(task)).repository
-            settings["source"] = str(root / repository)
-        return self.folder("tasks/rows", settings | changes) / f"{task}.parquet"
+    def rows(self, task: str, root: Path = DEMO, own: OwnRows | None = None, **limits) -> PrepareTasks:
+        """How the rows of a task are prepared, of the published files below `root`."""
+        suite = suite_of(task)
+        wanted = {"max_length": 64, "max_examples": 64, "max_evaluation_examples": 40} | limits
+        source = None if own else File(str(root / suite.repository))
+        step = PrepareTasks(
+            suite=suite.name,
+            limits=TaskLimits(**wanted),
+            vocabulary=File(str(self.vocabulary)),
+            source=source,
+            own={task: own} if own else {},
+        )
+        return self.planned(step)
 
-    def prepare(self, task: str, kind: str = "tasks", allow_partial: bool = True, **changes) -> Path:
-        """The rows of a task."""
-        file = self.rows(task, kind, **changes)
-        prepare_task(file, allow_partial)
-        return file
+    def sets(self, clean: PrepareTasks, root: Path | None = None, sets=(), noise=(), kinds=()) -> PrepareRobustness:
+        """How the noisy and out-of-domain sets of tasks are prepared."""
+        chosen = RobustnessSettings(list(sets), list(noise), list(kinds))
+        return self.planned(PrepareRobustness(clean=clean, chosen=chosen, root=root and File(str(root))))
+
+    def pairs(self, root: Path = DEMO, max_length: int = 64, max_evaluation_examples=None) -> PreparePairs:
+        """How minimal pairs are prepared."""
+        source, vocabulary = File(str(root / "nyu-mll/blimp")), File(str(self.vocabulary))
+        limits = PairLimits(max_length=max_length, max_evaluation_examples=max_evaluation_examples)
+        return self.planned(PreparePairs(limits=limits, vocabulary=vocabulary, source=source))
+
+    def prepared(self, step: Step, task: str, allow_partial: bool = True) -> Path:
+        """The rows of a task, computed."""
+        prepare_task(Path(step.folder), task, allow_partial)
+        return Path(step.file(task))
+
+    def prepare(self, task: str, allow_partial: bool = True, **changes) -> Path:
+        """The rows of a task, computed, with changes of the limits or files."""
+        return self.prepared(self.rows(task, **changes), task, allow_partial)
 
     def checkpoint(self, attention: str = "pairwise", weights: int = 1) -> Path:
         """A randomly initialised encoder of one layer."""
@@ -67,32 +88,42 @@ class Laboratory:
             write_model(model, folder)
         return folder
 
-    def place(self, checkpoint: Path, suite: Path) -> Path:
+    def place(self, checkpoint: Path, how: Step) -> Path:
         """Where the scores of a checkpoint lie."""
-        return suite / checkpoint.relative_to(self.results / "runs")
+        return Path(how.folder) / checkpoint.relative_to(self.results / "runs")
 
-    def suite(self, rows: Path, **protocol) -> Path:
-        """The folder of the scores of fine-tunings on rows."""
-        settings = {"kind": "finetune", "suite": "glue", "rows": rows.name, "protocol": PROTOCOL | protocol}
-        return self.folder("scores/glue", settings)
+    def protocol(self, rows: PrepareTasks, **protocol) -> Finetune:
+        """How models are fine-tuned on rows."""
+        settings = msgspec.structs.replace(SETTINGS, **(PROTOCOL | protocol))
+        return self.planned(Finetune(rows=rows, protocol=settings))
+
+    def robustness(self, rows: PrepareRobustness, trained: Finetune) -> Robustness:
+        """How fine-tuned models are scored on sets."""
+        return self.planned(Robustness(rows=rows, trained=trained))
+
+    def judge(self, rows: PreparePairs) -> Judge:
+        """How checkpoints judge pairs."""
+        return self.planned(Judge(rows=rows))
 
     def finetune(
         self, tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, keep=None, name=None, **protocol
     ) -> Path:
         """The file of the scores of a checkpoint, computed."""
-        files = [self.rows(task, **(rows or {})) for task in tasks]
-        for file in files:
-            if not file.exists():
-                prepare_task(file, allow_partial=True)
-        suite = self.suite(files[0].parent, **protocol)
-        return self.score(suite, self.checkpoint(attention, weights), tasks, seeds, keep, name)
+        step = self.rows(tasks[0], **(rows or {}))
+        for task in tasks:
+            if not Path(step.file(task)).exists():
+                self.prepared(step, task)
+        return self.score(
+            self.protocol(step, **protocol), self.checkpoint(attention, weights), tasks, seeds, keep, name
+        )
 
-    def score(self, suite: Path, checkpoint: Path, tasks=None, seeds=None, keep=None, name=None) -> Path:
+    def score(self, how: Step, checkpoint: Path, tasks=None, seeds=None, keep=None, name=None) -> Path:
         """The file of a request, computed."""
         request = name or (f"{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}" if tasks else "pairs")
-        file = self.place(checkpoint, suite) / f"{request}.json"
+        file = self.place(checkpoint, how) / f"{request}.json"
         file.unlink(missing_ok=True)  # as Snakemake does
-        score(file, 1, tasks and list(tasks), seeds and list(seeds), keep)
+        trained = self.place(checkpoint, how.trained) if isinstance(how, Robustness) else None
+        score(file, Path(how.folder), checkpoint, 1, trained, tasks and list(tasks), seeds and list(seeds), keep)
         return file
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from symbert.configuration import TaskSettings
+from symbert.configuration import TaskLimits
 from symbert.errors import DataError
 from symbert.glue import forms
 from symbert.glue.forms import formed
@@ -186,6 +186,7 @@ def test_fewer_evaluation_rows_of_multirc_are_whole_questions():
 
     answers = counted(raw)
     for limit in (1, 40):
-        kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, TaskSettings(64, None, limit, True)))
+        limits = TaskLimits(max_length=64, max_examples=None, max_evaluation_examples=limit)
+        kept = counted(sample(SUPERGLUE["multirc"], "validation", raw, limits))
         assert kept and all(answers[question] == count for question, count in kept.items())
         assert max(limit - max(answers.values()), 1) <= kept.total() <= max(limit, max(answers.values()))

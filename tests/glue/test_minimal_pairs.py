@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,8 +14,8 @@ from model.models import moved, small_config
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
+from symbert.glue.finetuning import judged
 from symbert.glue.prepare import SENTENCES, pair_encoder
-from symbert.glue.score import judged
 from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
@@ -26,29 +27,32 @@ MASK = 4  # of the vocabulary of the tests
 @pytest.fixture
 def pairs(laboratory):
     """Prepares all pairs of a directory in the publishers' layout; gives the file."""
-    return lambda **changes: laboratory.prepare("blimp", "pairs", **{"max_evaluation_examples": None, **changes})
+
+    def prepared(allow_partial=True, **changes):
+        step = laboratory.pairs(**changes)
+        laboratory.prepared(step, "blimp", allow_partial)
+        return step
+
+    return prepared
 
 
 @pytest.fixture
 def judge(laboratory):
     """The record of a checkpoint on prepared pairs."""
 
-    def counted(file, path=None, **protocol):
-        wanted = {"max_length": 64, "max_evaluation_examples": None, "allow_partial": True} | protocol
-        settings = {"kind": "judge", "suite": "blimp", "rows": file.parent.name, "protocol": wanted}
-        suite = laboratory.folder("scores/blimp", settings)
-        return json.loads(laboratory.score(suite, path or laboratory.checkpoint()).read_text())
+    def counted(step, path=None):
+        return json.loads(laboratory.score(laboratory.judge(step), path or laboratory.checkpoint()).read_text())
 
     return counted
 
 
 def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, judge, vocabulary, checkpoint):
-    file = pairs()
-    record = judge(file)
+    step = pairs()
+    record = judge(step)
     assert {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}.items() <= record.items()
     assert record["stand_in"] and record["partial"]
     assert record["checkpoint_sha256"] == sha256_of(checkpoint("pairwise") / "model.safetensors")
-    assert record["data_sha256"] == sha256_of(file) and record["versions"]["torch"] == torch.__version__
+    assert record["data_sha256"] == sha256_of(Path(step.file())) and record["versions"]["torch"] == torch.__version__
     assert list(record["paradigms"]) == list(PARADIGMS)
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {STAND_IN_PAIRS}
     published = pq.read_table(DEMO / published_pairs("wh_island").location).to_pylist()

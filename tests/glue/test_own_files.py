@@ -11,25 +11,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from msgspec.structs import asdict
 
 from glue.laboratory import records_in
 from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError, DataError, IntegrityError
-from symbert.files import known_sha256, sha256_of
-from symbert.glue import tasks
+from symbert.files import sha256_of
 from symbert.glue.export import export_classifier
-from symbert.glue.prepare import facts_of
+from symbert.glue.prepare import RobustnessFacts, TaskFacts, facts_of
 from symbert.glue.sources import read_own_split
+from symbert.glue.tasks import OwnTask, own_task
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
 IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
-pytestmark = pytest.mark.usefixtures("folder", "nothing_of_ones_own")
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def task_of(path, **changes):
+    """A task of this file."""
+    return own_task("irony", OwnTask(**(IRONY | {"train": str(path), "validation": str(path)} | changes)))
 
 
 def rows_of(path, **changes):
     """Text, label and place of each row of a file."""
-    task = tasks.define("irony", IRONY | {"train": str(path), "validation": str(path)} | changes)
+    task = task_of(path, **changes)
     return [tuple(row.values()) for row in read_own_split(task, "train").to_pylist()]
 
 
@@ -90,7 +94,8 @@ def test_pairs_and_grades_and_quotation_marks_in_a_tsv(tmp_path):
     ROWS.assign(ironic=[0.5, -3, 12]).to_csv(tmp_path / "rows.csv", index=False)
     graded = {"columns": ["text", "more"], "labels": None, "kind": "regression", "metric": ["pearson", "spearman"]}
     assert [row[2] for row in rows_of(tmp_path / "rows.csv", **graded)] == [0.5, -3.0, 12.0]
-    assert tasks.OWN["irony"].columns == ("sentence1", "sentence2") and tasks.OWN["irony"].num_labels == 1
+    task = task_of(tmp_path / "rows.csv", **graded)
+    assert task.columns == ("sentence1", "sentence2") and task.num_labels == 1
     lines = ["text\tironic", '"What a day\tno', 'He said "so" again\tyes', 'Another "\tno', 'all"\tyes']
     (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")  # with the quotes of a csv, four rows were two
     assert [row[0] for row in rows_of(tmp_path / "rows.tsv")] == [line.split("\t")[0] for line in lines[1:]]
@@ -217,22 +222,15 @@ def test_cells_that_cannot_be_read_and_columns_that_are_missing_are_named(tmp_pa
             rows_of(tmp_path / name)
 
 
-def tables_of(train, validation, tmp_path):
-    """The splits of a task with these texts."""
+def irony_of(train, validation, tmp_path):
+    """A task whose splits have these texts."""
     texts = {"train": (train, "train.csv"), "validation": (validation, "dev.jsonl")}
     for rows, name in texts.values():
         frame = pd.DataFrame(
             {"text": list(rows), "ironic": ["no" if place % 2 else "yes" for place in range(len(rows))]}
         )
         WRITERS[f"rows.{name.partition('.')[2]}"](frame, tmp_path / name)
-    task = tasks.define("irony", IRONY | {split: str(tmp_path / name) for split, (_, name) in texts.items()})
-    return task, *(read_own_split(task, split) for split in task.splits)
-
-
-def defined(definition):
-    """The settings `own` of a task, as an experiment writes them."""
-    files = {split: definition[split] for split in ("train", "validation")}
-    return {"irony": {**definition, "sha256": {split: known_sha256(path) for split, path in files.items()}}}
+    return OwnTask(**IRONY, **{split: str(tmp_path / name) for split, (_, name) in texts.items()}).digested()
 
 
 def test_validation_rows_with_the_tokens_of_a_training_row_are_counted_and_refused_where_they_are_most(
@@ -241,21 +239,21 @@ def test_validation_rows_with_the_tokens_of_a_training_row_are_counted_and_refus
     """Two formats of the same rows are two files, and capitals, blanks and what is cut off are not read."""
 
     def prepared(train, validation, **changes):
-        own = defined(IRONY | tables_of(train, validation, tmp_path)[0].files)
-        facts = facts_of(laboratory.prepare("irony", own=own, **changes))
-        return facts["seen"]["irony"], capsys.readouterr().err
+        own = irony_of(train, validation, tmp_path)
+        facts = facts_of(laboratory.prepare("irony", own=own, **changes), TaskFacts)
+        return facts.seen["irony"], capsys.readouterr().err
 
     train = ["an apple", "a pear", "a plum", "a fig"]
-    assert prepared(train, ["the apple", "the pear", "A plum, ", "the fig"]) == ([0, 4], "")
+    assert prepared(train, ["the apple", "the pear", "A plum, ", "the fig"]) == ((0, 4), "")
     seen, told = prepared(train, ["An  apple", "the pear", "a PLUM ", "the fig"])
-    assert seen == [2, 4] and "dev.jsonl: 2 of 4 rows have the token ids of a training row" in told
+    assert seen == (2, 4) and "dev.jsonl: 2 of 4 rows have the token ids of a training row" in told
     assert prepared(train, ["an apple", "a pear", "x", "y"], max_examples=1)[0][0] <= 1, "of rows that are trained on"
     with pytest.raises(DataError, match=r"dev\.jsonl: 3 of 4 rows"):
         prepared(train, ["An apple", "a pear ", "A PLUM", "the fig"])
     with pytest.raises(DataError, match=r"dev\.jsonl: 3 of 4 rows have the text"):
         prepared(train, ["an apple", "a pear", "a plum", "x"], max_examples=1)
     long = "a long sentence that begins as all the others do"
-    assert prepared(train, [f"{long} here", f"{long} there", "x", "y"])[0] == [0, 4]
+    assert prepared(train, [f"{long} here", f"{long} there", "x", "y"])[0] == (0, 4)
     with pytest.raises(DataError, match=r"dev\.jsonl: 4 of 4 rows"):
         prepared(
             [f"{long} now", *train[1:]], [f"{long} {word}" for word in ("here", "there", "so", "too")], max_length=8
@@ -280,7 +278,7 @@ def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp
         trained = ["1", "2", "3"] if changes.get("kind") else ["no", "yes", "no"]
         frame.assign(text=["one", "two", "three"], ironic=trained).to_csv(tmp_path / "train.csv", index=False)
         files = {"train": str(tmp_path / "train.csv"), "validation": str(tmp_path / "dev.csv")}
-        own = defined(IRONY | files | changes)
+        own = OwnTask(**(IRONY | files | changes)).digested()
         if told is None:
             laboratory.prepare("irony", own=own)
             continue
@@ -291,8 +289,8 @@ def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp
 def test_a_file_that_changed_or_whose_rows_are_all_trained_on_is_not_prepared(tmp_path, laboratory):
     """Changed rows would lie under the key of what the file held before."""
     with pytest.raises(DataError, match="4 of 4 rows"):
-        laboratory.prepare("irony", own=defined(IRONY | tables_of("abcd", "dcba", tmp_path)[0].files))
-    own = defined(IRONY | tables_of("abcd", "efgh", tmp_path)[0].files)
+        laboratory.prepare("irony", own=irony_of("abcd", "dcba", tmp_path))
+    own = irony_of("abcd", "efgh", tmp_path)
     ROWS.to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(DataError, match=r"train\.csv: changed since the workflow was started"):
         laboratory.prepare("irony", own=own)
@@ -305,22 +303,18 @@ def test_the_example_of_the_documentation_has_scores(root, config, laboratory, t
     (tmp_path / "data").mkdir()
     ROWS.to_csv("data/train.csv", index=False)
     ROWS[1:].assign(text=["more, words", "008"]).to_csv("data/dev.csv", index=False)
-    own = defined(asdict(resolve(merge(config, yaml.safe_load(block))).tasks["irony"]))
-    chosen = {"root": str(tmp_path), "sets": ["ax"], "noise": [0.2], "noise_kinds": ["swap"]}
-    tasks.OWN.clear()  # a job knows what settings.json says
-    file = laboratory.prepare("irony", own=own, allow_partial=False)
-    facts = facts_of(file)
-    assert facts["rows"] == facts["official_rows"] == {"train": 3, "validation": 2}
-    assert not facts["partial"] and not facts["stand_in"]
-    tasks.OWN.clear()
-    suite = laboratory.suite(file.parent)
-    scores = laboratory.score(suite, laboratory.checkpoint("original"), ["irony"], [1], keep=300)
+    own = resolve(merge(config, yaml.safe_load(block))).tasks["irony"].digested()
+    rows = laboratory.rows("irony", own=own)
+    facts = facts_of(laboratory.prepared(rows, "irony", allow_partial=False), TaskFacts)
+    assert facts.rows == facts.official_rows == {"train": 3, "validation": 2}
+    assert not facts.partial and not facts.stand_in
+    scores = laboratory.score(laboratory.protocol(rows), laboratory.checkpoint("original"), ["irony"], [1], keep=300)
     (record,) = records_in(scores)
     assert record["task"] == "irony" and list(record["metrics"]) == ["irony"]
     assert list(record["details"]["irony"]) == ["f1"] and record["stand_in"] is False
-    sets = facts_of(laboratory.prepare("irony", "robustness", own=own, robustness=chosen))["sets"]
-    assert list(sets) == ["swap-20 irony"], "no set asks a classifier of irony"
-    tasks.OWN.clear()
+    sets = laboratory.sets(rows, root=tmp_path, sets=["ax"], noise=[0.2], kinds=["swap"])
+    told = facts_of(laboratory.prepared(sets, "irony"), RobustnessFacts)
+    assert list(told.sets) == ["swap-20 irony"], "no set asks a classifier of irony"
     weights = scores.parent / "finetuned/irony/seed-1.safetensors"
     export_classifier(weights, laboratory.checkpoint("original"), tmp_path / "exported")
     assert json.loads((tmp_path / "exported/config.json").read_text())["id2label"] == {"0": "no", "1": "yes"}

@@ -15,7 +15,7 @@ from glue.laboratory import records_in
 from symbert.console import Progress
 from symbert.errors import DataError, DivergedError, InputOutputError, IntegrityError
 from symbert.files import sha256_of, single_writer
-from symbert.glue import score as module
+from symbert.glue import finetuning as module
 from symbert.glue.metrics import METRICS
 from symbert.glue.tasks import GLUE
 from symbert.model.loading import extracted_sha256

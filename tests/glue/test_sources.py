@@ -10,6 +10,7 @@ from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import sha256_of
 from symbert.glue.sources import published_schema, read_published, read_split
 from symbert.glue.tasks import GLUE, SUITES, published_split
+from symbert.steps import File
 
 REPOSITORY = SUITES["glue"].repository
 TRAIN = published_split(GLUE["rte"], "train")
@@ -40,7 +41,7 @@ def publish_rte(tmp_path):
 
 def read(root, task="rte", split="train"):
     """The rows of a split of the files below `root`."""
-    return read_split(GLUE[task], split, {"source": str(root / REPOSITORY)})
+    return read_split(GLUE[task], split, File(str(root / REPOSITORY)))
 
 
 def replaced(name, values):

@@ -9,7 +9,8 @@ from transformers import BertConfig
 from symbert.model.attention import SelfAttention, SymmetricAttention
 from symbert.model.bert import Classifier, HostModel, MaskedModel, initialize
 from symbert.model.configuration import Configuration, configuration_of
-from symbert.operators import OPERATORS, Operator
+from symbert.operators import OPERATORS, Operator, operators_of
+from symbert.sizes import SIZES, VOCABULARY_SIZE
 
 HEADS = {"masked": MaskedModel, "classification": lambda config: Classifier(config, 3)}
 IDS = torch.arange(24).reshape(2, 12)
@@ -17,23 +18,31 @@ MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
 FOLDING = [name for name in OPERATORS if name != "symmetric-others"]  # which some plain BERT equals
 
 
-def trained(attention: str, head: str = "masked") -> HostModel:
+def trained(attention: str | Operator, head: str = "masked") -> HostModel:
     """A tiny model whose every parameter is moved from its start, biases and diagonals too."""
     return widened(started("tiny", attention, head), 0.1)
 
 
-def started(size: str, attention: str, head: str = "masked", layers: int = 2, seed: int = 1) -> HostModel:
+def started(size: str, attention: str | Operator, head: str = "masked", layers: int = 2, seed: int = 1) -> HostModel:
     """A model of a named width as it starts, in evaluation mode."""
-    config = configuration_of(size, attention, vocabulary_size=200)
+    config = configured(size, attention, vocabulary_size=200)
     config.num_hidden_layers = layers
     model = HEADS[head](config)
     initialize(model, seed)
     return model.eval()
 
 
+def configured(
+    size: str, attention: str | Operator, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
+) -> Configuration:
+    """The configuration of a named size, and of a named or given operator."""
+    operator = OPERATORS[attention] if isinstance(attention, str) else attention
+    return configuration_of(SIZES[size], operator, vocabulary_size, dropout)
+
+
 def small_config(attention: str = "original", **own: object) -> Configuration:
     """The size tiny with 100 pieces and no dropout."""
-    config = configuration_of("tiny", attention, vocabulary_size=100, dropout=0.0)
+    config = configured("tiny", attention, vocabulary_size=100, dropout=0.0)
     vars(config).update(own)
     return config
 
@@ -66,6 +75,11 @@ def dense(model: HostModel, ids: Tensor, mask: Tensor | None = None, types: Tens
     if isinstance(model, Classifier):
         return model.classifier(model.dropout(model.bert.pooler(hidden[:, 0])))
     return model.cls["predictions"](hidden)
+
+
+def defined(name: str, **definition: object) -> Operator:
+    """An operator of the user's own by its definition."""
+    return operators_of({name: definition})[name]
 
 
 def define(monkeypatch: pytest.MonkeyPatch, name: str, operator: type[SelfAttention]) -> None:

@@ -7,9 +7,10 @@ import torch
 from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
+from model.models import configured
+from model.models import started as model_of
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import MaskedModel, attention_of, initialize, mask_for
-from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 
 HIDDEN, HEADS, HEAD = 15, 3, 5  # of 4 the half is the root
@@ -117,7 +118,7 @@ def test_gradients_equal_finite_differences(name):
 
 
 def started(name: str, seed: int = 1) -> dict[str, torch.Tensor]:
-    model = MaskedModel(configuration_of("tiny", name, vocabulary_size=100))
+    model = MaskedModel(configured("tiny", name, vocabulary_size=100))
     initialize(model, seed)
     return {key.split(".self.")[1]: values for key, values in model.state_dict().items() if ".0.attention.self." in key}
 
@@ -134,7 +135,7 @@ def test_original_symmetric_starts_with_equal_query_and_key_that_are_trained_apa
     start, symmetric = started("original-symmetric"), started("symmetric")
     assert torch.equal(start["key.weight"], start["query.weight"])
     assert all(torch.equal(start[key], values) for key, values in symmetric.items())
-    module = MaskedModel(configuration_of("tiny", "original-symmetric")).bert.encoder.layer[0].attention.self
+    module = MaskedModel(configured("tiny", "original-symmetric")).bert.encoder.layer[0].attention.self
     assert module.key.weight is not module.query.weight and len(list(module.parameters())) == 6
 
 
@@ -154,3 +155,30 @@ def test_under_autocast_all_that_the_kernel_gets_is_bf16():
         with torch.autocast("cpu", torch.bfloat16):
             sides = operator(name).float().query_key_value(hidden_states().float())
         assert {side.dtype for side in sides} == {torch.bfloat16}, name
+
+
+OUTPUTS = {  # the mean magnitude of a layer's output as it starts, by operator, and the versions of its classes then
+    "original": (0.130288, {}),
+    "symmetric": (0.198048, {}),
+    "pairwise": (0.256948, {}),
+    "shared": (0.205600, {}),
+    "original-gain": (0.263746, {}),
+    "original-symmetric": (0.198048, {}),
+    "original-unscaled": (0.263746, {}),
+    "pairwise-identity": (0.198048, {}),
+    "pairwise-scaled": (0.130595, {}),
+    "symmetric-others": (0.136583, {}),
+}
+
+
+def test_an_operator_has_the_numbers_of_its_version():
+    hidden = torch.randn(2, 12, 64, generator=torch.Generator().manual_seed(0))
+    assert OUTPUTS.keys() == OPERATORS.keys()
+    for name, (expected, versions) in OUTPUTS.items():
+        with torch.no_grad():
+            mixed, _ = model_of("tiny", name).bert.encoder.layer[0].attention.self(hidden)
+        assert OPERATORS[name].versions == versions, f"write the numbers of the new version of {name} here"
+        assert mixed.abs().mean().item() == pytest.approx(expected, rel=1e-4), (
+            f"{name}: raise its class's version (of code that all operators share Pretraining's), and say "
+            "why under 'Breaks results'"
+        )

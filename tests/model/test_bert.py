@@ -5,10 +5,9 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
-from model.models import HEADS, IDS, MASK, dense, started, trained
+from model.models import HEADS, IDS, MASK, configured, dense, started, trained
 from symbert.errors import ConfigError
 from symbert.model.bert import Classifier, MaskedModel, initialize
-from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 
 STOCK = {"masked": BertForMaskedLM, "classification": BertForSequenceClassification}
@@ -67,7 +66,7 @@ def test_all_operators_of_one_seed_start_from_the_same_common_parameters():
 
 def test_initial_parameters_have_berts_distribution():
     """N(0, initializer_range) matrices, zero biases, LayerNorm (1, 0), N(0, 1) factors, and zeros for padding."""
-    built = MaskedModel(configuration_of("tiny", "pairwise", vocabulary_size=200))
+    built = MaskedModel(configured("tiny", "pairwise", vocabulary_size=200))
     built.extra = nn.Conv1d(40, 40, 3)  # a module that BERT lacks
     initialize(built, 1)
     for name, values in built.state_dict().items():
@@ -84,7 +83,7 @@ def test_initial_parameters_have_berts_distribution():
 
 def test_a_configuration_of_another_model_is_refused():
     for key, value in (("is_decoder", True), ("add_cross_attention", True), ("hidden_act", "relu")):
-        config = configuration_of("tiny", "original", 100)
+        config = configured("tiny", "original", 100)
         setattr(config, key, value)
         with pytest.raises(ConfigError, match=key):
             Classifier(config, 2)

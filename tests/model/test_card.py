@@ -2,15 +2,15 @@
 
 import yaml
 
+from model.models import configured
 from symbert.model.card import model_card
-from symbert.model.configuration import configuration_of
 from symbert.sources import SOURCES
 
 FACTS = {
     **{"size": "tiny", "attention": "pairwise", "pretrain_seed": 7, "steps": 1200, "step": 600, "parameters": 123_456},
     **{"validation_loss": 5.43218, "corpus_hash": "c0ffee", "settings_hash": "5e771", "corpus_source": "hub"},
 }
-TRAINED = {**configuration_of("tiny", "pairwise").to_dict(), "architectures": ["SymBertForMaskedLM"]}
+TRAINED = {**configured("tiny", "pairwise").to_dict(), "architectures": ["SymBertForMaskedLM"]}
 
 
 def test_a_card_has_its_facts_its_licence_and_the_terms_of_its_corpus_and_claims_no_other():

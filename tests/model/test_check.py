@@ -17,20 +17,19 @@ from symbert.syntax import file_of
 
 
 @pytest.fixture
-def outcome_of(monkeypatch):
+def outcome_of():
     """What one check of an operator says; of a failure the reason."""
 
     def run(operator: type, name: str) -> str:
         own = Operator("own", f"{operator.__module__}:{operator.__name__}")
-        monkeypatch.setitem(OPERATORS, "own", own)
-        return check.CHECKS[name](own, check.model_for("own"))
+        return check.CHECKS[name](own, check.model_for(own))
 
     return run
 
 
 def test_operators_of_this_project_pass():
     for name in ("original", "pairwise", "shared"):
-        model = check.model_for(name)
+        model = check.model_for(OPERATORS[name])
         for checked in check.CHECKS.values():
             assert checked(OPERATORS[name], model)
 
@@ -54,7 +53,8 @@ def test_a_check_compiles_nothing(monkeypatch):
     stances = []
     monkeypatch.setitem(sys.modules, "torch._dynamo", sys)
     monkeypatch.setattr(torch.compiler, "set_stance", lambda stance: stances.append(stance) or nullcontext())
-    assert check.outcome_of(lambda *_: "fine", OPERATORS["original"], check.model_for("original")) == ("ok", "fine")
+    original = OPERATORS["original"]
+    assert check.outcome_of(lambda *_: "fine", original, check.model_for(original)) == ("ok", "fine")
     assert stances == ["force_eager"]
 
 

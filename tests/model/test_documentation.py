@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from msgspec import to_builtins
 from transformers import BertConfig
 
 from documented import own_files
@@ -23,9 +24,9 @@ def page(request):
 def test_the_printed_parameters_are_those_of_the_module(page):
     for name in OPERATORS:
         row = next(line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(f"| `{name}` |"))
-        assert row[3] == OPERATORS[name].counted_as.parameters
+        assert row[3] == OPERATORS[name].counted_as(OPERATORS).parameters
         module = attention_of(BertConfig(hidden_size=24, num_attention_heads=3, attention=name))
-        assert OPERATORS[name].count(24, 3) == sum(parameter.numel() for parameter in module.parameters())
+        assert OPERATORS[name].count(24, 3, OPERATORS) == sum(parameter.numel() for parameter in module.parameters())
 
 
 def test_every_link_points_at_the_line_that_it_quotes(page, root):
@@ -40,8 +41,7 @@ def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch, tmp_pa
     example = re.search(r"```python\n(.*?)```", page, re.S)[1]
     (tmp_path / "my_operators.py").write_text(example, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(OPERATORS, "biased", Operator("biased", "my_operators:Biased"))
-    model = trained("biased")
+    model = trained(Operator("biased", "my_operators:Biased"))
     ids = torch.arange(12)[None]
     torch.testing.assert_close(fold(model)(ids).logits, dense(model, ids), rtol=0, atol=1e-5)
 
@@ -51,8 +51,9 @@ def test_the_example_of_a_forward_of_its_own_passes_every_check(root, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["check-operator", "sigmoid:Sigmoid"]) == 0
-    model = trained("sigmoid")
-    assert "padding changes none" not in capsys.readouterr().out and OPERATORS["sigmoid"].formula == "σ(Q(x) K(y)ᵀ)"
+    sigmoid = Operator("sigmoid", "sigmoid:Sigmoid")
+    model = trained(sigmoid)
+    assert "padding changes none" not in capsys.readouterr().out and sigmoid.formula == "σ(Q(x) K(y)ᵀ)"
     assert len(describe_attention(model, torch.arange(12)[None])["attention_entropy"]) == 2
 
 
@@ -61,9 +62,8 @@ def test_the_operator_of_readme_has_the_logits_of_its_formula(root, monkeypatch,
     (tmp_path / "bounded.py").write_text(own_files(root)["bounded.py"], encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     bounded = Operator("bounded", "bounded:Bounded")
-    monkeypatch.setitem(OPERATORS, "bounded", bounded)
     assert bounded.formula == "tanh Q(x) tanh K(y)ᵀ"
-    config = BertConfig(hidden_size=24, num_attention_heads=3, attention="bounded")
+    config = BertConfig(hidden_size=24, num_attention_heads=3, attention="bounded", operator=to_builtins(bounded))
     module = attention_of(config).double()
     hidden = torch.randn(2, 5, 24, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     query, key, _ = module.query_key_value(hidden)

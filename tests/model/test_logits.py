@@ -5,15 +5,15 @@ import math
 import pytest
 import torch
 
+from model.models import configured
 from symbert.errors import DivergedError
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.configuration import configuration_of
-from symbert.operators import OPERATORS, Operator
+from symbert.operators import Operator
 
 
 def model(attention: str, size: str = "tiny", **changes) -> MaskedModel:
-    settings = configuration_of(size, attention, vocabulary_size=2000)
+    settings = configured(size, attention, vocabulary_size=2000)
     for name, value in changes.items():
         setattr(settings, name, value)
     built = MaskedModel(settings)
@@ -71,8 +71,8 @@ def test_normal_factors_start_with_logits_eight_times_wider_and_attention_less_e
         assert described["attention_entropy"] == pytest.approx([entropy] * 2, abs=tolerance)
 
 
-def test_logits_that_are_not_finite_are_divergence(monkeypatch):
+def test_logits_that_are_not_finite_are_divergence():
     """A training that starts with them was an internal error."""
-    monkeypatch.setitem(OPERATORS, "own", Operator("own", "model.wrong_operators:Overflowing"))
+    own = Operator("own", "model.wrong_operators:Overflowing")
     with pytest.raises(DivergedError, match="attention 'own': the logits of layer 1 are not finite"):
-        describe_attention(model("own"), draw_ids(8))
+        describe_attention(model(own), draw_ids(8))

@@ -8,31 +8,24 @@ import torch
 
 from model import right_operators as right
 from model import wrong_operators as wrong
-from model.models import define, dense, started
+from model.models import configured, defined, dense, started
 from studies.probes import learn
-from symbert import operators
 from symbert.errors import ConfigError, FailedCheckError
 from symbert.model import check
 from symbert.model.anatomy import anatomy_of, describe_attention, symmetry_of
 from symbert.model.bert import initialize
-from symbert.model.configuration import configuration_of
 from symbert.model.loading import model_of
 from symbert.model.packed import Packing, encode
 from symbert.model.projections import projections_of
-from symbert.operators import operator_named
+from symbert.operators import Operator
 
 IDS = torch.arange(24).reshape(2, 12)
 
 
 @pytest.fixture
-def own(monkeypatch):
-    """The name of a class as an operator."""
-
-    def name(operator: type) -> str:
-        define(monkeypatch, "own", operator)
-        return "own"
-
-    return name
+def own():
+    """A class as an operator."""
+    return lambda kind: Operator("own", f"{kind.__module__}:{kind.__name__}")
 
 
 def test_numbers_that_a_class_draws_when_it_is_made_are_those_of_every_process(own):
@@ -65,32 +58,31 @@ def test_state_that_no_checkpoint_restores_is_refused(own, operator, reason):
     """A resumed training and a scored checkpoint computed with other numbers; a count that showed after a hundred
     passes was not seen in two."""
     with pytest.raises(FailedCheckError, match=reason):
-        check.check_state(operator_named(own(operator)), check.model_for("own"))
+        check.check_state(own(operator), check.model_for(own(operator)))
 
 
 def test_a_weight_that_all_models_of_a_process_share_is_refused(own):
     """The check of a training gave the weight its own start, and the seed had none."""
     with pytest.raises(FailedCheckError, match=r"layer.0.query.weight is one in all models"):
-        check.check_state(operator_named(own(wrong.OfClass)), check.model_for("own"))
+        check.check_state(own(wrong.OfClass), check.model_for(own(wrong.OfClass)))
 
 
 def test_a_start_is_that_of_its_own_seed_where_a_class_reuses_modules_of_a_model_that_is_gone(own):
     """The same operator passed check-operator, and its training was refused: both compared whatever came last."""
-    operator = operator_named(own(wrong.OfModel))
-    assert "every weight follows" in check.check_start(operator, check.model_for("own"))
-    assert check.check_state(operator, check.model_for("own"))
+    operator = own(wrong.OfModel)
+    assert "every weight follows" in check.check_start(operator, check.model_for(operator))
+    assert check.check_state(operator, check.model_for(operator))
 
 
 @pytest.mark.parametrize("operator", [wrong.Noting, wrong.Caching])
 def test_notes_constants_and_caches_of_a_class_are_no_state(own, operator):
-    assert check.check_state(operator_named(own(operator)), check.model_for("own")) == "checkpoints restore all state"
+    assert check.check_state(own(operator), check.model_for(own(operator))) == "checkpoints restore all state"
 
 
 def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():
     """The width of query and key was set, and the logits were four times wider."""
-    operators.define("sharp-wide", {"class": "model.wrong_operators:Sharp", "start": "wide"})
     with pytest.raises(ConfigError, match="attention 'sharp-wide': has a forward of its own, and 'start' measures"):
-        started("tiny", "sharp-wide")
+        started("tiny", defined("sharp-wide", **{"class": "model.wrong_operators:Sharp", "start": "wide"}))
 
 
 def test_the_logits_of_a_forward_of_its_own_are_not_known(own):
@@ -101,7 +93,7 @@ def test_the_logits_of_a_forward_of_its_own_are_not_known(own):
     assert head["symmetry"] == pytest.approx(1) and head["layer"] == 2
     assert head["logit_std"] is head["attention_entropy"] is head["own_share"] is None
     with pytest.raises(ConfigError, match="attention 'own': its forward returns no weights"):
-        learn("own", "cycle", own_position=True)
+        learn(own(wrong.Sharp), "cycle", own_position=True)
     telling = describe_attention(started("tiny", own(wrong.Telling)), IDS)
     assert telling == {"logit_std": [], "attention_entropy": pytest.approx([math.log(12)] * 2)}
 
@@ -144,13 +136,13 @@ def test_keys_that_are_no_tokens_give_no_share_of_the_own_token(own):
     assert all(head["own_share"] is None and head["symmetry"] is None for head in heads)
     assert all(0 < head["attention_entropy"] < math.log(4) for head in heads)
     with pytest.raises(ConfigError, match="keys are no tokens"):
-        learn("own", "cycle", own_position=True)
+        learn(own(right.Condensed), "cycle", own_position=True)
 
 
 def test_a_wide_model_is_read_in_rows_that_are_no_longer_than_its_own(own):
     """A table of 32 places was asked for the 64 places of a row of unit vectors: base is wider than its rows are
     long."""
-    config = configuration_of("tiny", own(right.Placed), vocabulary_size=100)
+    config = configured("tiny", own(right.Placed), vocabulary_size=100)
     config.max_position_embeddings = 32
     initialize(model := model_of(config), 1)
     heads = anatomy_of(model.bert, IDS)
@@ -190,4 +182,4 @@ def test_a_forward_returns_a_pair(own):
         with pytest.raises(ConfigError, match="Alone: its forward returns a Tensor, expected a pair"):
             act(IDS[:1])
     with pytest.raises(ConfigError, match="Alone: its forward returns a Tensor, expected a pair"):
-        check.check_gradients(operator_named("own"), check.model_for("own"))
+        check.check_gradients(own(wrong.Alone), check.model_for(own(wrong.Alone)))

@@ -22,7 +22,8 @@ from studies.probes import (
 from symbert.operators import OPERATORS
 
 
-def shares_of(operator):
+def shares_of(name):
+    operator = OPERATORS[name]
     rows = [learn(operator, relation, own_position) for relation in RELATIONS for own_position in (True, False)]
     return {(row["relation"], row["own_position"]): row["share"] for row in rows}
 
@@ -62,8 +63,7 @@ def test_rows_state_chance_and_an_interval_also_of_an_operator_named_by_its_clas
     assert rows.groupby("own_position")["chance"].first().to_dict() == pytest.approx({"no": 1 / 15, "yes": 1 / 16})
 
 
-def test_operators_of_a_configuration_are_known_by_their_names_there(short, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("symbert.operators.OPERATORS", dict(OPERATORS))
+def test_operators_of_a_configuration_are_known_by_their_names_there(short, tmp_path, capsys):
     file = tmp_path / "config.yaml"
     file.write_text("{operators: {mine: {class: 'model.models:Shifted'}}, sweep: {attention: [mine, original]}}")
     probes.main(["--configfile", str(file)])
@@ -85,7 +85,7 @@ def test_answers_of_lookups_stand_in_their_rows():
 
 def test_original_learns_induction_where_a_symmetric_score_learns_recall_alone():
     (share, steps), (symmetric, never) = (
-        look_up(layer_of(name, 4), "induction", 1) for name in ("original", "symmetric")
+        look_up(layer_of(OPERATORS[name], 4), "induction", 1) for name in ("original", "symmetric")
     )
     assert share >= 0.9 and steps < 100 and never is None and symmetric < 0.2
-    assert look_up(layer_of("symmetric", 4), "recall", 1)[1] < 60
+    assert look_up(layer_of(OPERATORS["symmetric"], 4), "recall", 1)[1] < 60

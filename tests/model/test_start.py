@@ -1,6 +1,5 @@
 """The width of an operator's initial logits: as it is measured, and as `start` sets it."""
 
-import itertools
 import math
 import re
 
@@ -8,33 +7,28 @@ import pytest
 import torch
 
 from model import right_operators as right
-from model.models import dense, started
-from symbert import operators
+from model.models import configured, defined, dense, started
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of
 from symbert.model.attention import OriginalAttention
 from symbert.model.bert import initialize
-from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold, write_model
 from symbert.model.loading import load_model, model_of
 from symbert.model.start import width_of
-from symbert.operators import OPERATORS, Description, define
+from symbert.operators import OPERATORS, Description, operator_of
 
 STARTS = ("narrow", "wide")
 STARTED = ("original", "symmetric", "pairwise", "shared", "original-symmetric")
 FACTORS = {"query.weight", "key.weight", "pairwise_factors", "query_scale", "key_scale"}
 
 
-@pytest.fixture(autouse=True)
-def known(monkeypatch):
-    """Each operator by the name of its class and start: original-wide."""
-    monkeypatch.setattr(operators, "OPERATORS", dict(OPERATORS))
-    for name, start in itertools.product(STARTED, STARTS):
-        define(f"{name}-{start}", {"class": name, "start": start})
+def with_start(name, start, of=None):
+    """An operator of a class, or of one of this project, whose logits start in a width."""
+    return defined(name, **{"class": of or name.rpartition("-")[0], "start": start})
 
 
-def attention_of_first_layer(name):
-    return started("tiny", name).bert.encoder.layer[0].attention.self
+def attention_of_first_layer(operator):
+    return started("tiny", operator).bert.encoder.layer[0].attention.self
 
 
 def between_tokens(attention):
@@ -53,7 +47,7 @@ def test_the_width_of_the_weights_is_the_deviation_of_the_logits_of_two_tokens()
 @pytest.mark.parametrize("start", STARTS)
 def test_all_operators_of_one_start_have_logits_of_equal_width(start):
     """Narrow is that of `original` at its usual start, wide that of `pairwise`."""
-    attentions = {name: attention_of_first_layer(f"{name}-{start}") for name in STARTED}
+    attentions = {name: attention_of_first_layer(with_start(f"{name}-{start}", start)) for name in STARTED}
     (head,) = {each.attention_head_size for each in attentions.values()}
     narrow = attentions["original"].config.hidden_size * attentions["original"].config.initializer_range ** 2
     expected = narrow * (1 if start == "narrow" else math.sqrt(head))
@@ -66,7 +60,8 @@ def test_all_operators_of_one_start_have_logits_of_equal_width(start):
 
 def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
     for name in STARTED:
-        usual, *others = (started("tiny", each).state_dict() for each in (name, f"{name}-narrow", f"{name}-wide"))
+        operators = name, *(with_start(f"{name}-{start}", start) for start in STARTS)
+        usual, *others = (started("tiny", each).state_dict() for each in operators)
         for state in others:
             for key, values in state.items():
                 if key.rpartition(".self.")[2] in FACTORS:
@@ -78,18 +73,16 @@ def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
 
 
 def test_a_number_is_a_width_and_every_layer_has_it():
-    define("shared-half", {"class": "shared", "start": 0.5})
-    layers = started("tiny", "shared-half", seed=3).bert.encoder.layer
+    layers = started("tiny", with_start("shared-half", 0.5), seed=3).bert.encoder.layer
     assert [width_of(layer.attention.self) for layer in layers] == pytest.approx([0.5, 0.5], rel=1e-4)
 
 
 def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_path):
-    model = started("tiny", "symmetric-wide")
+    wide = with_start("symmetric-wide", "wide")
+    model = started("tiny", wide)
     write_model(model, tmp_path)
-    del operators.OPERATORS["symmetric-wide"]
     loaded = load_model(tmp_path)
-    path = "symbert.model.attention:SymmetricAttention"
-    assert loaded.config.operator == {"class": path, "start": "wide"}
+    assert operator_of(vars(loaded.config)) == wide and wide.path == "symbert.model.attention:SymmetricAttention"
     assert all(torch.equal(values, model.state_dict()[key]) for key, values in loaded.state_dict().items())
     ids = torch.arange(12)[None]
     torch.testing.assert_close(fold(loaded)(ids).logits, dense(loaded, ids), rtol=0, atol=1e-5)
@@ -130,8 +123,7 @@ class Exponential(OriginalAttention):
 )
 def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, start, expected):
     """The factor was found by a power of it, as of linear sides; the remedy was what had been done."""
-    define("own", {"class": f"{__name__}:{kind.__name__}", "start": start})
-    attention = attention_of_first_layer("own")
+    attention = attention_of_first_layer(with_start("own", start, f"{__name__}:{kind.__name__}"))
     narrow = attention.config.hidden_size * attention.config.initializer_range**2
     assert width_of(attention) == pytest.approx(expected or narrow, rel=1e-3)
     assert between_tokens(attention) == pytest.approx(expected or narrow, rel=0.05)
@@ -140,8 +132,8 @@ def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, star
 @pytest.mark.parametrize("kind", [right.Placed, right.Noisy, right.Condensed])
 def test_a_width_is_measured_in_rows_as_long_as_the_models_and_without_dropout(kind):
     """Rows of h tokens were longer than a table of places; dropout gave each measurement another width."""
-    define("own", {"class": f"{kind.__module__}:{kind.__name__}", "start": 0.5})
-    config = configuration_of("tiny", "own", vocabulary_size=100)
+    own = with_start("own", 0.5, f"{kind.__module__}:{kind.__name__}")
+    config = configured("tiny", own, vocabulary_size=100)
     config.num_hidden_layers, config.max_position_embeddings = 1, 32
     initialize(model := model_of(config), 1)
     attention = model.eval().bert.encoder.layer[0].attention.self
@@ -152,20 +144,20 @@ def test_a_width_is_measured_in_rows_as_long_as_the_models_and_without_dropout(k
 
 
 def test_a_class_whose_width_cannot_be_measured_is_no_bug_of_ours():
-    define("own", {"class": "model.wrong_operators:Oversized", "start": 0.5})
+    own = with_start("own", 0.5, "model.wrong_operators:Oversized")
     with pytest.raises(ConfigError, match=r"self cannot start \(wrong_operators.py, line \d+: RuntimeError"):
-        attention_of_first_layer("own")
+        attention_of_first_layer(own)
 
 
 @pytest.mark.parametrize(("kind", "most"), [(Bounded, 1.0), (Humped, 0.48)])
 def test_a_width_that_no_factor_gives_is_refused_with_those_that_there_are(kind, most):
-    define("own", {"class": f"{__name__}:{kind.__name__}", "start": "wide"})
+    own = with_start("own", "wide", f"{__name__}:{kind.__name__}")
     with pytest.raises(ConfigError, match="'own': 'start' asks for logits 1.774 wide") as refusal:
-        attention_of_first_layer("own")
+        attention_of_first_layer(own)
     told = float(re.search(r" to ([\d.]+);", str(refusal.value))[1])
     assert told == pytest.approx(most, rel=0.02)
-    define("within", {"class": f"{__name__}:{kind.__name__}", "start": 0.96 * told})  # other layers reach less
-    assert width_of(attention_of_first_layer("within")) == pytest.approx(0.96 * told, rel=1e-3)
+    within = with_start("within", 0.96 * told, f"{__name__}:{kind.__name__}")  # other layers reach less
+    assert width_of(attention_of_first_layer(within)) == pytest.approx(0.96 * told, rel=1e-3)
 
 
 def test_a_start_that_cannot_be_is_refused():
@@ -175,4 +167,4 @@ def test_a_start_that_cannot_be_is_refused():
         ("rectified", {"class": "model.models:Rectified", "start": "wide"}, "Description"),
     ):
         with pytest.raises(ConfigError, match=f"'{name}'.*{named}|{named}.*'{name}'"):
-            attention_of_first_layer(define(name, own).name)
+            attention_of_first_layer(defined(name, **own))

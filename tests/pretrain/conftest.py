@@ -5,7 +5,6 @@ import pytest
 
 import pretrain.corpora as corpora
 from symbert.cli import main
-from symbert.paths import Run
 from symbert.pretrain.train import Trainer
 
 
@@ -27,7 +26,7 @@ def build(manifest, brief):
 
     def make(attention="pairwise", seed=1, host="encoder", world=None, micro_batch_size=None, **changes) -> Trainer:
         settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(Run("tiny", attention, seed, host), settings, manifest, world, micro_batch_size)
+        return Trainer(corpora.planned(manifest, settings, attention, seed, host), world, micro_batch_size)
 
     return make
 

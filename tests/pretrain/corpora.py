@@ -8,14 +8,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+from msgspec import to_builtins
 from msgspec.structs import asdict, replace
 
 from corpus.oscar import plan, step_of_parts
-from symbert.configuration import PackSettings, PretrainSettings, values_of
+from symbert.configuration import PackSettings, PretrainSettings
 from symbert.corpus.shards import Learned, Manifest, Pack, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
-from symbert.paths import Run
+from symbert.operators import OPERATORS, Operator, operators_of
+from symbert.pretrain.run import GivenRows, Pretraining
+from symbert.sizes import SIZES, Shape
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
@@ -70,27 +73,43 @@ def brief(**changes) -> PretrainSettings:
     return replace(settings, **changes)
 
 
-def write_run(
-    folder: Path,
+def planned(
     manifest: Path,
     settings: PretrainSettings,
-    attention: str = "pairwise",
-    size: str = "tiny",
+    attention: str | Operator = "pairwise",
     seed: int = 1,
     host: str = "encoder",
-) -> Run:
-    """Plan a run in `folder`: its run.json."""
-    run = Run(size, attention, seed, host)
-    facts = {**run.facts, "host": host, "model": run.model, "training": values_of(settings)}
-    write_json(folder / "run.json", {**facts, "manifest": str(manifest), "corpus_source": "embedded"})
-    return run
+    size: str = "tiny",
+    shape: Shape | None = None,
+) -> Pretraining:
+    """A run on the rows of a manifest; an operator or a shape of the test's own is given itself."""
+    return Pretraining(
+        host=host,
+        size=size,
+        shape=shape or SIZES[size],
+        operator=OPERATORS[attention] if isinstance(attention, str) else attention,
+        training=settings,
+        rows=GivenRows(str(manifest)),
+        corpus_source="embedded",
+        pretrain_seed=seed,
+    )
+
+
+def own(name: str, **definition) -> Operator:
+    """An operator of the user's own by its definition."""
+    return operators_of({name: definition})[name]
 
 
 def options(
-    manifest: Path, settings: PretrainSettings, run: Path, attention: str = "pairwise", threads: int = 1, **model
+    manifest: Path,
+    settings: PretrainSettings,
+    run: Path,
+    attention: str | Operator = "pairwise",
+    threads: int = 1,
+    **model,
 ) -> list[str]:
     """The words of the command that trains a tiny model in the folder `run`, whose run.json is written."""
-    write_run(run, manifest, settings, attention, **model)
+    write_json(run / "run.json", to_builtins(planned(manifest, settings, attention, **model)))
     return ["pretrain", str(run), "--threads", str(threads)]
 
 

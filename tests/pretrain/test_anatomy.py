@@ -4,6 +4,7 @@ import shutil
 
 import pandas as pd
 import pytest
+from msgspec import to_builtins
 from safetensors.torch import load_file, save_file
 
 from model.models import small_config, started, trained
@@ -11,6 +12,8 @@ from symbert import cli
 from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.hf import export, write_model
+from symbert.pretrain.anatomy import MeasureAnatomy
+from symbert.pretrain.run import GivenRows
 
 
 @pytest.fixture
@@ -78,13 +81,13 @@ def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoin
     assert f"{tmp_path / 'export'}: only a checkpoint of a run, not exported" in capsys.readouterr().err
 
 
-def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(checkpoints, manifest, tmp_path):
-    settings = {"checkpoints": [str(checkpoints[1])], "manifest": str(manifest)}
-    write_json(tmp_path / "measured/settings.json", settings)
-    words = ["--manifest", str(manifest), "--with-start", "--output", str(tmp_path / "typed.csv")]
+def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(checkpoints, manifest, folder):
+    step = MeasureAnatomy(checkpoints=[str(checkpoints[1])], rows=GivenRows(str(manifest)))
+    write_json(folder / step.settings_file, to_builtins(step))
+    words = ["--manifest", str(manifest), "--with-start", "--output", "typed.csv"]
     assert cli.main(["anatomy", str(checkpoints[1]), *words]) == 0
-    assert cli.main(["measure-anatomy", str(tmp_path / "measured/anatomy.csv")]) == 0
-    assert (tmp_path / "measured/anatomy.csv").read_text() == (tmp_path / "typed.csv").read_text()
+    assert cli.main(["measure-anatomy", step.paths()[0]]) == 0
+    assert (folder / step.paths()[0]).read_text() == (folder / "typed.csv").read_text()
 
 
 def test_a_model_of_no_run_has_no_start_and_reads_no_other_corpus(manifest, tmp_path, capsys):

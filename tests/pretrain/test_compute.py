@@ -8,10 +8,10 @@ import torch
 import torch.distributed as dist
 from msgspec.structs import replace
 
+from model.models import configured
 from pretrain.corpora import brief
 from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.model.bert import MaskedModel
-from symbert.model.configuration import configuration_of
 from symbert.pretrain import compute
 from symbert.pretrain.compute import (
     build_optimizer,
@@ -133,7 +133,7 @@ def test_the_schedule_is_hugging_faces(warmup, end):
 
 def test_biases_and_layer_norms_are_not_decayed_and_the_factors_are_with_the_settings_of_the_stage():
     """Fine-tuning has none for the betas: it takes PyTorch's."""
-    model = MaskedModel(configuration_of("tiny", "pairwise", vocabulary_size=50))
+    model = MaskedModel(configured("tiny", "pairwise", vocabulary_size=50))
     ours = build_optimizer(model, replace(SETTINGS, adam_beta1=0.8, adam_beta2=0.95))
     theirs = build_optimizer(model, SimpleNamespace(weight_decay=0.01, adam_epsilon=1e-7))
     for optimizer, betas, epsilon in ((ours, (0.8, 0.95), 1e-12), (theirs, (0.9, 0.999), 1e-7)):

@@ -13,10 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pretrain.corpora import losses, options, wait_for
+from pretrain.corpora import losses, options, planned, wait_for
 from symbert.cli import main
 from symbert.files import read_json, sha256_of
-from symbert.paths import Run
 from symbert.pretrain.compute import World
 from symbert.pretrain.tasks import IGNORED, MaskedTokens
 
@@ -55,7 +54,7 @@ def finish(arguments: list[str], processes: int = 2) -> None:
 def test_two_processes_learn_what_one_does(tmp_path, manifest, brief):
     """Also in steps in which one of them, or both, have no hidden token."""
     settings = brief(dropout=0.0, batch_size=2, mask_probability=0.05)
-    task = MaskedTokens(Run("tiny", "pairwise", 1), settings, manifest)
+    task = MaskedTokens(planned(manifest, settings))
     counts = [(task.training_batch(step)["targets"] != IGNORED).sum(1).tolist() for step in range(settings.steps)]
     assert [0, 0] in counts and any(0 in rows and sum(rows) for rows in counts)
     assert main(options(manifest, settings, tmp_path / "one")) == 0

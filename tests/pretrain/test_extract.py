@@ -12,14 +12,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, BertLMHeadModel
 
 from left_overs import assert_nothing_is_left
 from model.models import widened
-from pretrain.corpora import write_corpus, write_run
+from pretrain.corpora import options, planned, write_corpus
 from symbert import cli
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, OTHERS
 from symbert.model.hf import export
 from symbert.model.loading import extracted_sha256, load_encoder, load_model
-from symbert.paths import CHECKSUM, Run
+from symbert.paths import CHECKSUM
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.extract import extract
 from symbert.pretrain.train import Trainer
@@ -31,7 +31,7 @@ WEIGHTS, BIAS = "model.safetensors", "cls.predictions.bias"
 def run(finished, manifest, brief, tmp_path):
     """A copy of a finished run of 30 steps."""
     run = shutil.copytree(finished, tmp_path / "run")
-    write_run(run, manifest, brief())
+    options(manifest, brief(), run)
     return run
 
 
@@ -60,7 +60,7 @@ def test_an_extracted_checkpoint_has_the_weights_of_its_step_its_tokenizer_and_i
 
 def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit_though_it_was_not_kept(run, manifest, brief):
     extract(run, 0)
-    expected = Trainer(Run("tiny", "pairwise", 1), brief(), manifest).model.state_dict()
+    expected = Trainer(planned(manifest, brief())).model.state_dict()
     loaded = load_model(run / "step-0").state_dict()
     assert loaded.keys() == expected.keys() and all(torch.equal(loaded[name], expected[name]) for name in expected)
     assert not (run / "state/weights/step-00000000.safetensors").exists()
@@ -114,13 +114,15 @@ def extracted_of(manifest, brief, tmp_path):
 
     def make(host, attention="pairwise", step=20):
         folder = tmp_path / "run"
-        run, packed = write_run(folder, manifest, brief(), attention, host=host), read_json(manifest)
-        trainer = Trainer(run, brief(), manifest)
+        run, packed = planned(manifest, brief(), attention, host=host), read_json(manifest)
+        options(manifest, brief(), folder, attention, host=host)
+        trainer = Trainer(run)
         if step:
             widened(trainer.model, 0.1)
             CheckpointStore(folder / "state").keep_weights(trainer.model, step)
         write_json(folder / "state/config.json", trainer.model.config.to_dict())
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
+        facts |= {"attention_parameters": {}, "settings": {}, "metrics_sha256": "0"}
         facts |= {"corpus_hash": packed["hash"], "vocabulary_sha256": packed["vocabulary_sha256"]}
         write_json(folder / "done.json", {**run.facts, **facts, f"validation_{HOSTS[host].measure}": 0.875})
         extract(folder, step)

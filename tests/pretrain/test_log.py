@@ -1,4 +1,5 @@
 import json
+import math
 import struct
 
 import pytest
@@ -8,19 +9,20 @@ from pretrain.corpora import options
 from symbert.cli import main
 from symbert.errors import IntegrityError
 from symbert.pretrain.checkpoint import MetricsLog
+from symbert.pretrain.run import Validated
 
 
 def test_a_resumed_log_is_cut_back_to_its_checkpoint(tmp_path):
     """The position used to stay at the old end, so that the next checkpoint was further than the file is long."""
     path = tmp_path / "metrics.jsonl"
     log = MetricsLog(path, 0)
-    log.write(split="validation", step=10, loss=5.0)
+    log.write(Validated(step=10, loss=5.0))
     length = log.flush()
-    log.write(split="validation", step=20, loss=4.0)
+    log.write(Validated(step=20, loss=4.0))
     log.flush()
     again = MetricsLog(path, length)
     assert again.last_validation()["loss"] == 5.0 and again.flush() == path.stat().st_size == length
-    again.write(split="validation", step=20, loss=3.0)
+    again.write(Validated(step=20, loss=3.0))
     assert again.flush() > length and again.last_validation()["loss"] == 3.0
 
 
@@ -28,8 +30,8 @@ def test_neither_lines_that_are_others_than_the_run_wrote_nor_a_loss_that_is_no_
     path = tmp_path / "metrics.jsonl"
     log = MetricsLog(path, 0)
     with pytest.raises(ValueError, match="not JSON compliant"):
-        log.write("train", 10, loss=float("nan"))
-    log.write(split="validation", step=10, loss=2.5)
+        log.write(Validated(step=10, loss=math.nan))
+    log.write(Validated(step=10, loss=2.5))
     log.flush()
     path.write_bytes(path.read_bytes().replace(b"2.5", b"1.5"))
     with pytest.raises(IntegrityError, match=r"metrics\.jsonl"):

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from pretrain.corpora import SPECIAL
+from model.models import configured
+from pretrain.corpora import SPECIAL, planned
 from symbert.corpus.shards import Manifest, Shard
 from symbert.errors import DataError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.configuration import configuration_of
-from symbert.paths import Run
 from symbert.pretrain import tasks
 from symbert.pretrain.tasks import IGNORED, Batch, MaskedTokens, PackedRows, verify_manifest, verify_shards
 
@@ -94,7 +93,7 @@ def objective(manifest, brief):
     """What a run is trained on, with batches of so many rows."""
 
     def make(batch_size: int = 8, seed: int = 1, attention: str = "pairwise") -> MaskedTokens:
-        return MaskedTokens(Run("tiny", attention, seed), brief(batch_size=batch_size), manifest)
+        return MaskedTokens(planned(manifest, brief(batch_size=batch_size), attention, seed))
 
     return make
 
@@ -169,7 +168,7 @@ def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
 
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
 def test_padded_micro_batches_add_up_to_the_loss_and_gradients_of_the_batch(objective, attention, monkeypatch):
-    model = MaskedModel(configuration_of("tiny", attention, 60, dropout=0.0))
+    model = MaskedModel(configured("tiny", attention, 60, dropout=0.0))
     initialize(model, 1)
     model.double()
     whole = objective(8).training_batch(3)

@@ -8,13 +8,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from pretrain.corpora import options
+from pretrain.corpora import options, planned
 from symbert.cli import main
 from symbert.errors import DivergedError
 from symbert.files import read_json, write_json
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import Encoder
-from symbert.paths import Run
 from symbert.pretrain.tasks import PackedRows
 from symbert.pretrain.train import Trainer
 from symbert.sizes import SIZES
@@ -25,16 +24,16 @@ def test_what_a_plan_reckons_with_is_counted_on_the_model(manifest, brief, host)
     """Parameters by formula, and operations of a step with `original` by formula and by the model's weights."""
     settings, packed = brief(), read_json(manifest)
     rows = Rows(packed["vocabulary_size"], packed["sequence_length"], settings.mask_probability)
-    trainer = Trainer(Run("tiny", "original", 1, host), settings, manifest)
+    trainer = Trainer(planned(manifest, settings, "original", host=host))
     counted = sum(parameter.numel() for parameter in trainer.model.parameters())
     assert SIZES["tiny"].parameters(rows.vocabulary_size) == counted
-    planned = HOSTS[host].step_flops(SIZES["tiny"], SIZES["tiny"].layer_weights, rows, settings.batch_size)
-    assert planned == pytest.approx(trainer.task.flops(trainer.model), rel=1e-12)
+    flops = HOSTS[host].step_flops(SIZES["tiny"], SIZES["tiny"].layer_weights, rows, settings.batch_size)
+    assert flops == pytest.approx(trainer.task.flops(trainer.model), rel=1e-12)
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest, brief, host):
-    trainer = Trainer(Run("tiny", "original", 1, host), brief(), manifest)
+    trainer = Trainer(planned(manifest, brief(), "original", host=host))
     read = []
     for module in trainer.model.modules():
         if isinstance(module, Encoder):
@@ -47,7 +46,7 @@ def test_the_tokens_of_a_pace_are_all_that_layers_read(manifest, brief, host):
 def test_every_host_trains_and_resumes_with_the_same_batches(manifest, brief, host):
     """Three steps, and the third alone with the weights of the second."""
     settings = brief(dropout=0.1)
-    one, other = (Trainer(Run("tiny", "pairwise", 1, host), settings, manifest) for _ in range(2))
+    one, other = (Trainer(planned(manifest, settings, host=host)) for _ in range(2))
     for step in range(2):
         one.step(step)
     other.model.load_state_dict(one.model.state_dict())
@@ -107,4 +106,4 @@ def test_a_run_of_a_decoder_learns_and_says_its_host_and_its_perplexity(manifest
     last = [line for line in lines if line["split"] == "validation"][-1]
     assert (done["validation_loss"], done["validation_perplexity"]) == (last["loss"], last["perplexity"])
     assert last["perplexity"] == pytest.approx(math.exp(last["loss"])) and last["perplexity"] < 10
-    assert done["model_host"] == read_json(tmp_path / "state/identity.json")["model_host"] == "decoder"
+    assert done["model_host"] == read_json(tmp_path / "state/identity.json")["host"] == "decoder"

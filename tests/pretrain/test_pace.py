@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from model.models import configured
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import MaskedModel, layer_weights
-from symbert.model.configuration import configuration_of
 from symbert.pretrain import pace as pace_module
 from symbert.pretrain.pace import Pace, known_peak, memory_mb
 
@@ -52,7 +52,7 @@ def test_the_papers_runs_take_this_many_operations():
     """In 10¹⁸ operations for 200,000 steps of 256 × 512 tokens, 15 % masked; the others are spared 0.32 and 0.71."""
     for size, attention, exaflop in (("small", "original", 2.37), ("base", "pairwise", 13.7), ("base", "shared", 12.5)):
         with torch.device("meta"):
-            model = MaskedModel(configuration_of(size, attention))
+            model = MaskedModel(configured(size, attention))
         rows = Rows(model.config.vocab_size, 512, 0.15)
         total = 200_000 * HOSTS["encoder"].step_flops(model.config, layer_weights(model), rows, 256) / 1e18
         assert total == pytest.approx(exaflop, rel=0.004), (size, attention)

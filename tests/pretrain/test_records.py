@@ -6,12 +6,12 @@ import pytest
 
 from symbert.errors import DivergedError, MemoryExhaustedError, PreemptedError
 from symbert.files import read_json
-from symbert.pretrain.run import Records, storage_of
+from symbert.pretrain.run import Records, SessionFacts, storage_of
 
 FACTS = {
     **{"host": "node1", "commit": "0123abcd", "device": "cpu", "processor": "x, AVX2", "threads": 2, "processes": 1},
-    **{"micro_batch_size": None, "shard_parameters": False, "precision": "fp32", "recipe": "faithful"},
-    "versions": {"torch": "2.13.0", "numpy": "2.4.6"},
+    **{"micro_batch_size": 8, "shard_parameters": False, "precision": "fp32", "recipe": "faithful"},
+    **{"versions": {"torch": "2.13.0", "numpy": "2.4.6"}, "started": "2026-01-31T12:00:00Z"},
 }
 
 
@@ -26,16 +26,16 @@ def test_each_session_has_its_facts_and_tells_those_that_may_change_bits_in_one_
     changes = ({"host": "node2"}, []), ({"threads": 4}, ["threads: 2 → 4"])
     changes += (({"versions": {"numpy": "2"}}, ["threads: 4 → 2", "'torch': '2.13.0'"]),)
     told = records(tmp_path)
-    told.open(FACTS)
+    told.open(SessionFacts(**FACTS))
     told.step = 10
     told.update(step_seconds=0.5)
     for change, words in changes:
-        records(tmp_path).open({**FACTS, **change})
+        records(tmp_path).open(SessionFacts(**{**FACTS, **change}))
         error = capsys.readouterr().err
         assert error.count("\n") == bool(words) and all(fact in error for fact in words)
     first, *_, last = read_json(tmp_path / "provenance.json")["sessions"]
     assert first.items() >= {**FACTS, "step": 10, "step_seconds": 0.5}.items()
-    assert last.keys() == {*FACTS, "started"}
+    assert (last["step"], last["until"]) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_run_is_said_to_be_going_on_and_every_end_has_the_state_and_the_exit_c
     """Of several processes those that do not lead tell only of failures."""
     for leads in (False, True):
         told = records(tmp_path, leads)
-        told.open(FACTS)
+        told.open(SessionFacts(**FACTS))
         with pytest.raises(type(error)) if error else nullcontext(), told.status_written():
             if leads:
                 told.update()

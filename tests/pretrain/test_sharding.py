@@ -15,11 +15,10 @@ import torch.distributed as dist
 import torch.distributed.fsdp
 from safetensors.torch import load_file
 
-from pretrain.corpora import losses, options, unpublish
+from pretrain.corpora import losses, options, planned, unpublish
 from symbert.cli import main
 from symbert.errors import ConfigError, explain
 from symbert.files import read_json, sha256_of
-from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import CheckpointStore
 from symbert.pretrain.compute import World, join_world
@@ -85,8 +84,8 @@ def test_processes_with_parts_of_the_parameters_learn_what_one_does(manifest, br
 
     def take_steps() -> dict[str, list[float]]:
         with join_world() as world:
-            run = Run("tiny", "pairwise", 1, host)
-            trainer = Trainer(run, settings, manifest, world, micro_batch_size, shard_parameters=True)
+            run = planned(manifest, settings, host=host)
+            trainer = Trainer(run, world, micro_batch_size, shard_parameters=True)
             start = trainer.evaluate()
             steps = [trainer.step(step) for step in range(STEPS)]
             return {
@@ -182,4 +181,4 @@ def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(
     world = World(0, 2, CPU)
     for changes, said in (({"recipe": "fast"}, "'recipe' is fast"), ({"batch_size": 9}, "'pretrain.batch_size' is 9")):
         with pytest.raises(ConfigError, match=said):
-            Trainer(Run("tiny", "pairwise", 1), brief(**changes), manifest, world, shard_parameters=True)
+            Trainer(planned(manifest, brief(**changes)), world, shard_parameters=True)

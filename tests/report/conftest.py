@@ -17,6 +17,7 @@ from symbert.configuration import ReportFacts, merge, settings_from
 from symbert.corpus.parts import Encoder, Tokens
 from symbert.corpus.shards import Learned, Packed
 from symbert.experiment.project import read_config
+from symbert.files import sha256_of
 from symbert.report import published
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -116,16 +117,20 @@ def record(size, attention, step, task, seed, score=0.6, **changes):
         "task": task,
         "finetune_seed": seed,
         "metrics": dict.fromkeys(COLUMNS[task], score),
+        "details": {},
         "majority": dict.fromkeys(COLUMNS[task], 0.5),
         "rows": {"train": 1000, "validation": 500},
         "official_rows": {"train": 2490, "validation": 277},
+        "moved": {},
+        "seen": {},
         "partial": False,
         "stand_in": False,
         "settings_hash": "aaaa",
+        "versions": {},
         "checkpoint_sha256": f"{size}-{attention}-{step}",
         "data_sha256": f"{task} rows",
+        "recipe": "faithful",
         "precision": "fp32",
-        "origin": "test",
         "constant_prediction": False,
     } | changes
 
@@ -146,7 +151,7 @@ def noise_set(column, share, score, kind="mixed", **changes):
         "metrics": ["accuracy"],
         "classes": None,
         "rows": 500,
-        "official_rows": None,
+        "official_rows": 500,
         "partial": False,
         "score": score,
         "details": {"accuracy": score},
@@ -164,7 +169,9 @@ def domain_set(name, score, **changes):
 def robustness_record(scored, *sets, **changes):
     """The robustness record of a score record, with these sets."""
     cell = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed", "settings_hash", "stand_in")
-    record = {key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "precision", "origin")}
+    record = {
+        key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "recipe", "precision", "versions")
+    }
     clean = dict(scored["metrics"])
     return record | {"clean": clean, "sets": {_set_id(facts): facts for facts in sets}} | changes
 
@@ -203,6 +210,19 @@ def runs_of():
     return make
 
 
+def done_of(run: dict, steps: int, loss: float, log: Path) -> dict:
+    """The content of done.json."""
+    counted = {"parameters": 7, "attention_parameters": {}, "settings": {}, "metrics_sha256": sha256_of(log)}
+    digests = {"corpus_hash": "c0ffee", "settings_hash": "5e77", "vocabulary_sha256": "0"}
+    return {**run, "steps": steps, "validation_loss": loss, **counted, **digests}
+
+
+def tell_digest(folder: Path) -> None:
+    """Have done.json say the digest that metrics.jsonl has."""
+    done = json.loads((folder / "done.json").read_text())
+    write(folder / "done.json", done | {"metrics_sha256": sha256_of(folder / "metrics.jsonl")})
+
+
 @pytest.fixture
 def write_run(tmp_path):
     """Writes done.json and metrics.jsonl of a run with two layers; returns its folder."""
@@ -212,9 +232,9 @@ def write_run(tmp_path):
         lines = [{"split": "initial", "step": 0, "logit_std": initial[0], "attention_entropy": initial[1]}]
         lines += [{"split": "train", "step": 1, "loss": 9.0}]
         lines += [{"split": "validation", "step": step, "loss": loss} for step, loss in points]
-        done = {"size": size, "attention": attention, "pretrain_seed": seed, "steps": steps}
-        write(folder / "done.json", done)
-        write_lines(folder / "metrics.jsonl", lines)
+        log = write_lines(folder / "metrics.jsonl", lines)
+        run = {"size": size, "attention": attention, "pretrain_seed": seed}
+        write(folder / "done.json", done_of(run, steps, 5.0, log))
         return folder
 
     return make
@@ -268,8 +288,21 @@ def write_speeds(tmp_path):
     """Writes what measure-speeds measured of a size: seconds of steps by operator; returns the file."""
 
     def make(size="tiny", /, changes=None, **seconds) -> Path:
-        machine = {"device": "cpu", "processor": "A chip, AVX2", "precision": "fp32", "threads": 1}
-        facts = {"size": size, **machine, "micro_batch_size": 32, "peak_flops": 60e9, "tokens_per_step": 2048}
+        machine = {
+            "device": "cpu",
+            "processor": "A chip, AVX2",
+            "precision": "fp32",
+            "recipe": "faithful",
+            "threads": 1,
+        }
+        facts = {
+            "size": size,
+            **machine,
+            "versions": {},
+            "micro_batch_size": 32,
+            "peak_flops": 60e9,
+            "tokens_per_step": 2048,
+        }
         operators = {name: {"step_seconds": list(rounds), "flops_per_step": 3e8} for name, rounds in seconds.items()}
         return write(tmp_path / f"speeds-{size}.json", facts | {"operators": operators} | (changes or {}))
 
@@ -282,8 +315,6 @@ def pretrained(write_run, write_timing):
 
     def make(attention, seed=1, **changes) -> Path:
         folder = write_run("tiny", attention, [(50, 5.0)], seed=seed)
-        done = json.loads((folder / "done.json").read_text())
-        write(folder / "done.json", done | {"corpus_hash": "c0ffee", "settings_hash": "5e77"})
         write_timing(folder, **changes)
         return folder
 

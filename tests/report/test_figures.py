@@ -12,9 +12,10 @@ from symbert.operators import OPERATORS
 from symbert.report import published
 from symbert.report.collect import Collection
 from symbert.report.figures import checkpoints_figure, grids_figure, loss_figures
+from symbert.report.names import OF_PROJECT
 from symbert.report.style import house_style, looks_of
 
-LOOKS = looks_of(OPERATORS)
+LOOKS = looks_of(OPERATORS, OF_PROJECT)
 
 
 def test_each_point_of_a_sweep_has_losses_of_its_operators(report_facts):

@@ -11,13 +11,14 @@ import torch
 from scipy.stats import ttest_1samp, ttest_ind
 from torch.nn import functional as F
 
+from model.models import configured
 from studies import collected, direction, dose, mechanism, outcomes, start_and_symmetry, theory
 from studies import contrasts as declaration
 from studies.exits import plateau_exit
 from symbert.corpus import texts
 from symbert.model.anatomy import _visit, logits_of
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.configuration import Configuration, configuration_of
+from symbert.model.configuration import Configuration
 from symbert.model.start import width_of
 
 pytestmark = pytest.mark.study
@@ -334,7 +335,7 @@ def test_a_tie_widens_the_logits_between_distinct_tokens_as_the_page_says(page):
     for name in ("original", "symmetric", "original-symmetric", "pairwise"):
         by_weights[name], on_copies[name] = [], []
         for seed in range(11, 21):
-            config = configuration_of("tiny", name, vocabulary_size=len(pieces), dropout=0.0)
+            config = configured("tiny", name, vocabulary_size=len(pieces), dropout=0.0)
             model = MaskedModel(config)
             initialize(model, seed)
             by_weights[name] += [width_of(layer.attention.self) for layer in model.bert.encoder.layer]
@@ -668,17 +669,13 @@ def results(tmp_path, monkeypatch, runs):
     collected_runs.drop(row.name).to_csv(table, index=False)
     monkeypatch.setattr(collected, "RUNS", table)
     monkeypatch.setattr("sys.argv", ["collected", str(tmp_path / "results")])
-    folder, text = (
-        tmp_path / f"results/runs/encoder/deep4-original-00000000/seed-{row['seed']}",
-        tmp_path / "results/corpus/text",
-    )
+    folder = tmp_path / f"results/runs/encoder/deep4-original-00000000/seed-{row['seed']}"
     folder.mkdir(parents=True)
-    text.mkdir(parents=True)
-    planned = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
-    (text / "settings.json").write_text(json.dumps(planned))
+    rows = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
     training = {"learning_rate": 1e-3, "batch_size": 32, "steps": 1000, "evaluate_every": 25}
-    run = {"size": row["size"], "attention": row["attention"], "pretrain_seed": int(row["seed"]), "training": training}
-    (folder / "run.json").write_text(json.dumps({**run, "manifest": "results/corpus/text/manifest.json"}))
+    run = {"size": row["size"], "pretrain_seed": int(row["seed"]), "training": training}
+    run |= {"operator": {"name": row["attention"]}, "rows": rows}
+    (folder / "run.json").write_text(json.dumps(run))
     start = {"logit_std": [float(row["logit_std"])], "attention_entropy": [float(row["attention_entropy"])]}
     records = [{"split": "initial", "step": 0, **start}, {"split": "train", "step": 10, "loss": 4.0}]
     losses = enumerate(row["losses"].split(), 1)

@@ -27,10 +27,12 @@ from report.conftest import (
     ESCAPE_LOSS,
     TASKS,
     domain_set,
+    done_of,
     noise_set,
     packed,
     record,
     robustness_record,
+    tell_digest,
     write,
     write_lines,
 )
@@ -38,7 +40,6 @@ from report.judgements import judgement
 from symbert.cli import main
 from symbert.configuration import merge
 from symbert.errors import DataError
-from symbert.files import sha256_of
 from symbert.glue.tasks import SUITES
 from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
@@ -51,6 +52,7 @@ from symbert.report.figures import (
     robustness_figure,
 )
 from symbert.report.formats import Table, Words, write_table
+from symbert.report.names import OF_PROJECT
 from symbert.report.report import report
 from symbert.report.setting import note_of
 from symbert.report.style import house_style, looks_of, write_figure
@@ -97,8 +99,8 @@ def host_run(folder, host, attention, seed, measures):
     points = [{"split": "validation", "step": step, "loss": 3.0} | {name: share * value
               for name, value in measures.items()} for step, share in ((600, 0.5), (1800, 1))]  # fmt: skip
     write_lines(folder / "metrics.jsonl", [{"split": "initial", "step": 0, "logit_std": [1.0]}, *points])
-    done = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": host, "steps": 1800}
-    done |= {"parameters": 150, "validation_loss": 3.0, "metrics_sha256": sha256_of(folder / "metrics.jsonl")}
+    run = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": host}
+    done = {**done_of(run, 1800, 3.0, folder / "metrics.jsonl"), "parameters": 150}
     write(folder / "done.json", done | {f"validation_{name}": value for name, value in measures.items()})
     return folder
 
@@ -236,7 +238,9 @@ def lines_of(panel):
     by_color = {}
     for line in panel.lines:
         by_color.setdefault(line.get_color(), np.asarray(line.get_xydata(), float))
-    return {name: by_color[look.color] for name, look in looks_of(ATTENTION).items() if look.color in by_color}
+    return {
+        name: by_color[look.color] for name, look in looks_of(ATTENTION, OF_PROJECT).items() if look.color in by_color
+    }
 
 
 def panels_of(figure):
@@ -262,7 +266,7 @@ def test_figures_draw_what_the_collection_says(folder):
                       for step in (600, 1200, 1800)]  # fmt: skip
             np.testing.assert_allclose(curve, points)
         (marked,) = [line for line in panel.lines if line.get_xdata()[0] == pytest.approx(1207.5)]
-        assert marked.get_color() == looks_of(ATTENTION)["pairwise"].color, "where it is at 95 %"
+        assert marked.get_color() == looks_of(ATTENTION, OF_PROJECT)["pairwise"].color, "where it is at 95 %"
         (decoder,) = panels_of(hosts_figure(data))
         assert lines_of(decoder)["original"].tolist() == [[600, 11], [1800, 22]], "the mean of two seeds"
         (panel,) = panels_of(blimp_figure(data))
@@ -336,6 +340,7 @@ def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, ca
         (b'{"split": "validation", "step": 60}', "object missing required field 'loss'"),
     ):
         log.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+        tell_digest(log.parent)
         assert main(["report", str(folder)]) == 65
         assert f"{log.relative_to(tmp_path)}:3: {told}" in capsys.readouterr().err
 

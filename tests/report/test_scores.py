@@ -42,6 +42,10 @@ FIRST = "tiny-pairwise, pretrain_seed 1, step 1800, mrpc"
             f"other settings_hash: {FIRST}, finetune_seed 2 has bbbb",
         ),
         (
+            lambda records: records[0].update(version=2),
+            f"other version: {FIRST}, finetune_seed 2 has 2, expected 1",
+        ),
+        (
             lambda records: records[2]["metrics"].pop("mnli_mismatched"),
             "step 1800, mnli, finetune_seed 2, mnli_mismatched",
         ),
@@ -50,6 +54,16 @@ FIRST = "tiny-pairwise, pretrain_seed 1, step 1800, mrpc"
 def test_a_cell_that_is_missing_twice_stale_or_no_number_is_named(records, write_scores, damage, told):
     damage(records)
     assert told in problem(write_scores(records))
+
+
+def test_a_task_of_ones_own_has_settings_of_its_own_beside_those_of_the_suite(records, write_scores):
+    """Its rows are another step, of which no other task may be."""
+    mine = {"task": "mine", "metrics": {"mine": 0.6}, "majority": {"mine": 0.5}, "data_sha256": "mine"}
+    own = [entry | mine | {"settings_hash": "bbbb"} for entry in records if entry["task"] == "mrpc"]
+    assert len(read_scores(write_scores(records + own), [*TASKS, "mine"], SEEDS)) == 2 * 2 * 2 * 4
+    own[0]["settings_hash"] = "aaaa"
+    with pytest.raises(DataError, match="other settings_hash: .* mine, .* has aaaa, expected bbbb"):
+        read_scores(write_scores(records + own), [*TASKS, "mine"], SEEDS)
 
 
 def test_a_table_that_lacks_a_wanted_run_is_refused(records, write_scores):

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from report.written import collected
-from symbert.glue.tasks import OWN, Task
 from symbert.report.collect import SCORE_COLUMNS, runs_of
 from symbert.report.setting import note_of, sentences_of
 from symbert.report.summary import summary
@@ -127,9 +126,8 @@ CASES = {
 
 
 @pytest.fixture
-def head(monkeypatch, report_facts):
+def head(report_facts):
     """What a page's head says of an experiment, sentence by sentence, and the note of its files."""
-    monkeypatch.setitem(OWN, "mine", Task("mine", ("sentence",), ("no", "yes")))
 
     def make(scores=(), runs=(), hosts=None, blimp=None, scale="demo", **facts):
         tables = {"runs": runs_of(list(runs))}

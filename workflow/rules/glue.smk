@@ -20,7 +20,7 @@ rule prepare_task:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert prepare-task {{output:q}} {PARTIAL} 2> {{log:q}}"
+        f"python -m symbert prepare-task results/tasks/{{wildcards.rows:q}} {{wildcards.task:q}} {PARTIAL} 2> {{log:q}}"
 
 
 rule score:
@@ -40,9 +40,9 @@ rule score:
         gpu=EXPERIMENT.needs.gpus,
         runtime=lambda wildcards, attempt: 480 * attempt,
     params:
-        request=EXPERIMENT.request(SCORES),
+        options=EXPERIMENT.options(SCORES),
     shell:
-        "SYMBERT_GPUS={resources.gpu} exec python -m symbert score {output:q} {params.request}"
+        "SYMBERT_GPUS={resources.gpu} exec python -m symbert score {output:q} {params.options}"
         f" --threads {{threads}} {KEPT} 2> {{log:q}}"
 
 
@@ -56,4 +56,4 @@ use rule score as score_robustness with:
     log:
         ROBUSTNESS.replace(".json", ".log"),
     params:
-        request=EXPERIMENT.request(ROBUSTNESS),
+        options=EXPERIMENT.options(ROBUSTNESS),

@@ -14,17 +14,16 @@ from typing import Any
 
 import yaml
 from msgspec import to_builtins
-from msgspec.structs import asdict
 
 from symbert.configuration import (
     Configuration,
     Dataset,
     GlueSettings,
-    MinimalPairSettings,
+    PairLimits,
     PretrainSettings,
     ReportFacts,
     Stage,
-    TaskSettings,
+    TaskLimits,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
@@ -35,9 +34,9 @@ from symbert.configuration import (
     report_of,
     robustness_of,
     root_of,
+    root_of_sets,
     source_of,
     training_of,
-    values_of,
 )
 from symbert.corpus.blocklist import BuildBlocklist
 from symbert.corpus.dataset import Reading, hub_dataset, is_of_hub, local_dataset
@@ -48,24 +47,25 @@ from symbert.corpus.texts import WriteText, read_of
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import hash_of, known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
-from symbert.glue.blimp import PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
-from symbert.glue.tasks import SUITES, Suite, published_split, task_named, tasks_of_suite
+from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks
+from symbert.glue.score import Finetune, Judge, Robustness, kept_at
+from symbert.glue.tasks import SUITES, OwnRows, Suite, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
+from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
     REPORTED,
-    ROBUSTNESS,
-    ROWS,
-    RUN,
-    SCORES,
+    SCORED,
     VARIANT,
     Run,
     by_content,
     key,
 )
-from symbert.pretrain.run import weights_file
-from symbert.sizes import SIZES, Shape
+from symbert.pretrain.anatomy import MeasureAnatomy
+from symbert.pretrain.run import Pretraining, weights_file
+from symbert.pretrain.speeds import MeasureSpeeds
+from symbert.sizes import Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -82,36 +82,39 @@ from symbert.sources import (
     name_of_text,
     part_file,
 )
-from symbert.steps import RESULTS, Step, without_paths
+from symbert.steps import RESULTS, AnyStep, File, Step, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """A folder below results/scores or results/robustness: how checkpoints are scored on rows."""
-
-    name: str
-    kind: str  # finetune | robustness | judge
-    suite: str
-    rows: str  # a folder below results/tasks
-    tasks: tuple[str, ...]
-    trained: "Scoring | None" = None  # of robustness: the fine-tuning
+Scoring = Finetune | Robustness | Judge
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a file of scores holds: a checkpoint's scores of the tasks of a scoring, with these fine-tuning seeds."""
+    """What a file of scores holds: a checkpoint's scores of some tasks, with these fine-tuning seeds."""
 
     run: Run
     step: int
     scoring: Scoring
+    tasks: list[str]
     seeds: list[int]  # none of minimal pairs
+    checkpoint: str  # its folder
+    folder: str  # of the file, and of what stays of each fine-tuning
+    trained: str = ""  # of robustness: the same of the fine-tuning
+
+    @property
+    def file(self) -> str:
+        """Its name says the tasks and seeds, in whatever order they are configured."""
+        tasks, seeds = sorted(self.tasks), self.seeds
+        return f"{self.folder}/{f'{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}' if seeds else 'pairs'}.json"
 
     @property
     def options(self) -> list[str]:
-        """The request of a job that scores, in whatever order tasks and seeds are configured."""
-        return ["--tasks", *sorted(self.scoring.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else []
+        """The options of the job, in whatever order tasks and seeds are configured."""
+        read = ["--settings", self.scoring.folder, "--checkpoint", self.checkpoint]
+        read += ["--trained", self.trained] if self.trained else []
+        return [*read, "--tasks", *sorted(self.tasks), "--seeds", *map(str, self.seeds)] if self.seeds else read
 
 
 class Experiment:
@@ -131,6 +134,7 @@ class Experiment:
         self.final: int = config.pretrain.steps  # the last step of pre-training
         self.compared = [0, self.final] if config.sweep.untrained else [self.final]  # the steps of Table 3
         self.tasks: list[str] = config.sweep.tasks  # that every checkpoint is fine-tuned on
+        self.shapes, self.operators = shapes_of(config.sizes), operators_of(config.operators)
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
@@ -145,9 +149,10 @@ class Experiment:
         self.parts = self._parts()
         self._packed: dict[VARIANT, Pack | WriteText] = {}
         self.shards = self._manifest(())
-        self.runs: dict[Run, str] = {run: self._run(run) for run in self._pretrainings()}  # folders; the encoder first
-        self._sizes = {folder.split("/")[-2]: run.size for run, folder in self.runs.items()}  # by model
-        self.scorings: list[Scoring] = [] if self.grids else list(self._scorings())
+        self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
+        self.runs: dict[Run, str] = {run: step.folder for run, step in self.pretrainings.items()}
+        self._shapes = {Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()}  # by model
+        self.scorings: list[tuple[Scoring, list[str]]] = [] if self.grids else list(self._scorings())  # with tasks
         self.scores: dict[str, Score] = {}  # by file
         self.kept: dict[str, Score] = {}  # by the file of a request for weights too, of scores that are there without
         for run in self.runs if self.scorings else ():
@@ -168,9 +173,9 @@ class Experiment:
         """A line where rows of tasks or pairs may be longer than those of pre-training, whose models never saw the
         positions beyond."""
         trained, read = self.config.corpus.pack.sequence_length, {}
-        for suite in dict.fromkeys(scoring.suite for scoring in self.scorings):
+        for suite in dict.fromkeys(scoring.suite for scoring, _ in self.scorings):
             key = f"suites.{suite}" if "max_length" in self.config.suites.get(suite, {}) else "glue"
-            read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, MinimalPairSettings).max_length
+            read[f"'{key}.max_length' ({{}})"] = protocol_of(self.config, suite, PairLimits).max_length
         if longer := [key.format(length) for key, length in read.items() if length > trained]:
             yield (
                 f"{', '.join(longer)}: more tokens than 'corpus.pack.sequence_length' ({trained}), so positions that "
@@ -202,6 +207,10 @@ class Experiment:
         folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
         self._plan(f"{folder}/settings.json", settings)
         return folder
+
+    def _step(self, step: AnyStep) -> AnyStep:
+        self._keyed(step)
+        return step
 
     def _plan(self, file: str, settings: Config) -> None:
         """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
@@ -313,23 +322,21 @@ class Experiment:
         """The pre-trainings that are fine-tuned and compared with the paper."""
         return [run for run in self.runs if run.host == ENCODER and not self.grids]
 
-    def _run(self, run: Run) -> str:
-        """The folder of a pre-training; its key holds all that the training follows from but the seed."""
-        facts = {
-            **{name: value for name, value in run.facts.items() if name != "pretrain_seed"},
-            "host": run.host,
-            "model": run.model,
-            "training": values_of(self.training(run)),
-            "manifest": self.manifest(run),
-        }
-        model = f"{run.size}-{run.attention}-{key(facts)}"
-        folder = RUN.format(host=run.host, model=model, seed=run.pretrain_seed)
-        is_text = text_of(self.config, run.variant) is not None
-        source = {} if is_text else {"corpus_source": source_of(self.config, "corpus")}
-        self._plan(f"{folder}/run.json", {**facts, "pretrain_seed": run.pretrain_seed, **source})
-        self.inputs_of[f"{folder}/done.json"] = [self.manifest(run)]
-        self.inputs_of[folder] = [located(self.vocabulary.path)]  # to extract models
-        return folder
+    def _run(self, run: Run) -> Pretraining:
+        """A pre-training, and what it and the extraction of its models read."""
+        step = Pretraining(
+            host=run.host,
+            size=run.size,
+            shape=self.shapes[run.size],
+            operator=self.operators[run.attention],
+            training=self.training(run),
+            rows=self.rows(run.variant),
+            corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
+            pretrain_seed=run.pretrain_seed,
+        )
+        self._add(step)
+        self.inputs_of[step.folder] = [located(self.vocabulary.path)]  # to extract models
+        return step
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
@@ -375,42 +382,43 @@ class Experiment:
 
     # Tasks and scores.
 
-    def _scorings(self) -> Iterator[Scoring]:
-        """How checkpoints are scored: on suites, tasks of the user's own, noise and other domains, and pairs."""
+    def _scorings(self) -> Iterator[tuple[Scoring, list[str]]]:
+        """How checkpoints are scored, and on which tasks: on suites, tasks of the user's own, noise and other domains,
+        and pairs."""
+        own = self.config.tasks
         for suite in SUITES.values():
             tasks = tasks_of_suite(suite.name, self.tasks)
-            own = {task: [task] for task in tasks if task_named(task).files}
-            for name, members in {suite.name: [task for task in tasks if task not in own], **own}.items():
-                if members:
-                    yield from self._scorings_of(name, suite, members)
+            if published := [task for task in tasks if task not in own]:
+                yield from self._scorings_of(suite, published, {})
+            for task in tasks:
+                if task in own:
+                    yield from self._scorings_of(suite, [task], {task: own[task].digested()})
         if "blimp" in self.config.sweep.suites:
-            files = [self._task_file(published_pairs(paradigm)) for paradigm in PARADIGMS]
-            protocol = self._preparation("blimp", MinimalPairSettings)
-            rows = self._rows(
-                "blimp", {"kind": "pairs", **protocol, "vocabulary": self.vocabulary.path}, {"blimp": files}
-            )
-            yield self._scoring("blimp", "judge", "blimp", rows, ["blimp"], protocol=protocol)
+            suite = SUITES["blimp"]
+            limits = protocol_of(self.config, suite.name, PairLimits)
+            rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
+            yield self._step(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
 
-    def _scorings_of(self, name: str, suite: Suite, tasks: list[str]) -> Iterator[Scoring]:
+    def _scorings_of(
+        self, suite: Suite, tasks: list[str], own: dict[str, OwnRows]
+    ) -> Iterator[tuple[Scoring, list[str]]]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
-        prepared = self._preparation(suite.name, TaskSettings)
-        settings = {"kind": "tasks", **prepared, "vocabulary": self.vocabulary.path}
-        if own := {task: files for task in tasks if (files := task_named(task).files)}:
-            digests = {task: {split: known_sha256(path) for split, path in own[task].items()} for task in own}
-            settings["own"] = {task: {**asdict(self.config.tasks[task]), "sha256": digests[task]} for task in own}
-        files = {task: self.files_of(task) for task in tasks}
-        rows = self._rows(name, settings, files)
-        protocol = values_of(protocol_of(self.config, suite.name, GlueSettings))
-        trained = self._scoring(name, "finetune", suite.name, rows, tasks, protocol=protocol)
-        yield trained
+        rows = PrepareTasks(
+            suite=suite.name,
+            limits=protocol_of(self.config, suite.name, TaskLimits),
+            vocabulary=self.vocabulary,
+            source=None if own else self._published_rows(suite),
+            own=own,
+        )
+        protocol = protocol_of(self.config, suite.name, GlueSettings)
+        trained = self._step(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
+        yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
-            robustness = robustness_of(self.config)
-            settings = {**settings, "kind": "robustness", "robustness": values_of(robustness)}
-            if robustness.root:
-                settings["other_domains"] = known_sha256(robustness.root)
-            rows = self._rows(f"{name}-robustness", settings, {task: files[task] for task in measured})
-            scoring = self._scoring(name, "robustness", suite.name, rows, measured, trained=trained.name)
-            yield replace(scoring, trained=trained)
+            root = root_of_sets(self.config)
+            sets = PrepareRobustness(
+                clean=rows, chosen=robustness_of(self.config), root=root and File(root, known_sha256(root))
+            )
+            yield self._step(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
 
     @cached_property
     def _measured_tasks(self) -> list[str]:
@@ -421,68 +429,47 @@ class Experiment:
         chosen, tasks = self.config.glue.robustness, tasks_of_suite("glue", self.tasks)
         if chosen.noise or not chosen.sets:
             return tasks if chosen.noise else []
-        if measured := [task for task in tasks if challenges_for(task_named(task), chosen.sets)]:
+        if measured := [task for task in tasks if challenges_for(task, chosen.sets)]:
             return measured
         sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def _preparation(self, suite: str, kind: type[TaskSettings | MinimalPairSettings]) -> Config:
-        """How texts of a suite become token ids; `allow_partial` changes no row."""
-        values = values_of(protocol_of(self.config, suite, kind))
-        return {key: value for key, value in values.items() if key != "allow_partial"}
+    def _rows(self, rows: AnyStep, tasks: list[str]) -> AnyStep:
+        """Note rows of tasks; whichever are asked for, they have one folder."""
+        self.inputs_of |= {rows.file(task): rows.reads_for(task) for task in tasks}
+        return self._step(rows)
 
-    def _rows(self, name: str, settings: Config, files: dict[str, list[str]]) -> str:
-        """A folder below results/tasks; its key holds where the rows come from, whatever tasks are chosen: the folder
-        with published files; of the user's own tasks the content counts."""
-        if suite := SUITES.get(name.removesuffix("-robustness")):
-            repository = PublishedFile("dataset", suite.repository, "")
-            settings = {**settings, "source": self._published_folder(repository, "glue", suite.revision or None)}
-        rows = Path(self._keyed(f"tasks/{name}", settings)).name
-        for task, names in files.items():
-            self.inputs_of[ROWS.format(rows=rows, task=task)] = [*map(located, names), located(self.vocabulary.path)]
-        return rows
-
-    def files_of(self, task: str) -> list[str]:
-        """The files of a task's splits: the user's own, or the published ones."""
-        row = task_named(task)
-        return [row.files.get(split) or self._task_file(published_split(row, split)) for split in row.splits]
-
-    def _task_file(self, file: PublishedFile) -> str:
-        """A published file of a suite, at the suite's own commit."""
-        suite = next(suite for suite in SUITES.values() if suite.repository == file.repository)
-        return self._published(file, "glue", suite.revision or None)
-
-    def _scoring(self, name: str, kind: str, suite: str, rows: str, tasks: list[str], **how: Any) -> Scoring:
-        """A folder of scores; its key holds the protocol, or of robustness the folder of the fine-tuning."""
-        above = "robustness" if kind == "robustness" else "scores"
-        folder = self._keyed(f"{above}/{name}", {"kind": kind, "suite": suite, "rows": rows, **how})
-        return Scoring(Path(folder).name, kind, suite, rows, tuple(tasks))
+    def _published_rows(self, suite: Suite) -> File:
+        """The folder of the published rows of a suite, at its own commit; of the package's its content counts."""
+        repository = PublishedFile("dataset", suite.repository, "")
+        name = self._published_folder(repository, "glue", suite.revision or None)
+        return File(name, known_sha256(located(name)) if name.startswith(EMBEDDED) else None)
 
     def _score(self, run: Run) -> None:
         """Ask for the scores of a run's checkpoints."""
         steps = self.steps(run)
-        asked = {"finetune": steps, "robustness": [self.final] if steps else [], "judge": self.judging_steps(run)}
+        asked = {Finetune: steps, Robustness: [self.final] if steps else [], Judge: self.judging_steps(run)}
         for step in sorted({step for of_kind in asked.values() for step in of_kind}):
-            for scoring in (scoring for scoring in self.scorings if step in asked[scoring.kind]):
-                score = Score(run, step, scoring, self.finetune_seeds(run, step) if scoring.kind != "judge" else [])
-                rows = [scoring.rows, *([scoring.trained.rows] if scoring.trained else [])]
-                read = [ROWS.format(rows=name, task=task) for name in rows for task in scoring.tasks]
-                if scoring.trained:
-                    read.append(self._file(replace(score, scoring=scoring.trained)))
-                file = self._file(score)
-                self.scores[file], self.inputs_of[file] = score, read
-                if self.config.glue.keep_finetuned and scoring.kind == "finetune" and step == self.final:
-                    again = file.replace(".json", "-weights.json")
+            for scoring, tasks in self.scorings:
+                if step not in asked[type(scoring)]:
+                    continue
+                seeds = [] if isinstance(scoring, Judge) else self.finetune_seeds(run, step)
+                score = self._score_of(run, step, scoring, tasks, seeds)
+                read = [scoring.rows.file(task) for task in tasks]
+                if isinstance(scoring, Robustness):
+                    trained = next(tasks for other, tasks in self.scorings if other is scoring.trained)
+                    clean = self._score_of(run, step, scoring.trained, trained, seeds)
+                    read += [*(scoring.trained.rows.file(task) for task in tasks), clean.file]
+                    score = replace(score, trained=clean.folder)
+                self.scores[score.file], self.inputs_of[score.file] = score, read
+                if self.config.glue.keep_finetuned and isinstance(scoring, Finetune) and step == self.final:
+                    again = score.file.replace(".json", "-weights.json")
                     self.kept[again], self.inputs_of[again] = score, read
 
-    def _file(self, score: Score) -> str:
-        """The file of scores, whose name says the tasks and seeds, in whatever order they are configured."""
-        tasks, seeds = sorted(score.scoring.tasks), score.seeds
-        request = f"{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}" if seeds else "pairs"
-        model = Path(self.runs[score.run]).parent.name
-        names = {"host": score.run.host, "model": model, "seed": score.run.pretrain_seed, "step": score.step}
-        pattern = ROBUSTNESS if score.scoring.trained else SCORES
-        return pattern.format(suite=score.scoring.name, **names, request=request)
+    def _score_of(self, run: Run, step: int, scoring: Scoring, tasks: list[str], seeds: list[int]) -> Score:
+        names = {"host": run.host, "model": Path(self.runs[run]).parent.name, "seed": run.pretrain_seed, "step": step}
+        folder = f"{scoring.folder}/{SCORED.format(**names)}"
+        return Score(run, step, scoring, tasks, seeds, self.checkpoint(run, step), folder)
 
     def finetune_seeds(self, run: Run, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint."""
@@ -497,24 +484,19 @@ class Experiment:
         """Where the speeds of the operators of each size are measured side by side."""
         first = [run for run in self.encoders if run.pretrain_seed == self.config.sweep.pretrain_seeds[0]]
         for size in dict.fromkeys(run.size for run in first):
-            runs = [run for run in first if run.size == size]
-            settings = {
-                "size": size,
-                "models": {run.attention: run.model for run in runs},
-                "training": values_of(self.training(runs[0])),
-                "manifest": self.manifest(runs[0]),
-                "micro_batch_size": self.config.pretrain.micro_batch_size,
-            }
-            yield self._file_of(f"measured/speeds-{size}", "speeds.json", settings, [settings["manifest"]])
+            runs = [self.pretrainings[run] for run in first if run.size == size]
+            yield self._measured(MeasureSpeeds(runs=runs, micro_batch_size=self.config.pretrain.micro_batch_size))
 
     def _anatomy(self) -> Iterator[str]:
         """Where the heads of the checkpoints are described."""
         if self.config.sweep.anatomy and not self.grids:
             steps = ((run, step) for run in self.encoders for step in {*self.steps(run), self.final} - {0})
             folders = sorted(self.checkpoint(run, step) for run, step in steps)
-            read = [*(f"{folder}/model.safetensors" for folder in folders), self.shards] if folders else []
-            settings = {"checkpoints": folders, "manifest": self.shards}
-            yield self._file_of("measured/anatomy", "anatomy.csv", settings, read)
+            yield self._measured(MeasureAnatomy(checkpoints=folders, rows=self.rows(())))
+
+    def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
+        self._add(step)
+        return step.paths()[0]
 
     # What rules ask.
 
@@ -522,8 +504,8 @@ class Experiment:
         """The inputs of a job by its wildcards."""
         return lambda wildcards: self.inputs_of[output.format(**wildcards)]
 
-    def request(self, output: str) -> Callable[[Any], list[str]]:
-        """The options of a job that scores by its wildcards: tasks and fine-tuning seeds; none for minimal pairs."""
+    def options(self, output: str) -> Callable[[Any], list[str]]:
+        """The options of a job that scores, by its wildcards."""
         return lambda wildcards: {**self.scores, **self.kept}[output.format(**wildcards)].options
 
     def _needs(self, processes: int) -> SimpleNamespace:
@@ -531,7 +513,8 @@ class Experiment:
         each process, unless a CPU is as good, and MB of memory, more at each attempt."""
 
         def shape(wildcards: Any) -> Shape:
-            return SIZES[getattr(wildcards, "size", None) or self._sizes[wildcards.model]]
+            size = getattr(wildcards, "size", None)
+            return self.shapes[size] if size else self._shapes[wildcards.model]
 
         return SimpleNamespace(
             threads=lambda wildcards: shape(wildcards).threads * processes,
@@ -560,10 +543,10 @@ class Experiment:
         inputs = {
             "runs": [self.runs[run] for run in self.runs if run.host == ENCODER],
             "runs_of_others": [self.runs[run] for run in self.runs if run.host != ENCODER],
-            "scores": {suite: self._scores("finetune", suite, lambda size: self.compared) for suite in suites},
-            "curve": {suite: self._scores("finetune", suite, self.curve_steps) for suite in suites},
-            "robustness": self._scores("robustness", "glue"),
-            "blimp": self._scores("judge", "blimp"),
+            "scores": {suite: self._scores(Finetune, suite, lambda size: self.compared) for suite in suites},
+            "curve": {suite: self._scores(Finetune, suite, self.curve_steps) for suite in suites},
+            "robustness": self._scores(Robustness, "glue"),
+            "blimp": self._scores(Judge, "blimp"),
             "parts": [self.parts.paths(part=part)["record"] for part in self.texts],
             "manifest": self.shards,
             **self.measured,
@@ -576,13 +559,14 @@ class Experiment:
             inputs["manifests"] = {name: [*map(self.manifest, of_grid)] for name, of_grid in runs.items()}
         return inputs
 
-    def _scores(self, kind: str, suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
+    def _scores(self, kind: type[Scoring], suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
         """The files of scores of a kind on a suite, at these steps of a size or at all; the user's own tasks stand with
         GLUE."""
         return [
             file
             for file, score in self.scores.items()
-            if (score.scoring.kind, score.scoring.suite) == (kind, suite)
+            if isinstance(score.scoring, kind)
+            and score.scoring.suite == suite
             and (steps is None or score.step in steps(score.run.size))
         ]
 
@@ -605,12 +589,8 @@ class Experiment:
         return {file: score for file, score in self.kept.items() if self._lacks_weights(score)}
 
     def _lacks_weights(self, score: Score) -> bool:
-        file = Path(self._file(score))
-        weights = (
-            file.parent / f"finetuned/{task}/seed-{seed}.safetensors"
-            for task, seed in product(score.scoring.tasks, score.seeds)
-        )
-        return file.is_file() and not all(map(Path.is_file, weights))
+        kept = (kept_at(Path(score.folder), task, seed) for task, seed in product(score.tasks, score.seeds))
+        return Path(score.file).is_file() and not all(file.with_suffix(".safetensors").is_file() for file in kept)
 
     @property
     def everything(self) -> list[str]:
@@ -622,8 +602,8 @@ class Experiment:
         """
         asked = {**self.scores, **self.lacking_weights}
         missing = [score for file, score in asked.items() if not Path(file).is_file()]
-        rows = [ROWS.format(rows=score.scoring.rows, task=task) for score in missing for task in score.scoring.tasks]
-        folders = dict.fromkeys(self.checkpoint(score.run, score.step) for score in missing)
+        rows = [score.scoring.rows.file(task) for score in missing for task in score.tasks]
+        folders = dict.fromkeys(score.checkpoint for score in missing)
         checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
         made = [*self.lacking_weights, *checkpoints, *rows]
         return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *made]))

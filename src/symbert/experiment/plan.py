@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from symbert.configuration import GlueSettings, TaskSettings, annotations_of, protocol_of, source_of
+from symbert.configuration import annotations_of, source_of
 from symbert.console import aligned, data_size
 from symbert.corpus.annotation import INSTALL_KENLM
 from symbert.corpus.lines import read_lines
@@ -18,11 +18,11 @@ from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
-from symbert.glue.tasks import task_named
+from symbert.glue.score import Finetune, Judge, Robustness
 from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
-from symbert.paths import ROWS, Run
+from symbert.paths import Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
-from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
+from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.sources import located
 from symbert.steps import RESULTS
 
@@ -122,7 +122,7 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
-        shape, host = SIZES[run.size], HOSTS[run.host]
+        shape, host = experiment.shapes[run.size], HOSTS[run.host]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
         held_out = settings.steps / settings.evaluate_every * pack.validation_sequences
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
@@ -180,29 +180,30 @@ def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float)
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
     """Rows of tasks, and the scores of every checkpoint."""
-    rows = {(score.scoring.rows, task) for score in experiment.scores.values() for task in score.scoring.tasks}
-    for file in (ROWS.format(rows=name, task=task) for name, task in sorted(rows)):
+    for file in sorted({score.scoring.rows.file(task) for score in experiment.scores.values() for task in score.tasks}):
         yield Output("glue", file, _left(file))
     is_kept = experiment.config.glue.keep_finetuned
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
-        shape, scoring, weights = SIZES[score.run.size], score.scoring, 0.0
-        if is_kept and scoring.kind == "finetune" and score.step == experiment.final:
+        shape, weights = experiment.shapes[score.run.size], 0.0
+        if is_kept and isinstance(score.scoring, Finetune) and score.step == experiment.final:
             parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
-            weights = FLOAT32 * parameters * len(scoring.tasks) * len(score.seeds)
+            weights = FLOAT32 * parameters * len(score.tasks) * len(score.seeds)
         seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
         yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)
 
 
 def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     """Operations and optimizer steps of all seeds; minimal pairs are judged in seconds."""
-    shape, glue = SIZES[score.run.size], experiment.config.glue
-    noise, is_robustness = glue.robustness, score.scoring.kind == "robustness"
+    shape, glue = experiment.shapes[score.run.size], experiment.config.glue
+    noise, is_robustness = glue.robustness, isinstance(score.scoring, Robustness)
     trains = not (is_robustness and glue.keep_finetuned)
     passes = trains + (1 + len(noise.noise) * len(noise.noise_kinds)) * is_robustness  # of evaluation rows
     flops = steps = 0.0
-    for task in map(task_named, score.scoring.tasks if score.seeds else ()):
-        prepared = protocol_of(experiment.config, score.scoring.suite, TaskSettings)
-        settings = protocol_of(experiment.config, score.scoring.suite, GlueSettings)
+    if isinstance(score.scoring, Judge):
+        return flops, steps
+    trained = score.scoring.trained if isinstance(score.scoring, Robustness) else score.scoring
+    prepared, settings = trained.rows.limits, trained.protocol
+    for task in map(trained.rows.task, score.tasks):
         rows = {split: task.official_rows.get(split, OWN_ROWS) for split in task.splits}
         train = min(rows.pop("train"), prepared.max_examples or math.inf) * task.rows_of_row
         scored = sum(min(count, prepared.max_evaluation_examples or math.inf) for count in rows.values())

@@ -14,6 +14,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnings_of
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
+from symbert.glue.score import Robustness
 from symbert.operators import unfollowed_code
 from symbert.paths import Run
 from symbert.steps import RESULTS
@@ -53,14 +54,17 @@ def status_of(experiment: Experiment) -> list[str]:
         *(f"{file}: {_exists(file)}" for file in dict.fromkeys(map(experiment.manifest, experiment.runs))),
         *(f"{run}: {experiment.runs[run]}: {state}" for run, state in states.items()),
     ]
-    cells = {(score.run, score.step, score.scoring): _exists(file) for file, score in experiment.scores.items()}
-    names = [("noise: " if scoring.trained else "") + scoring.name for scoring in experiment.scorings]
-    rows, lost = [("checkpoint", "step", "extracted", *names)], experiment.lost_steps
+    cells = {(score.run, score.step, score.scoring.folder): _exists(file) for file, score in experiment.scores.items()}
+    folders = {
+        scoring.folder: f"{'noise: ' if isinstance(scoring, Robustness) else ''}{Path(scoring.folder).name}"
+        for scoring, _ in experiment.scorings
+    }
+    rows, lost = [("checkpoint", "step", "extracted", *folders.values())], experiment.lost_steps
     for run in experiment.runs:
         for step in experiment.extracted_steps(run):
             is_lost = step in lost.get(run, [])
             extracted = "lost" if is_lost else _exists(f"{experiment.checkpoint(run, step)}/model.safetensors")
-            scores = (cells.get((run, step, scoring), ".") for scoring in experiment.scorings)
+            scores = (cells.get((run, step, folder), ".") for folder in folders)
             rows.append((str(run), f"{step:,}", extracted, *scores))
     return [*lines, "", *aligned(rows), *lines_of_lost(experiment)] if rows[1:] else lines
 
@@ -111,7 +115,8 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
         yield f"  warning  corpus: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
     own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
-    yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed_code(sorted(own_texts))))
+    unfollowed = unfollowed_code(experiment.operators, sorted(own_texts))
+    yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed))
 
 
 def trained_anew(experiment: Experiment, before: dict[str, Any]) -> list[str]:

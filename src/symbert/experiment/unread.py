@@ -19,7 +19,7 @@ from symbert.configuration import (
 from symbert.corpus.dataset import is_of_hub
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import grids_of
-from symbert.glue.tasks import PUBLISHED, suite_of, task_named, tasks_of_sweep
+from symbert.glue.tasks import PUBLISHED, suite_of, tasks_of_sweep
 from symbert.hosts import ENCODER, OTHERS
 from symbert.sources import DATASET, OF_USERS, OWN_TEXT
 
@@ -103,8 +103,8 @@ def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
 
 def _suites(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     sweep = config.sweep
-    suites = {suite_of(task_named(task)).name for task in tasks_of_sweep(sweep.suites, sweep.tasks)}
-    left = [task for task in sweep.tasks if task in PUBLISHED and suite_of(PUBLISHED[task]).name not in suites]
+    suites = {suite_of(task).name for task in tasks_of_sweep(sweep.suites, sweep.tasks)}
+    left = [task for task in sweep.tasks if task in PUBLISHED and suite_of(task).name not in suites]
     yield "sweep.tasks", not left, f"{', '.join(left)}: their suite is not in 'sweep.suites'; add it there"
     readers = dict.fromkeys(SuiteKeys.__struct_fields__, suites)
     if "blimp" in sweep.suites:

@@ -7,7 +7,7 @@ its publishers score it with the metrics of the task: for QQP the mean of accura
 
 from dataclasses import dataclass
 
-from symbert.glue.tasks import GLUE, Task
+from symbert.glue.tasks import GLUE
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,6 @@ CHALLENGES = {row.name: row for row in (HANS, AX, *(_adversarial(*row) for row i
 COLLECTIONS = tuple(dict.fromkeys(row.collection for row in CHALLENGES.values()))
 
 
-def challenges_for(task: Task, collections: list[str]) -> list[Challenge]:
+def challenges_for(task: str, collections: list[str]) -> list[Challenge]:
     """The sets of the named collections that ask a task's classifier."""
-    return [row for row in CHALLENGES.values() if row.task == task.name and row.collection in collections]
+    return [row for row in CHALLENGES.values() if row.task == task and row.collection in collections]

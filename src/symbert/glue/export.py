@@ -8,18 +8,11 @@ from safetensors.torch import load_file
 from symbert.errors import ConfigError, MissingInputError, line_of
 from symbert.files import together, verify_sha256
 from symbert.glue.metrics import read_kept
-from symbert.glue.score import DROPOUTS
-from symbert.glue.tasks import define, task_named
+from symbert.glue.score import DROPOUTS, Kept
+from symbert.glue.tasks import own_task, task_named
 from symbert.glue.train import HEADS, load_classifier
 from symbert.model.bert import Classifier
 from symbert.model.hf import copy_tokenizer, fold, refuse_used, write_model
-
-RECORD = {
-    "record": {"task": str, "finetune_seed": int, "checkpoint_sha256": str, "metrics": dict, "stand_in": bool},
-    "dropout": dict.fromkeys(DROPOUTS, float),
-    "weights_sha256": str,
-    "own": (dict, type(None)),
-}
 
 
 @together()
@@ -36,13 +29,12 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     for file in (weights, record):
         if not file.is_file():
             raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
-    kept = read_kept(record, RECORD)
-    facts = kept["record"]
-    verify_sha256(weights, kept["weights_sha256"], "remove it, and fine-tune again")
+    kept = read_kept(record, Kept)
+    verify_sha256(weights, kept.weights_sha256, "remove it, and fine-tune again")
     remedy = f"give the checkpoint of which {record.name} tells"
-    verify_sha256(checkpoint / "model.safetensors", facts["checkpoint_sha256"], remedy)
-    task = define(facts["task"], kept["own"]) if kept["own"] else task_named(facts["task"])
-    hidden, attention = (kept["dropout"][key] for key in DROPOUTS)
+    verify_sha256(checkpoint / "model.safetensors", kept.record.checkpoint_sha256, remedy)
+    task = own_task(kept.record.task, kept.own) if kept.own else task_named(kept.record.task)
+    hidden, attention = (kept.dropout[key] for key in DROPOUTS)
     trained = load_classifier(checkpoint, task.num_labels, hidden, HEADS[task.head].model)
     trained.config.attention_probs_dropout_prob = attention
     trained.load_state_dict(load_file(weights))
@@ -51,7 +43,8 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
         labels = dict(enumerate(task.labels if has_classes else ["LABEL_0"]))
         trained.config.problem_type = "single_label_classification" if has_classes else "regression"
         trained.config.id2label, trained.config.label2id = labels, {label: number for number, label in labels.items()}
-    trained.config.finetuning = {key: facts[key] for key in ("task", "finetune_seed", "metrics", "stand_in")}
+    facts = ("task", "finetune_seed", "metrics", "stand_in")
+    trained.config.finetuning = {key: getattr(kept.record, key) for key in facts}
     try:
         exported = fold(trained.eval())
     except ConfigError as error:

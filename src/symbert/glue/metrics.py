@@ -9,8 +9,9 @@ can be read, and another score.
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import scipy  # whose statistics are imported where they are needed
 
@@ -19,6 +20,7 @@ from symbert.files import hash_of, read_json
 from symbert.glue.tasks import Task
 
 Record = dict[str, Any]
+Content = TypeVar("Content", bound=msgspec.Struct)
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -182,6 +184,6 @@ def checked(content: Record, place: str, remedy: str) -> Record:
     return content
 
 
-def read_kept(path: Path, shape: Any) -> Record:
+def read_kept(path: Path, kind: type[Content]) -> Content:
     """The content of a file with a hash; IntegrityError when it was damaged."""
-    return checked(read_json(path, shape), str(path), "delete it and run again")
+    return msgspec.convert(checked(read_json(path, kind), str(path), "delete it and run again"), kind)

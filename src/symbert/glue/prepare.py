@@ -7,19 +7,20 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
-from symbert.configuration import MinimalPairSettings, RobustnessSettings, TaskSettings, settings_from
+from symbert.configuration import PairLimits, RobustnessSettings, TaskLimits
 from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.draws import mix
 from symbert.errors import ConfigError, DataError
-from symbert.files import publish, read_json
+from symbert.files import publish
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
@@ -34,8 +35,9 @@ from symbert.glue.sources import (
     tell_shared,
 )
 from symbert.glue.squad import HELD_OUT, hold_out, tokenise_questions
-from symbert.glue.tasks import Task, define, task_named
-from symbert.sources import Config, verified
+from symbert.glue.tasks import OwnRows, Task, published_split, task_named, tasks_of
+from symbert.sources import located, verified
+from symbert.steps import RESULTS, File, Step, read_step
 
 FACTS = b"symbert"  # key of the metadata of a file
 ROWS_AT_ONCE = 2_000
@@ -45,59 +47,184 @@ SENTENCES = ("sentence_good", "sentence_bad")  # of a minimal pair
 PAIRS = pa.schema(dict.fromkeys((*SENTENCES, "UID"), pa.string()))
 
 Counts = dict[str, int]
-Sets = Iterator[tuple[str, dict[str, Any], pa.Table, int]]  # name, facts, rows of text of each set, and rows published
 
 
-def prepare_task(file: Path, /, allow_partial: bool = False) -> None:
-    """Write results/tasks/{rows}/{task}.parquet, as settings.json beside it says: token ids of a task's rows, of its
+class PrepareTasks(Step, frozen=True):
+    """Token ids of the rows of a suite's tasks, whichever of them are asked for, or of a task of the user's own."""
+
+    suite: str
+    limits: TaskLimits
+    vocabulary: File
+    source: File | None = None  # the folder of the published files
+    own: dict[str, OwnRows] = msgspec.field(default_factory=dict)  # in place of the suite's tasks
+
+    @property
+    def name(self) -> str:
+        """The suite, or the task of the user's own."""
+        return next(iter(self.own), self.suite)
+
+    @property
+    def folder(self) -> str:
+        """Where the rows lie."""
+        return f"{RESULTS}/tasks/{self.name}-{self.key}"
+
+    def task(self, name: str) -> Task:
+        """One of its tasks; UsageError for an unknown one."""
+        return task_named(name, tasks_of(self.own))
+
+    def file(self, task: str) -> str:
+        """The rows of a task."""
+        return f"{self.folder}/{task}.parquet"
+
+    def reads_for(self, task: str) -> list[str]:
+        """The paths that the job of a task waits for."""
+        row = self.task(task)
+        own = [row.files[split].path for split in row.splits if split in row.files]
+        published = [f"{self.source.path}/{published_split(row, split).path}" for split in row.splits if self.source]
+        return [*map(located, own or published), located(self.vocabulary.path)]
+
+
+class PrepareRobustness(Step, frozen=True):
+    """Token ids of the noisy and out-of-domain sets of tasks."""
+
+    clean: PrepareTasks  # whose evaluation rows are changed
+    chosen: RobustnessSettings
+    root: File | None = None  # the folder of the out-of-domain sets
+
+    @property
+    def folder(self) -> str:
+        """Where the rows lie."""
+        return f"{RESULTS}/tasks/{self.clean.name}-robustness-{self.key}"
+
+    def task(self, name: str) -> Task:
+        """One of its tasks; UsageError for an unknown one."""
+        return self.clean.task(name)
+
+    def file(self, task: str) -> str:
+        """The sets of a task."""
+        return f"{self.folder}/{task}.parquet"
+
+    def reads_for(self, task: str) -> list[str]:
+        """The paths that the job of a task waits for."""
+        return self.clean.reads_for(task)
+
+
+class PreparePairs(Step, frozen=True):
+    """Token ids of BLiMP's minimal pairs."""
+
+    limits: PairLimits
+    vocabulary: File
+    source: File  # the folder of the published files
+
+    @property
+    def folder(self) -> str:
+        """Where the pairs lie."""
+        return f"{RESULTS}/tasks/blimp-{self.key}"
+
+    def file(self, task: str = "blimp") -> str:
+        """The pairs."""
+        return f"{self.folder}/{task}.parquet"
+
+    def reads_for(self, task: str = "blimp") -> list[str]:
+        """The paths that the job waits for."""
+        published = [f"{self.source.path}/{published_pairs(paradigm).path}" for paradigm in PARADIGMS]
+        return [*map(located, published), located(self.vocabulary.path)]
+
+
+class TaskFacts(msgspec.Struct, kw_only=True):
+    """The facts of a task's rows, in the metadata of their file."""
+
+    task: str
+    stand_in: bool  # whether rows only have the shape of the task
+    rows: Counts  # by split
+    official_rows: Counts  # by split, as published
+    moved: Counts  # by split: texts whose published places are others (WSC)
+    partial: bool  # whether `rows` are other than `official_rows`
+    seen: dict[str, tuple[int, int]]  # by score column: rows with the token ids of a training row, and all rows
+
+
+class SetFacts(msgspec.Struct, kw_only=True):
+    """The facts of a noisy or an out-of-domain set."""
+
+    kind: str  # noise | out-of-domain
+    name: str  # of the noise or of the challenge set
+    share: float | None  # of the letters that are struck
+    column: str | None  # score column of the evaluation split that was changed
+    metrics: tuple[str, ...]  # their mean is the score
+    classes: tuple[int, ...] | None  # the label that each predicted class counts as; None: itself
+    rows: int
+    official_rows: int
+    partial: bool
+
+
+class RobustnessFacts(msgspec.Struct, kw_only=True):
+    """The facts of a task's sets, in the metadata of their file."""
+
+    task: str
+    stand_in: bool
+    sets: dict[str, SetFacts]
+
+
+class PairFacts(msgspec.Struct, kw_only=True):
+    """The facts of minimal pairs, in the metadata of their file."""
+
+    task: str
+    stand_in: bool
+    mask: int  # the id of the mask
+    partial: bool
+
+
+Facts = TypeVar("Facts", TaskFacts, RobustnessFacts, PairFacts)
+Sets = Iterator[tuple[str, SetFacts, pa.Table]]  # name, facts, rows of text of each set
+
+
+def prepare_task(folder: Path, task: str, /, allow_partial: bool = False) -> None:
+    """Write <task>.parquet in a folder of results/tasks/, as its settings.json says: token ids of a task's rows, of its
     noisy and out-of-domain sets, or of minimal pairs. The file's metadata has facts (see `facts_of`).
 
     DataError where a published file is damaged or of another shape, a file of the user's own was changed since the
     start, or there are not as many rows as published and `allow_partial` is false.
     """
-    settings = read_json(file.parent / "settings.json", {"kind": str, "vocabulary": str, "max_length": int})
-    define_own(settings)
-    kind, write = KINDS[settings["kind"]]
-    chosen = {key: settings[key] for key in kind.__struct_fields__ if key in settings}
-    write(file, settings, settings_from({**chosen, "allow_partial": allow_partial}, kind, str(file.parent)))
+    step = read_step(folder, PrepareTasks | PrepareRobustness | PreparePairs)
+    output = folder / f"{task}.parquet"
+    if isinstance(step, PreparePairs):
+        prepare_pairs(output, step, allow_partial)
+    elif isinstance(step, PrepareRobustness):
+        prepare_sets(output, step, step.task(task), allow_partial)
+    else:
+        prepare_rows(output, step, step.task(task), allow_partial)
 
 
-def define_own(settings: Config) -> Config:
-    """Make the tasks of the user's own known that the settings of a folder of rows define; gives them."""
-    own = settings.get("own", {})
-    for name, definition in own.items():
-        define(name, definition)
-    return own
-
-
-def prepare_rows(file: Path, settings: Config, wanted: TaskSettings) -> None:
-    """Write split, input_ids, token_type_ids, label of a task, as far as the settings want rows.
+def prepare_rows(output: Path, step: PrepareTasks, task: Task, allow_partial: bool) -> None:
+    """Write split, input_ids, token_type_ids, label of a task, as far as the limits want rows.
 
     Where rows are answers to a question, the column `group` is its number and `credit` the worth of the answer.
     Where answers are spans of contexts, it has the columns of `symbert.glue.squad`, and a split of rows held out.
-    Facts are counts of all rows too: `moved`, by split, of texts whose published places are others (WSC), and `seen`,
-    by score column, of [rows with the token ids of a training row, rows].
     """
-    task, vocabulary = task_named(file.stem), verified(settings["vocabulary"])
-    available = {split: read_split(task, split, settings) for split in task.splits}
+    vocabulary, max_length = verified(step.vocabulary.path), step.limits.max_length
+    available = {split: read_split(task, split, step.source) for split in task.splits}
     if task.files:
         refuse_shared_texts(task, *available.values())
     official = task.official_rows or {split: rows.num_rows for split, rows in available.items()}
     for split, rows in available.items():
-        check_complete(f"{task.name}: split '{split}'", rows.num_rows, official[split], wanted)
-    used = {split: sample(task, split, rows, wanted) for split, rows in available.items()}
+        check_complete(f"{task.name}: split '{split}'", rows.num_rows, official[split], allow_partial)
+    used = {split: sample(task, split, rows, step.limits) for split, rows in available.items()}
     counts = {split: rows.num_rows for split, rows in used.items()}
-    stand_in = any(map(is_stand_in, available.values()))
-    facts = {"task": task.name, "stand_in": stand_in, "rows": counts, "official_rows": official, "moved": {}}
+    facts = TaskFacts(
+        task=task.name,
+        stand_in=any(map(is_stand_in, available.values())),
+        rows=counts,
+        official_rows=official,
+        partial=counts != official,
+        moved={},
+        seen={},
+    )
     if task.head == "spans":
         used["train"], used[HELD_OUT] = hold_out(used["train"])
-        prepared = (
-            tokenise_questions(split, rows, encoder(vocabulary), wanted.max_length) for split, rows in used.items()
-        )
+        prepared = (tokenise_questions(split, rows, encoder(vocabulary), max_length) for split, rows in used.items())
     else:
-        prepared = _tokenised(task, used, pair_encoder(vocabulary, wanted.max_length), facts["moved"])
-    facts |= {"partial": counts != official, "seen": {}}
-    write_prepared(file, _counted(task, prepared, facts["seen"]), facts)
+        prepared = _tokenised(task, used, pair_encoder(vocabulary, max_length), facts.moved)
+    write_prepared(output, _counted(task, prepared, facts.seen), facts)
 
 
 def _tokenised(task: Task, used: dict[str, pa.Table], tokenizer: Tokenizer, moved: Counts) -> Iterator[pa.Table]:
@@ -109,7 +236,7 @@ def _tokenised(task: Task, used: dict[str, pa.Table], tokenizer: Tokenizer, move
             yield named("split", split, tokenise(task, part, tokenizer))
 
 
-def _counted(task: Task, prepared: Iterable[pa.Table], seen: dict[str, list[int]]) -> Iterator[pa.Table]:
+def _counted(task: Task, prepared: Iterable[pa.Table], seen: dict[str, tuple[int, int]]) -> Iterator[pa.Table]:
     """The prepared rows, training first; `seen` counts those scored whose token ids a training row has, and all.
 
     DataError where nothing can be measured on a split, and as `tell_shared`.
@@ -121,12 +248,12 @@ def _counted(task: Task, prepared: Iterable[pa.Table], seen: dict[str, list[int]
         if split == "train":
             trained.update(rows)
         elif column := task.scores.get(split):
-            both = seen.setdefault(column, [0, 0])
-            seen[column] = [both[0] + sum(row in trained for row in rows), both[1] + len(rows)]
+            counted = seen.get(column, (0, 0))
+            seen[column] = (counted[0] + sum(row in trained for row in rows), counted[1] + len(rows))
             labels[split] += table["label"].to_pylist() if task.head != "spans" else []
         yield table
     for split, column in task.scores.items():
-        place = task.files.get(split, f"{task.name}: split '{split}'")
+        place = task.files[split].path if task.files else f"{task.name}: split '{split}'"
         if task.head != "spans":
             check_measurable(place, task.metrics, np.array(labels[split]))
         tell_shared(task, place, *seen[column], "token ids")
@@ -138,42 +265,40 @@ def _hashes(table: pa.Table) -> list[int]:
     return [hash(row.tobytes()) for row in np.split(ids.flatten().to_numpy(), np.cumsum(ids.value_lengths())[:-1])]
 
 
-def prepare_sets(file: Path, settings: Config, wanted: TaskSettings) -> None:
+def prepare_sets(output: Path, step: PrepareRobustness, task: Task, allow_partial: bool) -> None:
     """Write set, input_ids, token_type_ids, label of all noisy and out-of-domain sets that ask a task's classifier.
 
-    Noise changes the evaluation rows that `prepare_rows` takes. Facts are the task, whether its rows are a `stand_in`,
-    and of each set its `kind` (noise or out-of-domain), `name` (of the noise or of the challenge set), `share` of the
-    letters that are struck, score `column` of the evaluation split that was changed, `metrics` (their mean is the
-    score), `classes` (the label that each predicted class counts as; null: itself), `rows`, `official_rows` and whether
-    it is `partial`. A task without sets has a file without rows.
+    Noise changes the evaluation rows that `prepare_rows` takes. A task without sets has a file without rows.
     """
-    task, chosen = task_named(file.stem), settings_from(settings["robustness"], RobustnessSettings, str(file.parent))
-    tokenizer = pair_encoder(verified(settings["vocabulary"]), wanted.max_length)
-    available = {split: read_split(task, split, settings) for split in task.scores}
-    first, facts = next(iter(available.values())), {}
+    tokenizer = pair_encoder(verified(step.clean.vocabulary.path), step.clean.limits.max_length)
+    available = {split: read_split(task, split, step.clean.source) for split in task.scores}
+    first = next(iter(available.values()))
+    facts = RobustnessFacts(task=task.name, stand_in=is_stand_in(first), sets={})
     texts = {"": first.slice(0, 0)}
-    for name, description, rows, official in chain(
-        _noise(task, available, wanted, chosen), _challenges(task, wanted, chosen)
-    ):
-        check_measurable(f"the set '{name}'", description["metrics"], rows["label"].to_numpy())
-        counts = {"rows": len(rows), "official_rows": official, "partial": len(rows) != official}
-        facts[name], texts[name] = {**description, **counts}, rows
+    for name, facts_of_set, rows in chain(_noise(task, available, step), _challenges(task, step, allow_partial)):
+        check_measurable(f"the set '{name}'", facts_of_set.metrics, rows["label"].to_numpy())
+        facts.sets[name], texts[name] = facts_of_set, rows
     prepared = (named("set", name, tokenise(task, rows, tokenizer)) for name, rows in texts.items())
-    write_prepared(file, prepared, {"task": task.name, "stand_in": is_stand_in(first), "sets": facts})
+    write_prepared(output, prepared, facts)
 
 
-def _noise(task: Task, splits: dict[str, pa.Table], wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
+def _noise(task: Task, splits: dict[str, pa.Table], step: PrepareRobustness) -> Sets:
     for split, column in task.scores.items():
-        rows, official = sample(task, split, splits[split], wanted), task.official_rows.get(split, len(splits[split]))
-        for kind, share in product(chosen.noise_kinds, chosen.noise):
-            origin = {"kind": "noise", "name": kind, "share": share, "column": column}
-            struck = _struck(task, split, rows, kind, share)
-            yield (
-                name_of_set(kind, share, column),
-                {**origin, "metrics": task.metrics, "classes": None},
-                struck,
-                official,
+        rows = sample(task, split, splits[split], step.clean.limits)
+        official = task.official_rows.get(split, len(splits[split]))
+        for kind, share in product(step.chosen.noise_kinds, step.chosen.noise):
+            facts = SetFacts(
+                kind="noise",
+                name=kind,
+                share=share,
+                column=column,
+                metrics=task.metrics,
+                classes=None,
+                rows=len(rows),
+                official_rows=official,
+                partial=len(rows) != official,
             )
+            yield name_of_set(kind, share, column), facts, _struck(task, split, rows, kind, share)
 
 
 def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:
@@ -185,53 +310,55 @@ def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> 
     return rows
 
 
-def _challenges(task: Task, wanted: TaskSettings, chosen: RobustnessSettings) -> Sets:
-    for challenge in challenges_for(task, chosen.sets):
-        available = read_challenge(challenge, Path(chosen.root))
-        check_complete(f"the set '{challenge.name}'", len(available), challenge.official_rows, wanted)
-        origin = {"kind": "out-of-domain", "name": challenge.name, "share": None, "column": challenge.column}
-        scored = {"metrics": challenge.metrics, "classes": challenge.classes}
-        rows = spread(available, wanted.max_evaluation_examples, 0)
-        yield challenge.name, {**origin, **scored}, rows, challenge.official_rows
+def _challenges(task: Task, step: PrepareRobustness, allow_partial: bool) -> Sets:
+    for challenge in challenges_for(task.name, step.chosen.sets):
+        available, official = read_challenge(challenge, Path(step.root.path)), challenge.official_rows
+        check_complete(f"the set '{challenge.name}'", len(available), official, allow_partial)
+        rows = spread(available, step.clean.limits.max_evaluation_examples, 0)
+        facts = SetFacts(
+            kind="out-of-domain",
+            name=challenge.name,
+            share=None,
+            column=challenge.column,
+            metrics=challenge.metrics,
+            classes=challenge.classes,
+            rows=len(rows),
+            official_rows=official,
+            partial=len(rows) != official,
+        )
+        yield challenge.name, facts, rows
 
 
-def prepare_pairs(output: Path, settings: Config, wanted: MinimalPairSettings) -> None:
+def prepare_pairs(output: Path, step: PreparePairs, allow_partial: bool) -> None:
     """Write paradigm, and token ids of sentence_good and sentence_bad, of BLiMP's pairs.
 
-    Facts are whether they are `partial`, or a `stand_in`, and the id of the mask. ConfigError for a pair that
-    `max_length` makes equal.
+    ConfigError for a pair that `max_length` makes equal.
     """
-    tokenizer, tables = pair_encoder(verified(settings["vocabulary"]), wanted.max_length), []
-    facts = {"task": "blimp", "stand_in": False, "mask": tokenizer.token_to_id(SPECIAL_TOKENS["mask"])}
+    max_length = step.limits.max_length
+    tokenizer, tables, stand_in = pair_encoder(verified(step.vocabulary.path), max_length), [], False
     for draw, paradigm in enumerate(PARADIGMS):
         published = published_pairs(paradigm)
-        file = verified(f"{settings['source']}/{published.path}")
+        file = verified(f"{step.source.path}/{published.path}")
         available = read_published(file, published.location, PAIRS)
         if strangers := set(available["UID"].to_pylist()) - {paradigm}:
             raise DataError(f"{published.location}: has pairs of {min(strangers)}, expected {paradigm}; get it again")
-        check_complete(f"blimp: {paradigm}", available.num_rows, PAIRS_OF_PARADIGM, wanted)
-        rows = spread(available, wanted.max_evaluation_examples, draw)
+        check_complete(f"blimp: {paradigm}", available.num_rows, PAIRS_OF_PARADIGM, allow_partial)
+        rows = spread(available, step.limits.max_evaluation_examples, draw)
         good, bad = (
             [encoding.ids for encoding in tokenizer.encode_batch_fast(rows[name].to_pylist())] for name in SENTENCES
         )
         for place, ids in enumerate(good):
-            if ids == bad[place] and len(ids) == wanted.max_length:
+            if ids == bad[place] and len(ids) == max_length:
                 raise ConfigError(
-                    f"config: 'suites.blimp.max_length' is {wanted.max_length}, which cuts the two sentences of a pair "
+                    f"config: 'suites.blimp.max_length' is {max_length}, which cuts the two sentences of a pair "
                     f"to the same tokens ({paradigm}: '{rows[SENTENCES[0]][place]}'); raise it"
                 )
         columns = {name: pa.array(ids, IDS) for name, ids in zip(SENTENCES, (good, bad), strict=True)}
         tables.append(named("paradigm", paradigm, pa.table(columns)))
-        facts["stand_in"] |= is_stand_in(available)
-    pairs = sum(table.num_rows for table in tables)
-    write_prepared(output, tables, {**facts, "partial": pairs != PAIRS_OF_PARADIGM * len(PARADIGMS)})
-
-
-KINDS = {
-    "tasks": (TaskSettings, prepare_rows),
-    "robustness": (TaskSettings, prepare_sets),
-    "pairs": (MinimalPairSettings, prepare_pairs),
-}
+        stand_in |= is_stand_in(available)
+    is_partial = sum(table.num_rows for table in tables) != PAIRS_OF_PARADIGM * len(PARADIGMS)
+    mask = tokenizer.token_to_id(SPECIAL_TOKENS["mask"])
+    write_prepared(output, tables, PairFacts(task="blimp", stand_in=stand_in, partial=is_partial, mask=mask))
 
 
 def named(column: str, value: str, rows: pa.Table) -> pa.Table:
@@ -244,7 +371,7 @@ def is_stand_in(rows: pa.Table) -> bool:
     return STAND_IN in (rows.schema.metadata or {})
 
 
-def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, Any]) -> None:
+def write_prepared(output: Path, tables: Iterable[pa.Table], facts: msgspec.Struct) -> None:
     """Publish a file of all rows, with facts in its metadata.
 
     Tables are made while the file is written, and may add to the facts: no more are held than a row group has.
@@ -261,14 +388,13 @@ def write_prepared(output: Path, tables: Iterable[pa.Table], facts: dict[str, An
                 held = []
         if held:
             writer.write_table(pa.concat_tables(held))
-        writer.add_key_value_metadata({FACTS: json.dumps(facts)})
+        writer.add_key_value_metadata({FACTS: json.dumps(msgspec.to_builtins(facts))})
 
 
-def facts_of(prepared: Path) -> dict[str, Any]:
-    """Facts in the metadata of a prepared file: of `prepare_rows` task, stand_in, rows and official_rows (by split),
-    partial, moved and seen, or those of `prepare_sets` or `prepare_pairs`. DataError names a file without facts."""
+def facts_of(prepared: Path, kind: type[Facts]) -> Facts:
+    """The facts in the metadata of a prepared file; DataError names a file without such."""
     try:
-        return json.loads((pq.read_metadata(prepared).metadata or {})[FACTS])
+        return msgspec.json.decode((pq.read_metadata(prepared).metadata or {})[FACTS], type=kind)
     except (pa.ArrowInvalid, KeyError, ValueError):
         raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run again") from None
 
@@ -280,10 +406,10 @@ def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:
     return tokenizer
 
 
-def sample(task: Task, split: str, rows: pa.Table, settings: TaskSettings) -> pa.Table:
-    """At most as many rows of a split as the settings allow, in file order; whole questions where a metric wants all
+def sample(task: Task, split: str, rows: pa.Table, limits: TaskLimits) -> pa.Table:
+    """At most as many rows of a split as the limits allow, in file order; whole questions where a metric wants all
     answers to a question."""
-    limit = settings.max_examples if split == "train" else settings.max_evaluation_examples
+    limit = limits.max_examples if split == "train" else limits.max_evaluation_examples
     is_whole = split != "train" and "whole_groups" in task.metrics and limit is not None
     return (_whole_questions if is_whole else spread)(rows, limit, task.splits.index(split))
 
@@ -322,9 +448,9 @@ def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
     return pa.table({**columns, **{name: rows[name] for name in TRUTH if name in rows.column_names}})
 
 
-def check_complete(name: str, rows: int, official: int, settings: TaskSettings | MinimalPairSettings) -> None:
-    """DataError when rows are not as many as published and the settings do not allow that, or when there are none."""
-    if rows == 0 or (rows != official and not settings.allow_partial):
+def check_complete(name: str, rows: int, official: int, allow_partial: bool) -> None:
+    """DataError when rows are not as many as published and that is not allowed, or when there are none."""
+    if rows == 0 or (rows != official and not allow_partial):
         raise DataError(
             f"{name} has {rows:,} rows, expected {official:,} as its publisher has; "
             + ("set 'glue.allow_partial: true' to go on with these" if rows else "the source lacks this split")

@@ -22,7 +22,8 @@ from symbert.errors import DataError, MissingInputError, line_of
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
 from symbert.glue.tasks import GLUE, HIGHEST_GRADE, Task, label_name, published_split
-from symbert.sources import Config, verified
+from symbert.sources import verified
+from symbert.steps import File
 
 STAND_IN = b"stand-in"  # key of the metadata of a file that only has the shape of a GLUE task
 # Cells of a boolean column, and how pandas writes them; YAML reads no and yes as truth values, too.
@@ -38,21 +39,20 @@ TYPES: dict[str, pa.DataType] = {  # of columns, as `symbert.glue.tasks` calls t
 }
 
 
-def read_split(task: Task, split: str, settings: Config) -> pa.Table:
+def read_split(task: Task, split: str, source: File | None) -> pa.Table:
     """The rows of a split with the hub's columns, checked; a stand-in's are marked in the schema's metadata.
 
-    `settings` are of the folder of prepared rows: `source` is the folder of the published files; of a task of the
-    user's own `own` has the SHA-256 of its files. DataError names file and column or row where columns, types or labels
-    are not of the task, and a file that was changed meanwhile.
+    `source` is the folder of the published files; a task of the user's own has files of its own. DataError names file
+    and column or row where columns, types or labels are not of the task, and a file that was changed meanwhile.
     """
     if task.files:
         table, file = read_own_split(task, split), task.files[split]
-        if known_sha256(file) != settings["own"][task.name]["sha256"][split]:
-            raise DataError(f"{file}: changed since the workflow was started; start it again")
+        if known_sha256(file.path) != file.sha256:
+            raise DataError(f"{file.path}: changed since the workflow was started; start it again")
         return table
-    file = published_split(task, split)
-    path = verified(f"{settings['source']}/{file.path}")
-    return read_published(path, file.location, published_schema(task), task.labels)
+    published = published_split(task, split)
+    path = verified(f"{source.path}/{published.path}")
+    return read_published(path, published.location, published_schema(task), task.labels)
 
 
 def published_schema(task: Task) -> pa.Schema:
@@ -162,7 +162,7 @@ def read_own_split(task: Task, split: str) -> pa.Table:
     if not any(name.lstrip("-").isdigit() for name in task.labels):
         classes |= {str(number): number for number in range(len(task.labels))}
     classes = {f"{word}.0": number for word, number in classes.items() if word.lstrip("-").isdigit()} | classes
-    path, rows = verified(str(task.files[split])), []
+    path, rows = verified(task.files[split].path), []
     for place, (*texts, cell) in enumerate(_own_cells(path, task)):
         try:
             label = classes[_word(cell)] if classes else _grade(cell)
@@ -228,7 +228,7 @@ def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> No
     known = set(trained)
     shared = sum(texts in known for texts in validated)
     if 2 * shared > validation.num_rows:
-        tell_shared(task, task.files["validation"], shared, validation.num_rows, "text")
+        tell_shared(task, task.files["validation"].path, shared, validation.num_rows, "text")
 
 
 def tell_shared(task: Task, place: str, shared: int, rows: int, what: str) -> None:

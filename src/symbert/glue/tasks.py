@@ -1,16 +1,23 @@
 """Suites of tasks: a row per task, with all that is known of it; columns, class names and row counts as on the hub.
 
-The hub holds one parquet file per split. The user's own tasks are defined by the configuration. Imports no torch.
+The hub holds one parquet file per split. The user's own tasks are defined by the configuration: `tasks_of` adds them.
+Imports no torch.
 """
 
 import re
 from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, UsageError
+from symbert.files import known_sha256
 from symbert.sources import PublishedFile
+from symbert.steps import File
 
 HIGHEST_GRADE = 5  # of similarity; the lowest is 0
 CHOICES = 2  # of which one is right
@@ -28,7 +35,7 @@ class Task:
     head: str = "classes"  # key of symbert.glue.train.HEADS
     evaluated: tuple[str, ...] = ("validation",)  # splits that are scored
     folder: str = ""  # at the hub; none: its name
-    files: dict[str, str] = field(default_factory=dict)  # of a task of the user's own, by split
+    files: dict[str, File] = field(default_factory=dict)  # of a task of the user's own, by split
     own_columns: tuple[str, ...] = ()  # of these files: the texts, and last the label
     form: str = ""  # function of symbert.glue.forms that makes texts of a row; none: the columns are the texts
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
@@ -239,32 +246,30 @@ SUITES: dict[str, Suite] = {
 BESIDE_GLUE = tuple(suite for suite in SUITES.values() if suite.name != "glue")
 
 
-def suite_of(task: Task) -> Suite:
+def suite_of(task: str) -> Suite:
     """The suite of a task; GLUE of one of the user's own, which stands beside its tasks."""
-    return next((suite for suite in SUITES.values() if task.name in suite.tasks), SUITES["glue"])
+    return next((suite for suite in SUITES.values() if task in suite.tasks), SUITES["glue"])
 
 
 def published_split(task: Task, split: str) -> PublishedFile:
     """The hub's file of a split."""
     return PublishedFile(
-        "dataset", suite_of(task).repository, f"{task.folder or task.name}/{split}-00000-of-00001.parquet"
+        "dataset", suite_of(task.name).repository, f"{task.folder or task.name}/{split}-00000-of-00001.parquet"
     )
 
 
 METRICS_OF_CLASSES = ("accuracy", "f1", "matthews")
 METRICS_OF_GRADES = ("pearson", "spearman")
+Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]
 COLUMNS_OF_TABLES = ("model", "size", "attention", "pretrain_seed", "step", "finetune_seed", "finetune_seeds")
 COLUMNS_OF_TABLES += ("task", "column", *(suite.score for suite in SUITES.values()), "std")
 
 GLUE: dict[str, Task] = SUITES["glue"].tasks
 PUBLISHED = ChainMap(*(suite.tasks for suite in reversed(SUITES.values())))  # which names the last map's keys first
-OWN: dict[str, Task] = {}
-"""The tasks of the user's own."""
 
 
-def task_named(name: str) -> Task:
+def task_named(name: str, known: Mapping[str, Task] = PUBLISHED) -> Task:
     """The row of a task; UsageError suggests the nearest name."""
-    known = {**PUBLISHED, **OWN}
     if name in known:
         return known[name]
     raise UsageError(f"unknown task '{name}'{suggestion(name, known)}")
@@ -278,7 +283,7 @@ def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
     GLUE's, which the default names; and where none is left of suites that have some.
     """
     for name in tasks:
-        if name in PUBLISHED and (suite := suite_of(PUBLISHED[name]).name) not in ("glue", *suites):
+        if name in PUBLISHED and (suite := suite_of(name).name) not in ("glue", *suites):
             raise ConfigError(f"config: 'sweep.tasks' has {name}, but 'sweep.suites' lacks {suite}; add it there")
     unchosen = {name for suite in SUITES.values() if suite.name not in suites for name in suite.tasks}
     chosen = [name for name in tasks if name not in unchosen]
@@ -291,17 +296,63 @@ def tasks_of_sweep(suites: list[str], tasks: list[str]) -> list[str]:
 
 def tasks_of_suite(suite: str, tasks: list[str]) -> list[str]:
     """Those of `tasks` that are reported with a suite: the user's own with GLUE's."""
-    return [name for name in tasks if suite_of(task_named(name)).name == suite]
+    return [name for name in tasks if suite_of(name).name == suite]
 
 
-def define(name: str, definition: dict[str, Any]) -> Task:
-    """Make a task of the user's own known to this process: `definition` has the keys of `configuration.OwnTask`.
+def columns_of(task: str) -> tuple[str, ...]:
+    """The score columns of a task: of one of the user's own its name."""
+    return tuple(PUBLISHED[task].scores.values()) if task in PUBLISHED else (task,)
+
+
+# Tasks of the user's own.
+
+
+class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is read of the files of a task of the user's own, and how it is scored."""
+
+    columns: Annotated[list[str], Meta(min_length=1, max_length=2)]  # of text
+    metric: Metric | Annotated[list[Metric], Meta(min_length=1)]  # of several, the mean is the score
+    label: str = "label"  # its column
+    labels: Annotated[list[str | int | bool], Meta(min_length=2)] | None = None  # class names
+    kind: Literal["classification", "regression"] = "classification"
+
+
+class OwnRows(Columns, frozen=True, kw_only=True):
+    """A task of the user's own, whose files count by their content."""
+
+    files: dict[str, File]  # by split
+
+
+class OwnTask(Columns, frozen=True, kw_only=True):
+    """A task of the user's own in the configuration: its files, and what to read of them."""
+
+    train: str
+    validation: str
+
+    @property
+    def files(self) -> dict[str, File]:
+        """Its files by split, whose content is not looked at."""
+        return {"train": File(self.train), "validation": File(self.validation)}
+
+    def digested(self) -> OwnRows:
+        """The same with the digests of its files; MissingInputError where one is absent."""
+        files = {split: File(file.path, known_sha256(file.path)) for split, file in self.files.items()}
+        return OwnRows(files=files, **{name: getattr(self, name) for name in Columns.__struct_fields__})
+
+
+def tasks_of(own: Mapping[str, OwnTask | OwnRows]) -> dict[str, Task]:
+    """All tasks, the user's own among them; ConfigError as `own_task`."""
+    return {**PUBLISHED, **{name: own_task(name, definition) for name, definition in own.items()}}
+
+
+def own_task(name: str, definition: OwnTask | OwnRows) -> Task:
+    """A task of the user's own.
 
     ConfigError for a name that tables have already, for labels that are missing or repeated, and for a metric that does
     not fit them.
     """
-    key, labels = f"config: 'tasks.{name}'", tuple(map(label_name, definition["labels"] or ()))
-    metrics = [definition["metric"]] if isinstance(definition["metric"], str) else definition["metric"]
+    key, labels = f"config: 'tasks.{name}'", tuple(map(label_name, definition.labels or ()))
+    metrics = [definition.metric] if isinstance(definition.metric, str) else definition.metric
     taken = {
         *SUITES,
         *PUBLISHED,
@@ -313,29 +364,28 @@ def define(name: str, definition: dict[str, Any]) -> Task:
             f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "
             "digits, '_' and '-'; choose another name"
         )
-    if (definition["kind"] == "regression") == bool(labels):
+    if (definition.kind == "regression") == bool(labels):
         raise ConfigError(f"{key} has {'labels and' if labels else 'no labels, but not'} kind: regression; choose one")
     if len(set(labels)) < len(labels):
         raise ConfigError(
             f"{key}: 'labels' has one twice ({', '.join(labels)}); keep one of them, or write them in quotes: YAML "
             "reads no, off and false as one truth value, and 1 and 01 as one number"
         )
-    if definition["label"] in definition["columns"]:
-        raise ConfigError(f"{key}: 'columns' has {definition['label']}, the column of labels; name columns of text")
+    if definition.label in definition.columns:
+        raise ConfigError(f"{key}: 'columns' has {definition.label}, the column of labels; name columns of text")
     fitting = METRICS_OF_CLASSES if labels else METRICS_OF_GRADES
     for metric in metrics:
         if metric not in fitting or (metric == "f1" and len(labels) != 2):
             raise ConfigError(f"{key}: 'metric' is {metric}, which does not fit {len(labels)} labels; choose another")
-    OWN[name] = Task(
+    return Task(
         name,
-        columns=("sentence",) if len(definition["columns"]) == 1 else ("sentence1", "sentence2"),
+        columns=("sentence",) if len(definition.columns) == 1 else ("sentence1", "sentence2"),
         labels=labels,
         head="classes" if labels else "grades",
         metrics=tuple(metrics),
-        files={split: definition[split] for split in ("train", "validation")},
-        own_columns=(*definition["columns"], definition["label"]),
+        files=definition.files,
+        own_columns=(*definition.columns, definition.label),
     )
-    return OWN[name]
 
 
 def label_name(label: str | int | bool) -> str:

@@ -31,7 +31,7 @@ from symbert.model.from_transformers import (
     zeros_,
 )
 from symbert.model.start import set_width
-from symbert.operators import Operator, operator_named, operator_of
+from symbert.operators import Operator, operator_of
 from symbert.syntax import is_local
 
 PLAIN = (SelfAttention.forward,)  # the forward passes that attend by query, key and value alone
@@ -320,7 +320,7 @@ def initialize(model: nn.Module, seed: int) -> None:
     Two operators under one seed therefore start from equal embeddings, values and feed-forward layers, and
     adding a module changes no other: a paired comparison.
     """
-    operator, drawn = operator_named(model.config.attention), set()
+    operator, drawn = operator_of(vars(model.config)), set()
     for name, module in model.named_modules():
         parameters = set(module.parameters(recurse=False))
         # The decoder's are tied, and must keep the embeddings' zero row for padding. An operator may fill buffers.

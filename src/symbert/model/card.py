@@ -20,8 +20,9 @@ def model_card(config: dict[str, Any]) -> str:
     facts = {name: fact for name, fact in (config.get("pretraining") or {}).items() if fact is not None}
     settings, finetuning, source = facts.pop("settings", {}), config.get("finetuning") or {}, facts.get("corpus_source")
     named = {"attention": config.get("attention") or facts.get("attention", "original"), "_name_or_path": ""}
+    named["operator"] = facts.pop("operator", None) or config.get("operator")
     try:
-        operator = operator_of({**named, "operator": config.get("operator") or facts.get("operator")}).summary
+        operator = operator_of(named).summary
     except ConfigError:  # its class is not known here
         operator = named["attention"]
     architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]

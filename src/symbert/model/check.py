@@ -30,7 +30,8 @@ from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.loading import Tensors, model_of, weights_of, written
 from symbert.model.packed import Packing, encode, encoder_for
 from symbert.model.projections import projections_of
-from symbert.operators import Operator, define, name_of, operator_named
+from symbert.operators import OPERATORS, Operator, name_of, operator_named, operators_of
+from symbert.sizes import SIZES, Shape
 
 MOVED = 0.1  # standard deviation of the noise on all weights: five times that of a start
 # Largest difference between equal results, relative to the largest value, by the coarsest type that computes them.
@@ -56,7 +57,7 @@ def check_operator(operator: str, /, arguments: str = "{}", size: str = "tiny") 
     check, in less than a minute on a CPU; FailedCheckError when one fails.
     """
     checked = _operator(operator, arguments)
-    model, failed = model_for(checked.name, size), []
+    model, failed = model_for(checked, SIZES[size]), []
     for name, check in CHECKS.items():
         outcome, line = outcome_of(check, checked, model)
         if outcome == "FAIL":
@@ -67,12 +68,12 @@ def check_operator(operator: str, /, arguments: str = "{}", size: str = "tiny") 
         raise FailedCheckError(f"{operator}: {len(failed)} of {len(CHECKS)} checks failed: {', '.join(failed)}")
 
 
-def refuse_untrue(operator: Operator, size: str, device: torch.device) -> None:
+def refuse_untrue(operator: Operator, shape: Shape, device: torch.device) -> None:
     """FailedCheckError, before a training of an operator of the user's own, for one that is not what the stages take it
     for; lines on stderr for what only its user has to know."""
     if operator.is_of_project:
         return
-    model = model_for(operator.name, size, device)
+    model = model_for(operator, shape, device)
     for name in BEFORE_TRAINING:
         outcome, line = outcome_of(CHECKS[name], operator, model)
         if outcome == "FAIL" and name in REFUSED:
@@ -99,7 +100,8 @@ def _operator(operator: str, arguments: str) -> Operator:
     except (TypeError, ValueError) as error:
         raise UsageError(f"--arguments {arguments}: no JSON object ({error}); write '{{\"rank\": 8}}'") from None
     if ":" in operator:
-        return define(name_of(operator.partition(":")[2]), {"class": operator, **values})
+        name = name_of(operator.partition(":")[2])
+        return operators_of({name: {"class": operator, **values}})[name]
     if values:
         raise UsageError(f"--arguments: the operator '{operator}' has a name already; give its class, module:Class")
     return operator_named(operator)
@@ -108,9 +110,9 @@ def _operator(operator: str, arguments: str) -> Operator:
 # --- models -----------------------------------------------------------------------------------------------------------
 
 
-def model_for(name: str, size: str = "tiny", device: torch.device | str = "cpu") -> Classifier:
-    """A classifier of two layers as wide as a size, as it starts; in the feed-forward half no operator shows."""
-    config = configuration_of(size, name, vocabulary_size=100, dropout=0.0)
+def model_for(operator: Operator, shape: Shape = SIZES["tiny"], device: torch.device | str = "cpu") -> Classifier:
+    """A classifier of two layers as wide as a shape, as it starts; in the feed-forward half no operator shows."""
+    config = configuration_of(shape, operator, vocabulary_size=100, dropout=0.0)
     config.num_hidden_layers, config.intermediate_size = 2, config.hidden_size
     config.architectures = ["SymBertForSequenceClassification"]
     return _started(config, device)
@@ -500,8 +502,11 @@ def check_fold(operator: Operator, model: Classifier) -> str:
 
 def check_parameters(operator: Operator, model: Classifier) -> str:
     """The formula of its parameters, where it states one, gives the number that is counted."""
-    counted, formula = sum(each.numel() for each in _attention(model).parameters()), operator.counted_as.parameters
-    expected = operator.count(model.config.hidden_size, model.config.num_attention_heads)
+    counted, formula = (
+        sum(each.numel() for each in _attention(model).parameters()),
+        operator.counted_as(OPERATORS).parameters,
+    )
+    expected = operator.count(model.config.hidden_size, model.config.num_attention_heads, OPERATORS)
     if expected not in (None, counted):
         raise FailedCheckError(f"{counted:,} in a layer, but {formula} is {expected:,}; correct `description`")
     return f"{counted:,} in a layer" + (f", as {formula} says" if formula else "; no formula is stated")

@@ -7,11 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec import structs, to_builtins
+
 from symbert.errors import ConfigError, MissingInputError
 from symbert.files import check_shape, read_json
-from symbert.operators import operator_named, operator_of
+from symbert.operators import Operator, operator_of
 from symbert.paths import extracted_again
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.sizes import VOCABULARY_SIZE, Shape
 
 # The keys of the config.json of a BERT, and the values of ours unless said otherwise.
 DEFAULTS = {
@@ -68,16 +70,16 @@ class Configuration(SimpleNamespace):
 
 
 def configuration_of(
-    size: str, attention: str, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
+    shape: Shape, operator: Operator, vocabulary_size: int = VOCABULARY_SIZE, dropout: float = 0.1
 ) -> Configuration:
-    """The configuration of a named size and operator; `dropout` holds everywhere, attention included.
+    """The configuration of a shape and an operator, which it has whole, so that its checkpoints can be loaded.
 
-    It has the class and arguments of an operator of the user's own, so that its checkpoints can be loaded.
+    `dropout` holds everywhere, attention included.
     """
     return Configuration(
-        **vars(SIZES[size]),
-        attention=attention,
-        **operator_named(attention).own_definition,
+        **structs.asdict(shape),
+        attention=operator.name,
+        operator=to_builtins(operator),
         vocab_size=vocabulary_size,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
@@ -114,10 +116,6 @@ def read_configuration(checkpoint: Path) -> Configuration:
             f"{file}: 'position_embedding_type' is {positions}, expected absolute: query and key alone would not give "
             "the logits; give another checkpoint"
         )
-    trained = ((values["pretraining"] or {}).get("settings") or {}).get("operator_code")
-    if trained is not None and trained != (today := operator_of(values).code):
-        raise ConfigError(
-            f"{file}: trained by other code of '{values['attention']}' (operator_code: {trained} → {today}); put that "
-            "code back, or train the operator again"
-        )
+    if values.get("operator") is not None:
+        operator_of(values).refuse_edited(file)
     return Configuration(**values)

@@ -68,7 +68,7 @@ def set_width(attention: SelfAttention, operator: Operator) -> None:
     """
     narrow = attention.config.hidden_size * attention.config.initializer_range**2
     named = {"narrow": narrow, "wide": attention.attention_head_size**0.5 * narrow}
-    target, scaled = named.get(operator.start, operator.start), operator.counted_as.scaled
+    target, scaled = named.get(operator.start, operator.start), operator.scaled
     if not scaled:
         raise ConfigError(
             f"attention '{operator.name}': nothing says which weights 'start' multiplies; name them in {operator.path}:"

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
@@ -37,7 +38,7 @@ from symbert.files import (
 )
 from symbert.model.loading import Tensors, weights_of, write_tensors
 from symbert.pretrain.compute import gather, part_of
-from symbert.pretrain.run import DAMAGED, KEEP, METRICS, name_of_step
+from symbert.pretrain.run import DAMAGED, KEEP, METRICS, Initial, Trained, Validated, name_of_step
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "metrics_sha256": str, "sha256": str, "hash": str}
 DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
@@ -57,17 +58,21 @@ class MetricsLog:
             self.file.truncate(length)
         self.hash = _hash_of_beginning(path, length)
 
-    def write(self, split: str, step: int, **values: Any) -> None:
+    def write(self, of_step: Initial | Trained | Validated) -> None:
         """Append one line."""
-        line = (json.dumps({"split": split, "step": step, **values}, allow_nan=False) + "\n").encode()
+        content = msgspec.to_builtins(of_step)
+        line = (json.dumps(content, allow_nan=False) + "\n").encode()
         with writing(self.path):
             self.file.write(line)
         self.hash.update(line)
         try:
             if self.track:
-                self.track(split, step, values)
+                self.track(content.pop("split"), content.pop("step"), content)
         except Exception as error:  # the training goes on, whatever the tracker does
-            print(f"warning: SYMBERT_TRACKER: {error!r} at step {step}; nothing more is sent to it", file=sys.stderr)
+            print(
+                f"warning: SYMBERT_TRACKER: {error!r} at step {of_step.step}; nothing more is sent to it",
+                file=sys.stderr,
+            )
             self.track = None
 
     def flush(self) -> int:

@@ -17,9 +17,8 @@ from symbert.files import (
     write_text,
 )
 from symbert.model.card import model_card
-from symbert.operators import operator_code
 from symbert.paths import CHECKSUM
-from symbert.pretrain.run import OF_RUN, kept_steps, kept_weights, lost_weights, read_run, weights_file
+from symbert.pretrain.run import OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
 from symbert.steps import read_step
 
@@ -34,13 +33,14 @@ def extract(folder: Path, step: int, /) -> None:
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. Rows or a
     vocabulary other than the run learned are an IntegrityError.
     """
-    run, settings, manifest = read_run(folder)
+    run = read_run(folder)
+    settings, manifest = run.training, run.manifest
     state, output, weights = folder / "state", folder / f"step-{step}", folder / f"step-{step}/model.safetensors"
     if step in kept_steps(settings) and (folder / "done.json").is_file() and not weights_file(state, step).is_file():
         raise MissingInputError(f"{weights_file(state, step)}: {lost_weights(folder, [step])}")
     kept = kept_weights(state, step) if step else None
     config = read_json(state / "config.json", {"model_type": str, "vocab_size": int})
-    done = read_json(folder / "done.json", {"corpus_hash": str, "vocabulary_sha256": str, "parameters": int}, OF_RUN)
+    done = read_json(folder / "done.json", Done, OF_RUN)
     found = read_json_or_empty(manifest).get("hash", done["corpus_hash"])  # the rows may be gone
     if found != done["corpus_hash"]:
         raise IntegrityError(
@@ -59,11 +59,9 @@ def extract(folder: Path, step: int, /) -> None:
         initialize(model, run.pretrain_seed)
         write_weights(model, weights)
         facts = {**run.facts, "parameters": done["parameters"]}  # that hold before the first step
-        facts["settings"] = {"operator_code": operator_code(run.attention)}
     else:
         copy_file(kept, weights)
-        source = read_json(folder / "run.json").get("corpus_source")
-        facts = {**done, **({"corpus_source": source} if source else {})}
+        facts = {**done, **({"corpus_source": run.corpus_source} if run.corpus_source else {})}
     write_text(output / CHECKSUM, sha256_of(weights) + "\n")
     config["pretraining"] = {**facts, "step": step}
     write_json(output / "config.json", config)

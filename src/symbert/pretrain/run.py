@@ -1,4 +1,4 @@
-"""A run on the disk: its plan, its sessions, its status, its kept weights, and requests to stop.
+"""A pre-training as a step, and on the disk: its sessions, its status, its kept weights, and requests to stop.
 
 Everything a run needs to resume lies in `state` within its folder, which no rule declares as an output (Snakemake
 deletes outputs); the declared files are published when the last step is done. Imports no torch.
@@ -7,14 +7,19 @@ deletes outputs); the declared files are published when the last step is done. I
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from symbert.configuration import PretrainSettings, settings_from, values_of
+import msgspec
+from msgspec import structs, to_builtins
+
+from symbert.configuration import PretrainSettings
+from symbert.corpus.shards import Pack
+from symbert.corpus.texts import WriteText
 from symbert.errors import (
     ConfigError,
     DivergedError,
@@ -33,13 +38,13 @@ from symbert.files import (
     verify_sha256,
     write_json,
 )
-from symbert.operators import planned_operator
-from symbert.paths import Run
-from symbert.sizes import BUILT_IN, define
+from symbert.hosts import ENCODER
+from symbert.operators import Operator
+from symbert.sizes import Shape
+from symbert.steps import KEY_DIGITS, KEYED, RESULTS, Step, fields_of, other_key, step_in, without_paths
 
-PLANNED = {"host": str, "size": str, "attention": str, "pretrain_seed": int, "manifest": str}  # run.json
-PLANNED |= {"model": {"operator_code": str}, "training": dict}
 METRICS = "metrics.jsonl"
+FACTS = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
 DAMAGED = "the file is damaged"
 OF_RUN = "restore it from a copy, or delete it to train the run again"  # a damaged file that a finished run published
 KEEP = 3  # checkpoints to resume from
@@ -82,33 +87,191 @@ class StopRequest:
             self._received = signal.Signals(number).name
 
 
-# --- the plan ---------------------------------------------------------------------------------------------------------
+# --- the step ---------------------------------------------------------------------------------------------------------
 
 
-def read_run(folder: Path) -> tuple[Run, PretrainSettings, Path]:
-    """The run that run.json plans, its settings, and the manifest of its rows; its operator and size are known then.
+class GivenRows(Step, frozen=True):
+    """Rows that no experiment packed, as those of a benchmark."""
 
-    ConfigError where the code of its operator was edited since.
+    manifest: str
+
+    def paths(self, **wildcards: str) -> list[str]:
+        """The manifest."""
+        return [self.manifest]
+
+
+class Pretraining(Step, frozen=True, kw_only=True):
+    """The training of a host's model from a seed: run.json, which `symbert.pretrain.train.train` reads.
+
+    `version` is of all code that every operator is trained by: this package, and of `symbert.model` bert.py,
+    from_transformers.py and start.py. A class of operators has a version of its own.
+    """
+
+    files = ("done.json", METRICS, "timing.json")
+
+    host: str
+    size: str
+    shape: Shape
+    operator: Operator
+    training: PretrainSettings
+    rows: Pack | WriteText | GivenRows  # that it learns from
+    corpus_source: str | None = None  # of rows of the corpus, for the model card
+    pretrain_seed: int
+
+    @property
+    def attention(self) -> str:
+        """The name of its operator."""
+        return self.operator.name
+
+    @property
+    def key(self) -> str:
+        """The key that all its seeds have."""
+        fields = {name: value for name, value in to_builtins(self).items() if name != "pretrain_seed"}
+        return hash_of(without_paths(fields))[:KEY_DIGITS]
+
+    @property
+    def folder(self) -> str:
+        """Where its files lie, from the folder with results/."""
+        return f"{RESULTS}/runs/{self.host}/{self.size}-{self.attention}-{self.key}/seed-{self.pretrain_seed}"
+
+    @property
+    def settings_file(self) -> str:
+        """The step itself."""
+        return f"{self.folder}/run.json"
+
+    def reads(self) -> list[str]:
+        """The files that it waits for."""
+        return self.rows.paths()
+
+    @property
+    def manifest(self) -> Path:
+        """The manifest of its rows."""
+        return Path(self.rows.paths()[0])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What records say of it; those of an encoder omit the host, because `host` in records is a machine."""
+        host = {} if self.host == ENCODER else {"model_host": self.host}
+        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
+
+    def __str__(self) -> str:
+        host = "" if self.host == ENCODER else f"{self.host} "
+        return f"{host}{self.size}-{self.attention} seed {self.pretrain_seed}"
+
+
+def read_run(folder: Path) -> Pretraining:
+    """The step that run.json of a folder holds.
+
+    ConfigError where another version of this project planned it, and where the code of its operator was edited since.
     """
     file = folder / "run.json"
-    planned = read_json(file, PLANNED, "run snakemake again")
-    run = Run(planned["size"], planned["attention"], planned["pretrain_seed"], planned["host"])
-    define_model(run.size, run.attention, planned["model"], file)
-    return run, settings_from(planned["training"], PretrainSettings, str(file)), Path(planned["manifest"])
+    run = step_in(file, Pretraining)
+    run.operator.refuse_edited(file)
+    if (found := KEYED.search(folder.resolve().parent.name)) and found[1] != run.key:
+        raise other_key(file, run)
+    return run
 
 
-def define_model(size: str, attention: str, model: dict[str, Any], origin: Path) -> None:
-    """Make the operator and the size of a `Run.model` in the file `origin` known to this process.
+# --- records ----------------------------------------------------------------------------------------------------------
 
-    ConfigError where the operator's code was edited since.
-    """
-    planned_operator(attention, model, origin)
-    if size not in BUILT_IN:
-        define(size, {name: value for name, value in model.items() if name not in ("operator_code", "operator")})
-    if differing := difference(model, Run(size, attention, 0).model):
-        raise ConfigError(
-            f"{origin}: {differing} since it was planned; run snakemake again, which computes it in another folder"
-        )
+
+class OfRun(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What each record says of its run."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+    model_host: str = ENCODER
+
+
+class Identity(msgspec.Struct, kw_only=True):
+    """state/identity.json: what the bits of a run follow from, with what was decided at its start."""
+
+    host: str
+    size: str
+    shape: Shape
+    operator: Operator
+    training: PretrainSettings
+    pretrain_seed: int
+    precision: str
+    corpus_hash: str
+
+
+class Done(OfRun, kw_only=True, omit_defaults=True):
+    """done.json: a finished run. Losses are in nats per target."""
+
+    steps: int
+    validation_loss: float
+    validation_perplexity: float | None = None  # of a decoder
+    parameters: int  # tied weights once
+    attention_parameters: dict[str, int]  # of one `layer`, and of all `layers`
+    corpus_hash: str
+    vocabulary_sha256: str
+    settings_hash: str
+    settings: dict[str, Any]
+    metrics_sha256: str
+
+
+class SessionFacts(msgspec.Struct, kw_only=True):
+    """A session in provenance.json: a process or several that computed some of the steps, and how fast."""
+
+    host: str  # the machine
+    device: str
+    processor: str
+    versions: dict[str, str]
+    commit: str
+    threads: int
+    processes: int
+    micro_batch_size: int
+    shard_parameters: bool = False
+    precision: str
+    recipe: str
+    started: datetime
+    step: int = 0  # completed ones
+    step_seconds: float | None = None  # the median
+    tokens_per_second: float | None = None
+    flops_per_second: float | None = None
+    mfu: float | None = None
+    peak_flops: float | None = None
+    memory_mb: float | None = None
+    steps_timed: int = 0
+    until: datetime | None = None
+
+
+class Timing(SessionFacts, kw_only=True):
+    """timing.json: the longest session of a finished run, and the commits of all."""
+
+    size: str
+    attention: str
+    pretrain_seed: int
+    model_host: str = ENCODER
+    sessions: int
+    commits: list[str]
+
+
+class Initial(msgspec.Struct, kw_only=True, tag_field="split", tag="initial"):
+    """The first line of metrics.jsonl: the attention of the untrained model, a number per layer."""
+
+    step: int
+    logit_std: list[float]
+    attention_entropy: list[float]  # nats
+
+
+class Trained(msgspec.Struct, kw_only=True, tag_field="split", tag="train"):
+    """A line of metrics.jsonl after a step of training."""
+
+    step: int
+    loss: float
+    gradient_norm: float | None  # before it is clipped; None: not finite, in fp16
+    learning_rate: float
+
+
+class Validated(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="split", tag="validation"):
+    """A line of metrics.jsonl after an evaluation."""
+
+    step: int
+    loss: float
+    perplexity: float | None = None  # of a decoder
 
 
 def difference(existing: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -130,62 +293,69 @@ class Records:
         self.state, self.leads = state, leads
         self.provenance, self.status = state / "provenance.json", state / "status.json"
         self.step = 0  # completed ones
-        self.sessions: list[dict[str, Any]] = []
+        self.sessions: list[SessionFacts] = []
 
-    def claim(self, run: Run, settings: PretrainSettings, decided: dict[str, Any]) -> dict[str, Any]:
-        """Note the facts that determine the run, with the precision and rows decided at its start; returns all.
+    def claim(self, run: Pretraining, precision: str, corpus_hash: str) -> Identity:
+        """Note what the bits of the run follow from, with the precision and rows decided at its start; returns it.
 
         ConfigError where the run began with others; IntegrityError where that is not known.
         """
-        identity = {**run.facts, **run.model, **values_of(settings), **decided}
+        of_run = {name: getattr(run, name) for name in Identity.__struct_fields__ if hasattr(run, name)}
+        identity = Identity(**of_run, precision=precision, corpus_hash=corpus_hash)
         record, remedy = self.state / "identity.json", f"move {self.state} away to train the run again from its start"
         if not record.is_file():
             if any(self.state.glob("*/step-*")):
                 raise IntegrityError(f"{record}: missing, so it is not known how the run beside it began; {remedy}")
-            write_json(record, identity)
-        elif (begun := read_json(record, dict, remedy)) != identity:
-            raise ConfigError(f"{record}: the run began otherwise ({difference(begun, identity)}); {remedy}")
+            write_json(record, to_builtins(identity))
+        elif (begun := msgspec.convert(read_json(record, Identity, remedy), Identity)) != identity:
+            changes = difference(fields_of(begun), fields_of(identity))
+            raise ConfigError(f"{record}: the run began otherwise ({changes}); {remedy}")
         return identity
 
-    def open(self, facts: dict[str, Any]) -> None:
+    def open(self, session: SessionFacts) -> None:
         """Add a session; a line on stderr for each soft fact that differs from the session before."""
         if self.provenance.is_file() and any(self.state.glob("resume/step-*")):  # not an earlier training's
-            self.sessions = read_json(self.provenance, {"sessions": [dict]})["sessions"]
-        before = self.sessions[-1] if self.sessions else facts
-        soft = ({key: values.get(key) for key in SOFT} for values in (before, facts))
+            before = read_json(self.provenance, {"sessions": [SessionFacts]})["sessions"]
+            self.sessions = msgspec.convert(before, list[SessionFacts])
+        soft = ({key: getattr(each, key) for key in SOFT} for each in ((self.sessions or [session])[-1], session))
         if changes := difference(*soft):
             print(
                 f"warning: {self.provenance}: {changes} since the session before; the bits of the result may differ "
                 "from an uninterrupted run",
                 file=sys.stderr,
             )
-        self.sessions.append({**facts, "started": _now()})
-        write_json(self.provenance, {"sessions": self.sessions})
+        self.sessions.append(session)
+        self._write_sessions()
 
     def update(self, **measured: Any) -> None:
         """Add the measurements so far to the newest session, and say that the run goes on."""
-        self.sessions[-1] |= {"step": self.step, **measured, "until": _now()}
-        write_json(self.provenance, {"sessions": self.sessions})
+        self.sessions[-1] = structs.replace(self.sessions[-1], **measured, step=self.step, until=now())
+        self._write_sessions()
         self._write("running")
 
-    def publish(self, run: Run, identity: dict[str, Any], manifest: Path, measured: dict[str, Any]) -> None:
+    def publish(self, run: Pretraining, identity: Identity, measured: dict[str, Any]) -> None:
         """Write the declared outputs: metrics.jsonl, timing.json and, last, done.json."""
-        packed = read_json(manifest, {"vocabulary_sha256": str})
-        others = {*run.facts, "corpus_hash"}
-        done = {
+        packed, folder = read_json(run.manifest, {"vocabulary_sha256": str}), self.state.parent
+        copy_file(self.state / METRICS, folder / METRICS)
+        longest = max(self.sessions, key=lambda session: session.steps_timed)
+        commits = list(dict.fromkeys(session.commit for session in self.sessions))
+        timing = Timing(**structs.asdict(longest), **run.facts, sessions=len(self.sessions), commits=commits)
+        write_json(folder / "timing.json", to_builtins(timing))
+        done = Done(
             **run.facts,
             **measured,
-            "corpus_hash": identity["corpus_hash"],
-            "vocabulary_sha256": packed["vocabulary_sha256"],
-            "settings_hash": hash_of(identity),
-            "settings": {name: value for name, value in identity.items() if name not in others or name in run.model},
-        }
-        folder = self.state.parent
-        copy_file(self.state / METRICS, folder / METRICS)
-        longest = max(self.sessions, key=lambda session: session.get("steps_timed", 0))
-        commits = list(dict.fromkeys(session["commit"] for session in self.sessions))
-        write_json(folder / "timing.json", {**run.facts, **longest, "sessions": len(self.sessions), "commits": commits})
-        write_json(folder / "done.json", {**done, "metrics_sha256": sha256_of(folder / METRICS)})
+            corpus_hash=identity.corpus_hash,
+            vocabulary_sha256=packed["vocabulary_sha256"],
+            settings_hash=hash_of(to_builtins(identity)),
+            settings={
+                **structs.asdict(run.shape),
+                **to_builtins(run.training),
+                "precision": identity.precision,
+                **({"version": run.version} if run.version > 1 else {}),
+            },
+            metrics_sha256=sha256_of(folder / METRICS),
+        )
+        write_json(folder / "done.json", to_builtins(done))
 
     @contextmanager
     def status_written(self) -> Iterator[None]:
@@ -211,6 +381,9 @@ class Records:
     def _has_failed(self) -> bool:
         return read_json_or_empty(self.status).get("state") in ("failed", "diverged")
 
+    def _write_sessions(self) -> None:
+        write_json(self.provenance, {"sessions": to_builtins(self.sessions)})
+
     def _write(self, state: str, exit_code: int | None = None, reason: str | None = None) -> None:
         named = (reason or "").partition(": ")[0]
         file = named if named and Path(named).exists() else None
@@ -218,8 +391,9 @@ class Records:
         write_json(self.status, values)
 
 
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def now() -> datetime:
+    """The time in UTC, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 # --- storage ----------------------------------------------------------------------------------------------------------

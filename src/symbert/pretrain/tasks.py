@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.corpus.shards import Manifest
 from symbert.corpus.tokens import open_array
@@ -26,7 +25,7 @@ from symbert.files import read_struct, verify_sha256
 from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
-from symbert.paths import Run
+from symbert.pretrain.run import Pretraining
 
 Ids = NDArray[np.int64]
 Batch = dict[str, Tensor]  # `input_ids`, and `targets`, which are IGNORED where nothing is predicted; a row a sequence
@@ -110,11 +109,11 @@ def move(batch: Batch, device: torch.device) -> Batch:
 class Task(ABC):
     """The task that the model of a run learns, from the packed rows of a manifest."""
 
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        self.run, self.settings = run, settings
+    def __init__(self, run: Pretraining) -> None:
+        self.run, self.settings, manifest = run, run.training, run.manifest
         self.training, self.validation = PackedRows(manifest, "train"), PackedRows(manifest, "validation")
         self.corpus = read_struct(manifest, Manifest, REMEDY)
-        self.rows = Rows(self.corpus.vocabulary_size, self.training.sequence_length, settings.mask_probability)
+        self.rows = Rows(self.corpus.vocabulary_size, self.training.sequence_length, self.settings.mask_probability)
 
     @property
     def tokens(self) -> int:
@@ -124,7 +123,7 @@ class Task(ABC):
     def starting_model(self) -> nn.Module:
         """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
-        config = configuration_of(run.size, run.attention, vocabulary_size, self.settings.dropout)
+        config = configuration_of(run.shape, run.operator, vocabulary_size, self.settings.dropout)
         config.pad_token_id = self.corpus.special_tokens["pad"]
         model = HOSTS[run.host].model_class(config)
         initialize(model, run.pretrain_seed)
@@ -190,13 +189,13 @@ class MaskedTokens(Task):
     """A share of the tokens of packed rows, hidden and to be predicted (`symbert.draws`): corrupted ids
     `batch token`, and the true ids of the chosen tokens as targets."""
 
-    def __init__(self, run: Run, settings: PretrainSettings, manifest: Path) -> None:
-        super().__init__(run, settings, manifest)
+    def __init__(self, run: Pretraining) -> None:
+        super().__init__(run)
         rows = np.arange(len(self.validation))
         if not any(count_targets(self.validation_batch(some)) for some in np.array_split(rows, len(rows) // 64 + 1)):
             raise ConfigError(
-                f"{manifest}: 'pretrain.mask_probability' {settings.mask_probability} hides no token of {len(rows)} "
-                f"validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
+                f"{run.manifest}: 'pretrain.mask_probability' {self.settings.mask_probability} hides no token of "
+                f"{len(rows)} validation rows of {self.rows.tokens} tokens, so no loss can be measured; raise it, or "
                 "'corpus.pack.validation_sequences'"
             )
 

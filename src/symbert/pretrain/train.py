@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from symbert import errors
-from symbert.configuration import PretrainSettings
 from symbert.console import Progress
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, IntegrityError
@@ -23,13 +22,22 @@ from symbert.hosts import HOSTS
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import attention_parameters
 from symbert.model.check import refuse_untrue
-from symbert.operators import operator_named
-from symbert.paths import Run
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
 from symbert.pretrain.compute import World, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
-from symbert.pretrain.run import METRICS, Records, StopRequest, read_run
+from symbert.pretrain.run import (
+    METRICS,
+    Initial,
+    Pretraining,
+    Records,
+    SessionFacts,
+    StopRequest,
+    Trained,
+    Validated,
+    now,
+    read_run,
+)
 from symbert.pretrain.tasks import Batch, Loss, count_targets, move, verify_manifest, verify_shards
 from symbert.provenance import PROJECT, commit_of
 
@@ -50,24 +58,22 @@ def train(
     The other arguments say how it is computed, whatever its result: they may differ from session to session.
     """
     torch.set_num_threads(threads)
-    run, settings, manifest = read_run(folder)
+    run = read_run(folder)
     with compute.explained(run), join_world() as world, single_writer(folder) if world.leads else nullcontext():
         records = Records(folder / "state", world.leads)
         with records.status_written(), compute.explained(run):
-            decided = {
-                "precision": compute.resolve_precision(settings.precision, world.device),
-                "corpus_hash": verify_manifest(manifest),
-            }
+            precision = compute.resolve_precision(run.training.precision, world.device)
+            corpus_hash = verify_manifest(run.manifest)
             if world.leads:
-                identity = records.claim(run, settings, decided)
-                verify_shards(manifest)
+                identity = records.claim(run, precision, corpus_hash)
+                verify_shards(run.manifest)
             world.wait()
-            trainer = Trainer(run, settings, manifest, world, micro_batch_size, shard_parameters)
+            trainer = Trainer(run, world, micro_batch_size, shard_parameters)
             session = Session(trainer, records, stop)
             session.open(threads)
             session.run()
             if world.leads:
-                records.publish(run, identity, manifest, session.measured)
+                records.publish(run, identity, session.measured)
                 session.checkpoints.remove_resumable()
 
 
@@ -90,13 +96,12 @@ class Trainer:
 
     def __init__(
         self,
-        run: Run,
-        settings: PretrainSettings,
-        manifest: Path,
+        run: Pretraining,
         world: World | None = None,
         micro_batch_size: int | None = None,
         shard_parameters: bool = False,
     ) -> None:
+        settings = run.training
         self.run, self.settings, self.world = run, settings, world or World(0, 1, compute.pick_device())
         self.device, self.is_compiled = self.world.device, settings.recipe == compute.FAST
         self.precision = compute.resolve_precision(settings.precision, self.device)
@@ -116,7 +121,7 @@ class Trainer:
                     "processes"
                 )
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
-        self.task = HOSTS[run.host].task_class(run, settings, manifest)
+        self.task = HOSTS[run.host].task_class(run)
         self.model = self.task.starting_model()
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
         self.optimizer = compute.build_optimizer(self.model, settings)
@@ -269,17 +274,18 @@ class Session:
         trainer = self.trainer
         if self.world.leads:
             write_json(self.state / "config.json", trainer.model.config.to_dict())
-            facts = {
+            session = SessionFacts(
                 **self.machine,
-                "commit": commit_of(PROJECT),
-                "threads": threads,
-                "processes": self.world.size,
-                "micro_batch_size": trainer.micro_batch_size,
-                **({"shard_parameters": True} if trainer.is_sharded else {}),
-                "precision": trainer.precision,
-                "recipe": self.settings.recipe,
-            }
-            self.records.open(facts)
+                commit=commit_of(PROJECT),
+                threads=threads,
+                processes=self.world.size,
+                micro_batch_size=trainer.micro_batch_size,
+                shard_parameters=trainer.is_sharded,
+                precision=trainer.precision,
+                recipe=self.settings.recipe,
+                started=now(),
+            )
+            self.records.open(session)
         position = self.checkpoints.load_newest(trainer.model, trainer.optimizer) or Position(0)
         if position.scaler:
             trainer.updater.scaler.load_state_dict(position.scaler)
@@ -294,8 +300,8 @@ class Session:
             self._record()
             if position.step == 0:
                 self.checkpoints.remove_kept()
-                refuse_untrue(operator_named(trainer.run.attention), trainer.run.size, trainer.device)
-                self._log("initial", **trainer.describe_start())
+                refuse_untrue(trainer.run.operator, trainer.run.shape, trainer.device)
+                self._log(Initial, **trainer.describe_start())
 
     def run(self) -> None:
         """Do the remaining steps."""
@@ -306,19 +312,19 @@ class Session:
             self.pace.step()
             if step % LOG_EVERY == 0:
                 norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
-                self._log("train", **{**vars(result), "gradient_norm": norm})
+                self._log(Trained, **{**vars(result), "gradient_norm": norm})
             if step % self.settings.evaluate_every == 0 or step == self.settings.steps:
-                self._log("validation", **self.trainer.evaluate())
+                self._log(Validated, **self.trainer.evaluate())
                 self.pace.restart()
             self._save()
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
                 progress.update(step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
 
-    def _log(self, split: str, **values: Any) -> None:
+    def _log(self, kind: type[Initial | Trained | Validated], **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
         if self.metrics:
-            self.metrics.write(split, self.records.step, **values)
+            self.metrics.write(kind(step=self.records.step, **values))
 
     def _save(self) -> None:
         """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from symbert.report import names, published
+from symbert.report import published
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS
@@ -384,7 +384,7 @@ def _judged(size: str, check: Check, obstacle: Obstacle | None, data: Collection
         finding = check(data, size)
     except MissingEvidence as missing:
         scored = [] if data.trained is None else data.trained["size"]
-        for other in filter(None, names.sizes([*scored, *data.runs["size"]])[::-1] if size == "base" else ()):
+        for other in filter(None, data.known.sizes([*scored, *data.runs["size"]])[::-1] if size == "base" else ()):
             with suppress(MissingEvidence):
                 return f"{other}: {check(data, other).ours}", f"{NOT_TESTED}: {missing}"
         return None, f"{NOT_TESTED}: {missing}"

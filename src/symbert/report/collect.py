@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
 import msgspec
 import pandas as pd
@@ -36,14 +36,18 @@ from symbert.experiment.sweep import Grid, grids_of
 from symbert.files import check_shape, read_json, read_json_lines, read_struct, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
-from symbert.glue.tasks import SUITES, task_named, tasks_of_suite
+from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
+from symbert.glue.tasks import PUBLISHED, SUITES, columns_of, suite_of, tasks_of_suite
 from symbert.hosts import ENCODER, HOSTS
-from symbert.operators import OPERATORS
-from symbert.pretrain.run import OF_RUN
+from symbert.operators import operators_of
+from symbert.pretrain.anatomy import MEASURES
+from symbert.pretrain.run import FACTS, OF_RUN, Done, Timing, Validated
+from symbert.pretrain.speeds import Speeds
 from symbert.report import names, tidy
+from symbert.report.names import OF_PROJECT, Known
 from symbert.report.published import COLUMNS
 from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
-from symbert.sizes import SIZES, VOCABULARY_SIZE
+from symbert.sizes import VOCABULARY_SIZE, Shape, shapes_of
 
 Record = dict[str, Any]
 
@@ -58,11 +62,14 @@ RUN = ("size", "attention", "pretrain_seed")
 CELL = (*RUN, "step", "task", "finetune_seed")
 FLAGS = ("partial", "stand_in", "constant_prediction")
 CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decides the last one
+MADE = ("settings_hash", "version")  # the key and the version of the step
+ALIKE = {"settings_hash": ("suite",), "version": ()}  # of scores in one table: no two steps made those of a suite
 SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
+OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows", "partial", "constant_prediction")
+OF_SET += ("score", "majority")
 JUDGED = ("host", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
-HEAD = ["size", "attention", "pretrain_seed", "step", "layer"]
-MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own_share"]
+HEAD = [*FACTS, "layer"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
 
@@ -71,22 +78,8 @@ def kind(*base: type, **keys: Any) -> type:
     return msgspec.defstruct("File", keys.items(), bases=base or None)
 
 
-Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]  # a score
-Shares = dict[str, Share]
-Positive, Natural = Annotated[int, msgspec.Meta(ge=1)], Annotated[int, msgspec.Meta(ge=0)]
+AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
 RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
-CELL_FILE = kind(RUN_FILE, step=int, task=str, finetune_seed=int, stand_in=bool, settings_hash=str)
-SCORE = kind(CELL_FILE, metrics=Shares, majority=Shares, partial=bool, constant_prediction=bool | None)
-SET = kind(kind=str, name=str, share=float | None, column=str | None, metrics=list[str], rows=int)
-SET = kind(SET, official_rows=int | None, partial=bool, constant_prediction=bool | None, score=Share, majority=Share)
-ROBUSTNESS = kind(CELL_FILE, clean=Shares, sets=dict[str, SET])
-JUDGEMENT = kind(RUN_FILE, step=int, partial=bool, stand_in=bool, settings_hash=str, data_sha256=str)
-JUDGEMENT = kind(JUDGEMENT, paradigms=dict[str, kind(pairs=Positive, right=Natural, ties=Natural)])
-ROUNDS = kind(step_seconds=list[float], flops_per_step=float)
-SPEEDS_FILE = kind(size=str, device=str, processor=str, precision=str, threads=int, micro_batch_size=int)
-SPEEDS_FILE = kind(SPEEDS_FILE, peak_flops=float | None, tokens_per_step=int, operators=dict[str, ROUNDS])
-TIMING = kind(RUN_FILE, started=datetime, until=datetime, device=str, processes=int, sessions=int, commits=list[str])
-TIMING = kind(TIMING, versions=dict[str, str])
 EXPERIMENT = kind(experiment=str, key=str, report=dict, inputs=kind(scores=dict))
 
 
@@ -98,6 +91,7 @@ class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
     facts: ReportFacts | None = None  # None without an experiment
+    known: Known = OF_PROJECT
     hosts_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `counted` has them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
@@ -163,10 +157,11 @@ def collect(record: Record) -> Collection:
     inputs, facts = record["inputs"], settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
     if "origin" in inputs:
         return _imported(facts, inputs)
-    config = settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'")
-    sweep = define_own(config).sweep
+    config = define_own(settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'"))
+    known = Known(shapes_of(config.sizes), operators_of(config.operators))
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
-    data = read_inputs(facts, config, inputs, parameters=counted(sweep.sizes, sweep.attention, trained))
+    parameters = counted(config.sweep.sizes, config.sweep.attention, known, trained)
+    data = read_inputs(facts, config, inputs, known, parameters=parameters)
     _refuse_laxer(config, data)
     return data
 
@@ -176,15 +171,18 @@ def _imported(facts: ReportFacts, inputs: Record) -> Collection:
     scores = tidy.read_scores(inputs["scores"]["glue"][0])
     tables: Record = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
     models = pd.concat([table[["size", "attention"]] for table in (scores, *tables.values())])
-    known = [name for name in names.attentions(models["attention"]) if name in OPERATORS]  # others' have no code here
-    parameters = counted(names.sizes(models["size"]), known or ["original"])
+    named = OF_PROJECT.attentions(models["attention"])
+    ours = [name for name in named if name in OF_PROJECT.operators]  # others' have no code here
+    parameters = counted(OF_PROJECT.sizes(models["size"]), ours or ["original"], OF_PROJECT)
     final, curve = tidy.parted(scores, facts.steps)
     tables["scores"] = {"glue": final} if len(final) else {}
     tables["curves"] = {"glue": curve} if len(curve) else {}
     return Collection(facts, parameters=parameters, origin=inputs["origin"], escape_loss=facts.escape_loss, **tables)
 
 
-def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **more: Any) -> Collection:
+def read_inputs(
+    facts: ReportFacts, config: Configuration, inputs: Record, known: Known = OF_PROJECT, **more: Any
+) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
     sweep, given = config.sweep, {name: files for name, files in inputs.items() if files}
     grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
@@ -192,15 +190,15 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
     runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
     steps = {host: facts.settings.get(f"hosts.{host}.steps", facts.steps) for host in HOSTS}
     wanted = [*product(sweep.hosts, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
-    trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else ())
+    trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else (), known)
     of_others = [run for run in trained if run["host"] != ENCODER]
-    data: Record = _suites(config, facts.steps, given, wanted)
+    data: Record = _suites(config, facts.steps, given, wanted, known)
     data |= {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
         data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if run[3] in judging_seeds(config, run[0])]
-        data["blimp"] = read_judgements(given["blimp"], judges)
+        data["blimp"] = read_judgements(given["blimp"], judges, known)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
     if "manifest" in given:
@@ -212,12 +210,13 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
     of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
     data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
     if "anatomy" in given:
-        data["anatomy"] = read_table(given["anatomy"][0], [*HEAD, "head", *MEASURES])
+        data["anatomy"] = read_table(given["anatomy"][0], [*HEAD, "head", *MEASURES], known)
     return Collection(
         facts,
+        known=known,
         hosts_trained=tuple(sweep.hosts),
         runs=runs_of([run for run in trained if run["host"] == ENCODER]),
-        machines=[machine_of(run) for run in sorted(runs.values(), key=_rank_of)],
+        machines=[machine_of(run) for run in sorted(runs.values(), key=lambda run: _rank_of(run, known))],
         escape_loss=escape_loss_of(given.get("manifest")),
         grids=grids_of_runs(grids, runs),
         speeds=read_speeds(given.get("speeds", [])),
@@ -227,7 +226,7 @@ def read_inputs(facts: ReportFacts, config: Configuration, inputs: Record, **mor
 
 
 def _suites(
-    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple]
+    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple], known: Known
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
     sweep, scores, curves = config.sweep, {}, {}
@@ -237,9 +236,9 @@ def _suites(
     for suite in SUITES:
         tasks = tasks_of_suite(suite, sweep.tasks)
         if files := given.get("scores", {}).get(suite):
-            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs), steps)
+            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs, known), steps)
         if files := given.get("curve", {}).get(suite):
-            curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve)
+            curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve, known)
     return {"scores": scores, "curves": curves}
 
 
@@ -315,28 +314,33 @@ def _named(key: Sequence[str], cell: Sequence[Any]) -> str:
     return ", ".join([name, *dict.fromkeys(words)])
 
 
-def _rank_of(row: Mapping[str, Any]) -> tuple:
+def _rank_of(row: Mapping[str, Any], known: Known) -> tuple:
     """Sort key of a run: by host, size, operator and seed."""
     host = list(HOSTS).index(row.get("model_host", row.get("host", ENCODER)))
-    return host, names.model_rank(row["size"], row["attention"]), row["pretrain_seed"]
+    return host, known.rank(row["size"], row["attention"]), row["pretrain_seed"]
 
 
 # Scores.
 
 
-def read_records(files: Iterable[Path], shape: type) -> list[Record]:
+def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord]:
     """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
     records = []
     for file in sorted(files):
-        of_file = read_json(file, list[shape])
+        of_file = read_json(file, list[kind])
         if not of_file:
             raise DataError(f"{file}: no record in it; {REMEDY}")
-        records += [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
+        intact = [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
+        records += msgspec.convert(intact, list[kind])
     return records
 
 
 def read_scores(
-    files: list[Path], tasks: list[str], finetune_seeds: Sequence[int], runs: Iterable[Sequence[str | int]] = ()
+    files: list[Path],
+    tasks: list[str],
+    finetune_seeds: Sequence[int],
+    runs: Iterable[Sequence[str | int]] = (),
+    known: Known = OF_PROJECT,
 ) -> pd.DataFrame:
     """A row of SCORE_COLUMNS per score column of every record, by model, step, task and seed.
 
@@ -344,19 +348,19 @@ def read_scores(
     left out. DataError lists scores that are missing, twice, of other settings, rows or precision.
     Every model of a size needs every task and seed at every step of that size, and all of `runs` are needed.
     """
-    records = [record for record in read_records(files, SCORE) if record["finetune_seed"] in finetune_seeds]
-    columns = {task: list(task_named(task).scores.values()) for task in tasks}
+    records = [record for record in read_records(files, ScoreRecord) if record.finetune_seed in finetune_seeds]
+    columns = {task: list(columns_of(task)) for task in tasks}
     rows = [
-        {key: record.get(key) for key in (*CELL, *FLAGS, *CHECKED, "settings_hash")}
-        | {"column": column, "score": score, "details": (record.get("details") or {}).get(column)}
-        | {"majority": record["majority"].get(column, math.nan), "remark": remark_on(record, column)}
+        {key: getattr(record, key) for key in (*CELL, *FLAGS, *CHECKED, *MADE)}
+        | {"suite": _made_with(record.task), "column": column, "score": score, "details": record.details.get(column)}
+        | {"majority": record.majority.get(column, math.nan), "remark": remark_on(record, column)}
         for record in records
-        for column, score in record["metrics"].items()
+        for column, score in record.metrics.items()
     ]
     models, steps = defaultdict(set), defaultdict(set)
     for record in records:
-        models[record["size"]].add((record["attention"], record["pretrain_seed"]))
-        steps[record["size"]].add(record["step"])
+        models[record.size].add((record.attention, record.pretrain_seed))
+        steps[record.size].add(record.step)
     for size, *model in runs:
         models[size].add(tuple(model))
     wanted = [
@@ -365,11 +369,11 @@ def read_scores(
         for model, step, task, seed in product(models[size], steps[size] or [0], tasks, finetune_seeds)
         for column in columns[task]
     ]
-    alike = {"settings_hash": (), "precision": (), "data_sha256": ("task", "column"), "majority": ("task", "column")}
+    alike = {**ALIKE, "precision": (), "data_sha256": ("task", "column"), "majority": ("task", "column")}
     check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
-            *_rank_of(row)[1:],
+            *_rank_of(row, known)[1:],
             row["step"],
             tasks.index(row["task"]),
             row["finetune_seed"],
@@ -379,12 +383,14 @@ def read_scores(
     return pd.DataFrame(rows, columns=SCORE_COLUMNS).astype({"score": float, "majority": float})
 
 
-def remark_on(record: Record, column: str) -> str:
-    """What a reader must know of the rows behind a score; nothing where they are as they should be.
+def _made_with(task: str) -> str:
+    """The name of the tasks that are scored by one step: a suite, or a task of the user's own."""
+    return suite_of(task).name if task in PUBLISHED else task
 
-    Records of imported scores and of earlier versions have no counts.
-    """
-    (seen, rows), moved = record.get("seen", {}).get(column, (0, 0)), sum(record.get("moved", {}).values())
+
+def remark_on(record: ScoreRecord, column: str) -> str:
+    """What a reader must know of the rows behind a score; nothing where they are as they should be."""
+    (seen, rows), moved = record.seen.get(column, (0, 0)), sum(record.moved.values())
     remarks = [f"{seen:,} of {rows:,} rows have the token ids of a training row"] if seen else []
     if moved:
         remarks.append(
@@ -404,17 +410,17 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     where others have some; MissingInputError without any set.
     """
     seeds = set(clean["finetune_seed"])
-    records = [record for record in read_records(files, ROBUSTNESS) if record["finetune_seed"] in seeds]
+    records = [record for record in read_records(files, RobustnessRecord) if record.finetune_seed in seeds]
     rows = [
         {
-            **{key: record[key] for key in (*CELL, "stand_in")},
-            "label": level_name(facts["name"], facts["share"]) if facts["kind"] == NOISE else facts["name"],
-            "clean": record["clean"].get(facts["column"], math.nan),
-            **{key: facts[key] for key in SET.__struct_fields__},
-            "settings_hash": record["settings_hash"],
+            **{key: getattr(record, key) for key in (*CELL, "stand_in", *MADE)},
+            "suite": _made_with(record.task),
+            "label": level_name(facts.name, facts.share) if facts.kind == NOISE else facts.name,
+            "clean": record.clean.get(facts.column, math.nan),
+            **{key: getattr(facts, key) for key in OF_SET},
         }
         for record in records
-        for facts in record["sets"].values()
+        for facts in record.sets.values()
     ]
     sets: dict[str, dict] = defaultdict(dict)  # of each task, by label and column
     for row in rows:
@@ -422,14 +428,15 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     cells = clean.drop_duplicates(list(CELL))[[*CELL, *CHECKED]].to_dict("records")
     rank = {tuple(cell[key] for key in CELL): place for place, cell in enumerate(cells)}
     wanted = [(*cell, *name) for cell in rank for name in sets.get(cell[4], ())]
-    alike = {"settings_hash": (), **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
+    alike = {**ALIKE, **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
-    check("robustness", records, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
+    measured = [{key: getattr(record, key) for key in (*CELL, *CHECKED)} for record in records]
+    check("robustness", measured, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS] or rows
     if not rows:
         raise MissingInputError("robustness: no record has a set; choose other glue.robustness.noise or sets")
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
-    return table.drop(columns="settings_hash")
+    return table.drop(columns=["suite", *MADE])
 
 
 def level_name(kind: str, share: float) -> str:
@@ -437,7 +444,7 @@ def level_name(kind: str, share: float) -> str:
     return f"{kind}_{100 * share:g}"
 
 
-def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataFrame:
+def read_judgements(files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT) -> pd.DataFrame:
     """A row per checkpoint and paradigm of BLiMP: the checkpoint and its host, `phenomenon`, `paradigm`, its pairs,
     `accuracy` in percent, and whether the pairs are stand-ins or not all that are published. A tie counts half.
 
@@ -445,19 +452,19 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = ()) -> pd.DataF
     """
     records = []
     for file in files:
-        record = checked(read_json(file, JUDGEMENT), str(file), REMEDY)
-        records.append({"host": record.get("model_host", ENCODER), **record})
-        if list(record["paradigms"]) != list(PARADIGMS) or records[-1]["host"] not in HOSTS:
+        record = msgspec.convert(checked(read_json(file, PairsRecord), str(file), REMEDY), PairsRecord)
+        if list(record.paradigms) != list(PARADIGMS) or record.model_host not in HOSTS:
             raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
-        for paradigm, counts in record["paradigms"].items():
-            if counts["right"] + counts["ties"] > counts["pairs"]:
+        for paradigm, counts in record.paradigms.items():
+            if counts.right + counts.ties > counts.pairs:
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
+        records.append({"host": record.model_host, **msgspec.structs.asdict(record)})
     present = [tuple(record[key] for key in JUDGED) for record in records]
-    check("blimp", records, JUDGED, [*wanted, *present], {"settings_hash": (), "data_sha256": ()})
-    records.sort(key=lambda record: (*_rank_of(record), record["step"]))
+    check("blimp", records, JUDGED, [*wanted, *present], {**dict.fromkeys(MADE, ()), "data_sha256": ()})
+    records.sort(key=lambda record: (*_rank_of(record, known), record["step"]))
     rows = [
         {key: record[key] for key in (*JUDGED, "partial", "stand_in")}
-        | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **counts}
+        | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **msgspec.structs.asdict(counts)}
         for record in records
         for paradigm, counts in record["paradigms"].items()
     ]
@@ -475,7 +482,7 @@ def read_run(folder: Path) -> Record:
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
-    done, log = read_json(folder / "done.json", kind(RUN_FILE, steps=int), OF_RUN), folder / "metrics.jsonl"
+    done, log = read_json(folder / "done.json", Done, OF_RUN), folder / "metrics.jsonl"
     host = done.get("model_host", ENCODER)
     if host not in HOSTS:
         raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {OF_RUN}")
@@ -483,10 +490,11 @@ def read_run(folder: Path) -> Record:
     if digest != done.get("metrics_sha256", digest):
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {OF_RUN}")
     measure = "loss" if host == ENCODER else HOSTS[host].measure
-    kinds = {"validation": kind(**{"step": int, "loss": float, measure: float})}
     lines = list(read_json_lines(log, OF_RUN))
     for number, line in enumerate(lines, start=1):
-        check_shape(line, kinds.get(line.get("split")), f"{log}:{number}", OF_RUN)
+        if line.get("split") == "validation":
+            check_shape(line, Validated, f"{log}:{number}", OF_RUN)
+            check_shape(line, {measure: float}, f"{log}:{number}", OF_RUN)
     points = [line for line in lines if line.get("split") == "validation"]
     if not points or any(line["step"] >= following["step"] for line, following in pairwise(points)):
         raise DataError(f"{log}: expected validation losses at increasing steps; {OF_RUN}")
@@ -503,7 +511,9 @@ def read_run(folder: Path) -> Record:
     }
 
 
-def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = ()) -> list[Record]:
+def checked_runs(
+    runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT
+) -> list[Record]:
     """The same in the order of tables, host by host.
 
     DataError for a run that is there twice, of other steps than its host has, or missing of the `wanted` (host, size,
@@ -516,7 +526,7 @@ def checked_runs(runs: list[Record], steps: Mapping[str, int], wanted: Iterable[
     key = ("host", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
     check("runs", runs, key, [*wanted, *present])
-    return sorted(runs, key=_rank_of)
+    return sorted(runs, key=lambda run: _rank_of(run, known))
 
 
 def runs_of(runs: list[Record]) -> pd.DataFrame:
@@ -589,7 +599,7 @@ def grids_of_runs(
 def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
     several sessions are not known."""
-    timing = read_json(run["folder"] / "timing.json", TIMING, OF_RUN)
+    timing = read_json(run["folder"] / "timing.json", Timing, OF_RUN)
     facts = run["done"] | timing
     begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
     hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
@@ -616,7 +626,7 @@ def read_speeds(files: list[Path]) -> pd.DataFrame:
     for file in files:
         if not read_json(file, dict[str, Any]).get("operators", True):
             continue  # they did not fit the memory side by side
-        measured = read_json(file, SPEEDS_FILE)
+        measured = read_json(file, Speeds)
         seconds = pd.DataFrame({name: each["step_seconds"] for name, each in measured["operators"].items()})
         if seconds.empty:
             raise DataError(f"{file}: no step was timed; {REMEDY}")
@@ -680,7 +690,7 @@ def read_escape_loss(manifest: Path) -> float:
     return ESCAPED * read_struct(manifest, Manifest).unigram_entropy
 
 
-def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
+def read_table(file: Path, columns: list[str], known: Known) -> pd.DataFrame:
     """A csv file with these columns in the order of tables; DataError for another file."""
     try:
         table = pd.read_csv(file, keep_default_na=False, na_values=[""])  # an operator may be called NA
@@ -688,7 +698,7 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
         raise DataError(f"{file}: no csv ({line_of(error)}); {REMEDY}") from None
     if missing := [column for column in columns if column not in table]:
         raise DataError(f"{file}: no column '{missing[0]}'; {REMEDY}")
-    ordered = {"size": names.sizes, "attention": names.attentions}
+    ordered = {"size": known.sizes, "attention": known.attentions}
 
     def rank(column: pd.Series) -> pd.Series:
         return column.map(ordered[column.name](column).index) if column.name in ordered else column
@@ -697,7 +707,7 @@ def read_table(file: Path, columns: list[str]) -> pd.DataFrame:
     return table.sort_values(keys, key=rank, kind="stable", ignore_index=True)
 
 
-def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path] = ()) -> Record:
+def counted(sizes: Iterable[str], attention: Sequence[str], known: Known, runs: Iterable[Path] = ()) -> Record:
     """By size, of those here and of the paper, its `shape`, and by operator the `parameters` of a model with BERT's
     30,522 word pieces, tied weights once, and the `attention_parameters` of a layer.
 
@@ -705,16 +715,15 @@ def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path]
     """
     ran: Record = {}
     for file in (folder / "done.json" for folder in runs):
-        done = read_json(file, RUN_FILE, OF_RUN)
+        done = read_json(file, Done, OF_RUN)
         ran.setdefault((done["size"], done["attention"]), done.get("attention_parameters"))
     counts = {}
-    for size, shape in SIZES.items():
+    for size, shape in known.shapes.items():
         if size not in {*PAPERS_SIZES, *sizes}:
             continue
-        layers, place = shape.num_hidden_layers, (shape.hidden_size, shape.num_attention_heads)
-        of_layer = {name: ran.get((size, name)) or _by_formula(name, layers, *place) for name in attention}
+        of_layer = {name: ran.get((size, name)) or _by_formula(name, shape, known) for name in attention}
         of_layer = {name: of for name, of in of_layer.items() if of}
-        usual = shape.parameters() - _by_formula("original", layers, *place)["layers"]
+        usual = shape.parameters() - _by_formula("original", shape, known)["layers"]
         counts[size] = {
             "shape": {**asdict(shape), "vocab_size": VOCABULARY_SIZE},
             "parameters": {name: usual + of["layers"] for name, of in of_layer.items()},
@@ -723,7 +732,7 @@ def counted(sizes: Iterable[str], attention: Sequence[str], runs: Iterable[Path]
     return counts
 
 
-def _by_formula(name: str, layers: int, hidden_size: int, heads: int) -> Record | None:
+def _by_formula(name: str, shape: Shape, known: Known) -> Record | None:
     """The parameters of an operator as a run counts them; None of one that states no formula."""
-    layer = OPERATORS[name].count(hidden_size, heads)
-    return layer and {"layer": layer, "layers": layers * layer}
+    layer = known.operators[name].count(shape.hidden_size, shape.num_attention_heads, known.operators)
+    return layer and {"layer": layer, "layers": shape.num_hidden_layers * layer}

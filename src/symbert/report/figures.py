@@ -14,6 +14,7 @@ from symbert.hosts import HOSTS
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
+from symbert.report.names import Known
 from symbert.report.statistics import escapes_of
 from symbert.report.style import PANEL, ROW, Look
 from symbert.report.tables.pretraining import place_of
@@ -25,10 +26,12 @@ HOLLOW = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.9
 Panels = Mapping[tuple[str, str], Mapping[str, pd.DataFrame]]  # curves by title and unit, and by operator
 
 
-def curves_figure(panels: Panels, height: float = PANEL, line: tuple[float, str] | None = None, **axis: Any) -> Figure:
+def curves_figure(
+    known: Known, panels: Panels, height: float = PANEL, line: tuple[float, str] | None = None, **axis: Any
+) -> Figure:
     """A figure of panels: a curve per operator, the mean of rows (seeds) over columns (steps), and a level `line` with
     its name; `axis` as of `style.prepare`."""
-    looks = style.looks_of(name for curves in panels.values() for name in curves)
+    looks = style.looks_of((name for curves in panels.values() for name in curves), known)
     figure, places = style.figure_of([height] * len(panels), columns=min(2, len(panels)))
     for panel, ((title, unit), curves) in zip(places, panels.items(), strict=True):
         for name, seeds in curves.items():
@@ -52,7 +55,7 @@ def loss_figures(data: Collection) -> dict[str, Figure]:
 def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
     """The figure of the runs of one size; the authors' losses are hollow markers where they may stand beside these."""
     losses = {attention: seeds for (_, attention), seeds in losses_of(runs).items()}
-    looks, is_comparable = style.looks_of(losses), setting.other_training(data) is None
+    looks, is_comparable = style.looks_of(losses, data.known), setting.other_training(data) is None
     level = data.escape_loss
     figure, (curves, *beneath) = style.figure_of([LOSSES, *[ROW * (len(losses) + 3)] * (level is not None)])
     for name, seeds in losses.items():
@@ -112,7 +115,7 @@ def grids_figure(data: Collection) -> Figure | None:
     for grid, of_points in data.grids:
         for point, losses in zip(grid.points, of_points, strict=True):
             panels[f"{grid.name}\n{place_of(grid, point)}", "loss (nats)"][point["attention"]] = losses
-    return curves_figure(panels, LOSSES, logarithmic=True) if panels else None
+    return curves_figure(data.known, panels, LOSSES, logarithmic=True) if panels else None
 
 
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
@@ -123,7 +126,7 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
     scores = data.curves.get(suite)
     if scores is None:
         return None
-    sizes, looks = names.sizes(scores["size"]), style.looks_of(scores["attention"])
+    sizes, looks = data.known.sizes(scores["size"]), style.looks_of(scores["attention"], data.known)
     baseline = statistics.glue_scores(scores.assign(score=scores["majority"])).dropna()[:1].tolist()
     mean_name = statistics.mean_of(scores)
     kind = "stand-in task score" if mean_name in statistics.stand_in_names(scores) else heading(mean_name)
@@ -162,7 +165,7 @@ def hosts_figure(data: Collection) -> Figure | None:
     panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
     for (host, size, name), seeds in data.courses.items():
         panels[names.family(size, host), HOSTS[host].measure.replace("_", " ")][name] = seeds
-    return curves_figure(panels, logarithmic=True) if panels else None
+    return curves_figure(data.known, panels, logarithmic=True) if panels else None
 
 
 CHANCE = 50  # percent
@@ -180,7 +183,7 @@ def blimp_figure(data: Collection) -> Figure | None:
         )  # others judged at the last step only
         if len(curve):
             panels[names.family(size, host), "accuracy (%)"][name] = curve
-    return curves_figure(panels, line=(CHANCE, "chance")) if panels else None
+    return curves_figure(data.known, panels, line=(CHANCE, "chance")) if panels else None
 
 
 def robustness_figure(data: Collection) -> Figure | None:
@@ -197,7 +200,7 @@ def robustness_figure(data: Collection) -> Figure | None:
         percents = {"clean": 0, **{level_name(kind, share): 100 * share for share in shares}}
         for (size, name), seeds in noise[list(percents)].groupby(level=["size", "attention"], sort=False):
             panels[f"{names.family(size)}, {kind} noise", unit][name] = seeds.rename(columns=percents)
-    return curves_figure(panels, line=(baseline, "majority baseline"), horizontal="letters changed (%)")
+    return curves_figure(data.known, panels, line=(baseline, "majority baseline"), horizontal="letters changed (%)")
 
 
 HEADS = {
@@ -223,4 +226,4 @@ def anatomy_figure(data: Collection) -> Figure | None:
             panels[names.family(size), unit] = {
                 name: seeds for name, seeds in curves.items() if seeds.notna().all(axis=None)
             }
-    return curves_figure(panels, height=2.0)
+    return curves_figure(data.known, panels, height=2.0)

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from symbert.configuration import FOLDER, TAKEN, ReportFacts
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import copy_file, sha256_of, write_json
-from symbert.glue.tasks import GLUE, OWN
+from symbert.glue.tasks import GLUE
 from symbert.paths import key
 from symbert.report import names, published
 from symbert.report.collect import RESULTS, check, losses_of
@@ -41,7 +41,7 @@ def import_scores(
     files = {"scores": path} | ({"losses": losses} if losses else {})
     scores = read_scores(path)
     for column, task in zip(scores["column"], scores["task"], strict=True):
-        if task not in GLUE and task not in OWN:
+        if task not in GLUE:
             raise DataError(f"{path}: task '{column}' is of another suite; leave its rows out")
     rows = scores.astype({"majority": object}).where(scores.notna(), None).to_dict("records")
     cell = ("size", "attention", "pretrain_seed", "step", "finetune_seed", "column")

@@ -1,10 +1,11 @@
 """What models are called, and the order in which sizes and operators appear in every table and figure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from symbert.hosts import ENCODER
-from symbert.operators import OPERATORS
-from symbert.sizes import SIZES, by_parameters
+from symbert.operators import OPERATORS, Operator
+from symbert.sizes import SIZES, Shape, by_parameters
 
 UNTRAINED = "no pre-training"
 
@@ -25,19 +26,27 @@ def family(size: str, host: str = ENCODER) -> str:
     return f"BERT-{size}" if size else "models without a size"
 
 
-def sizes(names: Iterable[str]) -> list[str]:
-    """Distinct sizes, smallest first; unknown ones follow by name."""
-    return sorted(set(names), key=lambda name: _rank(name, by_parameters(SIZES)))
+@dataclass(frozen=True)
+class Known:
+    """The sizes and operators of an experiment, by which tables and figures are in order."""
+
+    shapes: Mapping[str, Shape] = field(default_factory=lambda: SIZES)
+    operators: Mapping[str, Operator] = field(default_factory=lambda: OPERATORS)
+
+    def sizes(self, names: Iterable[str]) -> list[str]:
+        """Distinct sizes, smallest first; unknown ones follow by name."""
+        return sorted(set(names), key=lambda name: _rank(name, by_parameters(self.shapes)))
+
+    def attentions(self, names: Iterable[str]) -> list[str]:
+        """Distinct operators, the paper's first; unknown ones follow by name."""
+        return sorted(set(names), key=lambda name: _rank(name, list(self.operators)))
+
+    def rank(self, size: str, attention: str) -> tuple[tuple[int, str], tuple[int, str]]:
+        """Sort key of a model: by size, then by operator."""
+        return _rank(size, by_parameters(self.shapes)), _rank(attention, list(self.operators))
 
 
-def attentions(names: Iterable[str]) -> list[str]:
-    """Distinct operators, the paper's first; unknown ones follow by name."""
-    return sorted(set(names), key=lambda name: _rank(name, list(OPERATORS)))
-
-
-def model_rank(size: str, attention: str) -> tuple[tuple[int, str], tuple[int, str]]:
-    """Sort key of a model: by size, then by operator."""
-    return _rank(size, by_parameters(SIZES)), _rank(attention, list(OPERATORS))
+OF_PROJECT = Known()  # of imported scores, and where there is no experiment
 
 
 def _rank(name: str, known: Sequence[str]) -> tuple[int, str]:

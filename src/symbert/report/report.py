@@ -18,6 +18,7 @@ from symbert.report import published, setting
 from symbert.report.collect import Collection, collect, counted, read_record
 from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Made
 from symbert.report.formats import TEMPLATES, Table, Words, body_of, write_table
+from symbert.report.names import OF_PROJECT
 from symbert.report.statistics import STAND_IN
 from symbert.report.style import DPI, house_style, write_figure
 from symbert.report.tidy import tables_of, write_csv
@@ -49,7 +50,7 @@ def report(folder: Path, /, paper: bool = False) -> None:
     no experiment are written, into `folder`. DataError names a file that is missing, damaged or of another experiment.
     """
     if paper:
-        write_exhibits(Collection(parameters=counted((), published.OPERATORS)), folder)
+        write_exhibits(Collection(parameters=counted((), published.OPERATORS, OF_PROJECT)), folder)
         return
     folder, record = read_record(folder)
     data, output = collect(record), folder / "report"

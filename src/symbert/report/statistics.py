@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
 from symbert.glue.tasks import BESIDE_GLUE
-from symbert.report.names import UNTRAINED, attentions
+from symbert.report.names import UNTRAINED
 from symbert.report.published import COLUMNS
 
 Values = NDArray[np.float64]
@@ -528,6 +528,6 @@ def _pairs(
 def contrasts_of(losses: Losses, named: Sequence[Sequence[str]] | None) -> Iterator[Contrast]:
     """The operators and references that were named, or each operator and the first, size by size."""
     for size in dict.fromkeys(size for size, _ in losses):
-        names = attentions(name for of, name in losses if of == size)
+        names = [name for of, name in losses if of == size]
         for model, other in [(name, names[0]) for name in names[1:]] if named is None else named:
             yield size, model, other

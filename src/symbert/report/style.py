@@ -25,8 +25,8 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 
 from symbert.errors import ConfigError
 from symbert.files import publish
-from symbert.operators import OPERATORS, Description
-from symbert.report.names import attentions
+from symbert.operators import Description
+from symbert.report.names import Known
 from symbert.report.statistics import CONFIDENCE, FEWEST
 
 WIDTH = 3.5  # inches: of a column of a paper
@@ -80,14 +80,14 @@ def house_style() -> AbstractContextManager[None]:
     return rc_context(fname=Path(__file__).with_name("templates") / "figures.mplstyle")
 
 
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
+def looks_of(names: Iterable[str], known: Known) -> dict[str, Look]:
     """The look of each operator, in the order of tables: as its class describes it, but for what another has already.
 
     A known operator has the same look in every figure. ConfigError for looks that matplotlib does not have.
     """
-    ordered, looks, spare = attentions(names), {}, cycle(SPARE)
-    for name in attentions([*OPERATORS, *ordered]):
-        own = OPERATORS[name].description if name in OPERATORS else Description()
+    ordered, looks, spare = known.attentions(names), {}, cycle(SPARE)
+    for name in known.attentions([*known.operators, *ordered]):
+        own = known.operators[name].description if name in known.operators else Description()
         look = Look(own.color, own.marker, LINES.get(own.line))
         if look in looks.values() or not (own.color and own.marker and own.line):
             some = (
@@ -99,7 +99,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
         try:
             Line2D([], [], color=look.color, marker=look.marker)
         except ValueError as error:
-            raise ConfigError(f"{OPERATORS[name].path}: {error}") from None
+            raise ConfigError(f"{known.operators[name].path}: {error}") from None
         looks[name] = look
     return {name: looks[name] for name in ordered}
 

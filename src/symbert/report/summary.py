@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from symbert.glue.tasks import OWN, SUITES
+from symbert.glue.tasks import PUBLISHED, SUITES
 from symbert.hosts import ENCODER
 from symbert.report import names, setting
 from symbert.report.collect import Collection, losses_of
@@ -201,8 +201,8 @@ def _compared(data: Collection) -> str:
     rows = pd.concat([table.assign(host=table.get("host", ENCODER))[columns] for table in tables])
     families: dict[str, list[str]] = defaultdict(list)  # of models, by their operators
     for host, of_host in rows.groupby("host", sort=False):
-        for size in names.sizes(of_host["size"]):
-            operators = ", ".join(names.attentions(of_host.loc[of_host["size"] == size, "attention"]))
+        for size in data.known.sizes(of_host["size"]):
+            operators = ", ".join(data.known.attentions(of_host.loc[of_host["size"] == size, "attention"]))
             family = (names.family(size) if size else "without a size") if host == ENCODER else f"{host} {size}"
             families[operators].append(family)
     models = [f"{operators}; models: {', '.join(of)}" for operators, of in families.items()]
@@ -230,11 +230,11 @@ def _trained_on(data: Collection) -> str:
     if setting.reads_corpus(data):
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")
     tasks = {task: SUITES[suite].title for suite, scores in data.scores.items() for task in scores["task"]}
-    suites = [*dict.fromkeys(title for task, title in tasks.items() if task not in OWN)]
+    suites = [*dict.fromkeys(title for task, title in tasks.items() if task in PUBLISHED)]
     if suites := [*suites, *["BLiMP"] * (data.blimp is not None)]:
         named = (" or " if is_stand_in(settings["glue.source"]) else ", ").join(suites)  # not GLUE or BLiMP
         parts.append(f"scores: {_of_source(settings['glue.source'], 'tasks').replace('GLUE', named)}")
-    if own := [task for task in tasks if task in OWN]:
+    if own := [task for task in tasks if task not in PUBLISHED]:
         parts.append(f"the user's own tasks: {', '.join(own)}")
     return f"{'; '.join(parts)}."
 

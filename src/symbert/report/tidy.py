@@ -120,7 +120,7 @@ def read_scores(file: Path) -> pd.DataFrame:
     count for it, of a number that its metric cannot be, of the rows of another column, and of a second score of one
     cell; and a score of which a metric is missing.
     """
-    known = [*tasks.PUBLISHED.values(), *tasks.OWN.values()]
+    known = tasks.PUBLISHED.values()
     columns = {column: task for task in known for column in task.scores.values()}
     cells: dict[tuple, dict[str, tuple[str, Score]]] = {}
     for place, row in read_rows(file, Score):
@@ -139,7 +139,7 @@ def read_scores(file: Path) -> pd.DataFrame:
     places = {task.name: place for place, task in enumerate(known)}
     rows.sort(
         key=lambda row: (
-            *names.model_rank(row["size"], row["attention"]),
+            *names.OF_PROJECT.rank(row["size"], row["attention"]),
             row["pretrain_seed"],
             row["step"] if row["step"] == row["step"] else math.inf,
             places[row["task"]],
@@ -210,7 +210,7 @@ def read_losses(file: Path) -> pd.DataFrame:
     second loss of one step."""
     rows: dict[tuple, Record] = {}
     for place, row in read_rows(file, Loss):
-        cell = (*names.model_rank(row.size, row.attention), row.pretrain_seed, row.step)
+        cell = (*names.OF_PROJECT.rank(row.size, row.attention), row.pretrain_seed, row.step)
         if cell in rows:
             raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
         rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}

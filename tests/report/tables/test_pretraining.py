@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import CensoredData, logrank
 
 from csv_rows import read
-from report.conftest import ESCAPE_LOSS, packed
+from report.conftest import ESCAPE_LOSS, done_of, packed
 from report.written import asking_for, collected, write_exhibit
 from symbert.errors import DataError
 from symbert.experiment.sweep import Contrast, Grid
@@ -154,10 +154,11 @@ def test_a_folder_with_another_run_is_refused(tmp_path):
 
 def _write_run(folder: Path, attention: str, seed: int) -> None:
     run = {"size": "tiny", "attention": attention, "pretrain_seed": seed}
-    write_json(folder / "done.json", {**run, "steps": STEPS[-1]})
     losses = zip(STEPS, plateau_until(ESCAPES.get(attention, (600,) * 3)[seed - 1]), strict=True)
     lines = [f'{{"split": "validation", "step": {step}, "loss": {loss}}}' for step, loss in losses]
+    folder.mkdir(exist_ok=True)
     (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    write_json(folder / "done.json", done_of(run, STEPS[-1], 2.0, folder / "metrics.jsonl"))
 
 
 def test_milestones_are_the_crossings_of_figure_3_with_symmetric(report_facts, record, write_scores):

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from symbert.operators import OPERATORS
-from symbert.report import names, published
+from symbert.report import published
 from symbert.report.collect import HEAD, MEASURES, SPEEDS, Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.statistics import spread
@@ -26,14 +25,15 @@ def operators_table(data: Collection) -> Table:
     103,017,018 − 102,427,194 = 589,824 = 12 × 768²/12 parameters more than base symmetric, over 12 layers with h = 768
     and n = 12 heads.
     """
-    sizes = names.sizes(data.parameters)
+    sizes = data.known.sizes(data.parameters)
     rows = []
-    for name in names.attentions(name for size in sizes for name in data.parameters[size]["attention_parameters"]):
-        operator, printed = OPERATORS.get(name), published.OPERATORS.get(name)
+    for name in data.known.attentions(name for size in sizes for name in data.parameters[size]["attention_parameters"]):
+        operator, printed = data.known.operators.get(name), published.OPERATORS.get(name)
+        described = operator and operator.counted_as(data.known.operators)
         counted = {size: data.parameters[size]["attention_parameters"].get(name) for size in sizes}
         shapes = {size: data.parameters[size]["shape"] for size in sizes if counted[size] is not None}
         exact = {
-            size: operator and operator.count(shape["hidden_size"], shape["num_attention_heads"])
+            size: operator and operator.count(shape["hidden_size"], shape["num_attention_heads"], data.known.operators)
             for size, shape in shapes.items()
         }
         rows.append(
@@ -41,8 +41,8 @@ def operators_table(data: Collection) -> Table:
                 "attention": name,
                 "expression": (operator and operator.formula) or None,
                 "printed": f"{printed} (erratum)" if name == "pairwise" else printed,
-                "corrected": (operator and operator.counted_as.leading) or None,
-                "exact": (operator and operator.counted_as.parameters) or None,
+                "corrected": (described and described.leading) or None,
+                "exact": (described and described.parameters) or None,
                 **{f"counted_{size}": count for size, count in counted.items()},
                 "exact_is_counted": None if None in exact.values() else exact.items() <= counted.items(),
             }
@@ -56,9 +56,9 @@ def parameters_table(data: Collection) -> Table:
     of one layer; beside their saving what arXiv 2412.00359 prints for shared (66.5366, cut off).
     """
     rows = []
-    for size in names.sizes(data.parameters):
+    for size in data.known.sizes(data.parameters):
         model, layer = data.parameters[size]["parameters"], data.parameters[size]["attention_parameters"]
-        for name in names.attentions(model):
+        for name in data.known.attentions(model):
             printed = published.PARAMETERS.get((size, name))
             rows.append(
                 {

@@ -8,7 +8,6 @@ import pandas as pd
 from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
 from symbert.hosts import HOSTS
-from symbert.report import names
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
 from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
@@ -41,7 +40,7 @@ def milestones_table(data: Collection) -> Table | None:
     for size, of_size in () if scores is None else scores.groupby("size", sort=False):
         means, line = mean_curves(of_size)
         compared = () if data.trained is None else data.trained.loc[data.trained["size"] == size, "attention"]
-        for name in names.attentions([*means, *compared]):
+        for name in data.known.attentions([*means, *compared]):
             row: Row = {"size": size, "attention": name, "final_score": None, "target_score": line}
             row |= {"before": None, "crossing": None, "after": None, "finetune_seeds": 0}
             if name in means:
