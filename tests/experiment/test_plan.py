@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from symbert import cli
-from symbert.configuration import merge
+from symbert.configuration import merge, resolve
 from symbert.experiment import plan
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import lines_of, outputs_of, warnings_of
@@ -134,5 +134,5 @@ def test_a_plan_says_that_kenlm_is_missing_where_perplexities_are_computed_and_n
 ):
     monkeypatch.setitem(sys.modules, "kenlm", None)
     for changes, is_said in (({}, False), ({"annotations": "computed"}, True)):
-        said = warnings_of(Experiment(merge(config, {"corpus": changes})))
+        said = warnings_of(Experiment(resolve(merge(config, {"corpus": changes}))))
         assert any("pip install kenlm" in line for line in said) is is_said
