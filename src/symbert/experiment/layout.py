@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from msgspec import to_builtins
@@ -84,6 +84,7 @@ from symbert.steps import RESULTS, AnyStep, File, Step, without_paths
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
+AnyRows = TypeVar("AnyRows", PrepareTasks, PrepareRobustness, PreparePairs)
 Scoring = Finetune | Robustness | Judge
 
 
@@ -391,9 +392,8 @@ class Experiment:
         yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
             root = root_of_sets(self.config)
-            sets = PrepareRobustness(
-                clean=rows, chosen=robustness_of(self.config), root=root and File(root, known_sha256(root))
-            )
+            folder = File(root, known_sha256(root)) if root else None
+            sets = PrepareRobustness(clean=rows, chosen=robustness_of(self.config), root=folder)
             yield self._step(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
 
     @cached_property
@@ -410,7 +410,7 @@ class Experiment:
         sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def _rows(self, rows: AnyStep, tasks: list[str]) -> AnyStep:
+    def _rows(self, rows: AnyRows, tasks: list[str]) -> AnyRows:
         """Note rows of tasks; whichever are asked for, they have one folder."""
         self.inputs_of |= {rows.file(task): rows.reads_for(task) for task in tasks}
         return self._step(rows)
