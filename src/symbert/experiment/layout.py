@@ -85,8 +85,8 @@ from symbert.steps import RESULTS, AnyStep, File, without_paths
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
+AnyRows = TypeVar("AnyRows", PrepareTasks, PrepareRobustness, PreparePairs)
 Scoring = Finetune | Robustness | Judge
-Prepared = TypeVar("Prepared", PrepareTasks, PrepareRobustness, PreparePairs)
 
 
 @dataclass(frozen=True)
@@ -387,9 +387,8 @@ class Experiment:
         yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
             root = root_of_sets(self.config)
-            sets = PrepareRobustness(
-                clean=rows, chosen=robustness_of(self.config), root=File(root, known_sha256(root)) if root else None
-            )
+            folder = File(root, known_sha256(root)) if root else None
+            sets = PrepareRobustness(clean=rows, chosen=robustness_of(self.config), root=folder)
             yield self._plan(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
 
     @cached_property
@@ -406,7 +405,7 @@ class Experiment:
         sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def _rows(self, rows: Prepared, tasks: list[str]) -> Prepared:
+    def _rows(self, rows: AnyRows, tasks: list[str]) -> AnyRows:
         """Note rows of tasks; whichever are asked for, they have one folder."""
         self.inputs_of |= {rows.file(task): rows.reads_for(task) for task in tasks}
         return self._plan(rows)
