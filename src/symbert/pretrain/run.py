@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import structs, to_builtins
@@ -95,9 +95,9 @@ class GivenRows(Step, frozen=True):
 
     manifest: str
 
-    def paths(self, **wildcards: str) -> list[str]:
+    def paths(self, **wildcards: str) -> dict[str, str]:
         """The manifest."""
-        return [self.manifest]
+        return {"manifest": self.manifest}
 
 
 class Pretraining(Step, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     from_transformers.py and start.py. A class of operators has a version of its own.
     """
 
-    files = ("done.json", METRICS, "timing.json")
+    files: ClassVar[dict[str, str]] = {"done": "done.json", "metrics": METRICS, "timing": "timing.json"}
 
     host: str
     size: str
@@ -141,12 +141,12 @@ class Pretraining(Step, frozen=True, kw_only=True):
 
     def reads(self) -> list[str]:
         """The files that it waits for."""
-        return self.rows.paths()
+        return [*self.rows.paths().values()]
 
     @property
     def manifest(self) -> Path:
         """The manifest of its rows."""
-        return Path(self.rows.paths()[0])
+        return Path(self.rows.paths()["manifest"])
 
     @property
     def facts(self) -> dict[str, Any]:
