@@ -80,13 +80,13 @@ from symbert.sources import (
     name_of_text,
     part_file,
 )
-from symbert.steps import RESULTS, AnyStep, File, Step, without_paths
+from symbert.steps import RESULTS, AnyStep, File, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
 Scoring = Finetune | Robustness | Judge
-RowsOfTasks = TypeVar("RowsOfTasks", PrepareTasks, PrepareRobustness, PreparePairs)
+Prepared = TypeVar("Prepared", PrepareTasks, PrepareRobustness, PreparePairs)
 
 
 @dataclass(frozen=True)
@@ -180,21 +180,18 @@ class Experiment:
                 "are not pre-trained; lower the first or raise the last"
             )
 
-    def _add(self, step: Step) -> None:
+    def _add(self, step: AnyStep) -> AnyStep:
         """Plan a step of one job, and note what the job reads."""
-        self._step(step)
         self.inputs_of |= dict.fromkeys(step.paths().values(), step.reads())
+        return self._plan(step)
 
-    def _step(self, step: AnyStep) -> AnyStep:
-        """Plan a step."""
-        self._plan(step.settings_file, to_builtins(step))
-        return step
-
-    def _plan(self, file: str, settings: Config) -> None:
-        """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
+    def _plan(self, step: AnyStep) -> AnyStep:
+        """Note a step. ConfigError where its folder has another one: eight digits may be alike."""
+        file, settings = step.settings_file, to_builtins(step)
         if Path(file).is_file() and without_paths(read_json_or_empty(Path(file))) != without_paths(settings):
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
+        return step
 
     def _published(self, file: PublishedFile, stage: Stage, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
@@ -205,10 +202,10 @@ class Experiment:
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
         if file.kind == "ut1":
-            return self._step(Ut1(url=self.config.corpus.blocklist_url)).folder
+            return self._plan(Ut1(url=self.config.corpus.blocklist_url)).folder
         section = self.config.corpus if stage == "corpus" else self.config.glue
         default = section.revision if file.kind == "dataset" else "main"
-        return self._step(Repository(kind=file.kind, repository=file.repository, revision=revision or default)).folder
+        return self._plan(Repository(kind=file.kind, repository=file.repository, revision=revision or default)).folder
 
     # The corpus.
 
@@ -235,7 +232,7 @@ class Experiment:
         from symbert.corpus.hub import listed_files  # huggingface_hub takes a moment
 
         repository = asked.path
-        folder = self._step(TextRepository(kind="dataset", repository=repository, revision=asked.revision)).folder
+        folder = self._plan(TextRepository(kind="dataset", repository=repository, revision=asked.revision)).folder
         commit, sizes = listed_files(Path(folder), repository, asked.revision)
         self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
         self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
@@ -249,12 +246,11 @@ class Experiment:
             files["checksums"] = file_of(self._published(CORPUS_CHECKSUMS, "corpus"))
         if chosen.has("categories"):
             archive, listing = (file_of(self._published(file, "corpus")) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
-            files["blocklist"] = BuildBlocklist(archive=archive, checksums=listing)
-            self._add(files["blocklist"])
+            files["blocklist"] = self._add(BuildBlocklist(archive=archive, checksums=listing))
         if chosen.annotations == "computed" and chosen.has("perplexity"):
             files["harmful_model"] = file_of(self._published(HARMFUL_MODEL, "corpus"))
         step = PrepareParts(vocabulary=self.vocabulary, filter=chosen, split_by_content=not is_published, **files)
-        self._step(step)
+        self._plan(step)
         read = step.reads()
         self.inputs_of |= {step.paths(part=part)["tokens"]: read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
@@ -373,7 +369,7 @@ class Experiment:
             suite = SUITES["blimp"]
             limits = protocol_of(self.config, suite.name, PairLimits)
             rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
-            yield self._step(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
+            yield self._plan(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(
         self, suite: Suite, tasks: list[str], own: dict[str, OwnRows]
@@ -387,14 +383,14 @@ class Experiment:
             own=own,
         )
         protocol = protocol_of(self.config, suite.name, GlueSettings)
-        trained = self._step(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
+        trained = self._plan(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
         yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
             root = root_of_sets(self.config)
             sets = PrepareRobustness(
                 clean=rows, chosen=robustness_of(self.config), root=File(root, known_sha256(root)) if root else None
             )
-            yield self._step(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
+            yield self._plan(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
 
     @cached_property
     def _measured_tasks(self) -> list[str]:
@@ -410,10 +406,10 @@ class Experiment:
         sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def _rows(self, rows: RowsOfTasks, tasks: list[str]) -> RowsOfTasks:
+    def _rows(self, rows: Prepared, tasks: list[str]) -> Prepared:
         """Note rows of tasks; whichever are asked for, they have one folder."""
         self.inputs_of |= {rows.file(task): rows.reads_for(task) for task in tasks}
-        return self._step(rows)
+        return self._plan(rows)
 
     def _published_rows(self, suite: Suite) -> File:
         """The folder of the published rows of a suite, at its own commit; of the package's its content counts."""

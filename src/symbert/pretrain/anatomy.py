@@ -15,8 +15,8 @@ MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own
 class MeasureAnatomy(Step, frozen=True, kw_only=True):
     """The checkpoints whose heads are described, and those of the starts of their runs, on rows of text."""
 
-    place = "measured/anatomy"
-    files: ClassVar[dict[str, str]] = {"heads": "anatomy.csv"}
+    place: ClassVar[str] = "measured/anatomy"
+    files: ClassVar[dict[str, str]] = {"anatomy": "anatomy.csv"}
 
     checkpoints: list[str]  # folders, whose names have the keys of their runs
     rows: Pack | WriteText | GivenRows

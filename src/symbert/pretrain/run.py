@@ -40,8 +40,9 @@ from symbert.files import (
 )
 from symbert.hosts import ENCODER
 from symbert.operators import Operator
+from symbert.paths import RUN
 from symbert.sizes import Shape
-from symbert.steps import KEY_DIGITS, KEYED, RESULTS, Step, fields_of, other_key, step_in, without_paths
+from symbert.steps import KEY_DIGITS, KEYED, Step, fields_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
 FACTS = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
@@ -132,7 +133,8 @@ class Pretraining(Step, frozen=True, kw_only=True):
     @property
     def folder(self) -> str:
         """Where its files lie, from the folder with results/."""
-        return f"{RESULTS}/runs/{self.host}/{self.size}-{self.attention}-{self.key}/seed-{self.pretrain_seed}"
+        model = f"{self.size}-{self.attention}-{self.key}"
+        return RUN.format(host=self.host, model=model, seed=self.pretrain_seed)
 
     @property
     def settings_file(self) -> str:
