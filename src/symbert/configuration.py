@@ -603,10 +603,13 @@ def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
     yield from (("corpus.source", corpus), ("glue.source", glue))
     if corpus not in OF_USERS:
         yield "corpus.parts", len(parts_of(config))
-    for stage, revision in (("corpus", config.corpus.revision), ("glue", config.glue.revision)):
-        if {"corpus": corpus, "glue": glue}[stage] == "hub":
-            yield f"{stage}.revision", revision
     filters = filter_of(config)
+    if corpus == "hub":
+        yield "corpus.revision", config.corpus.revision
+        if filters.has("categories") and filters.categories_from != "metadata":
+            yield "corpus.blocklist_url", config.corpus.blocklist_url
+    if glue == "hub":
+        yield "glue.revision", config.glue.revision
     sections: list[tuple[str, Settings]] = [
         ("corpus.filter", filters),
         ("corpus.pack", config.corpus.pack),

@@ -8,7 +8,10 @@ from report.written import collected
 from symbert.configuration import Pretrain, PretrainKeys, merge, report_of, typed
 from symbert.experiment.sweep import Grid
 from symbert.report import published
-from symbert.report.setting import note_of, other_finetuning, other_training, sentences_of
+from symbert.report.claims import CHECKS
+from symbert.report.setting import note_of, other_finetuning, other_scores, other_training, sentences_of
+from symbert.report.tables.corpus import settings_table
+from test_paths import EFFECTS
 
 # How often, and how it is computed.
 NO_SCIENCE = ("evaluate_every", "save_every", *{*Pretrain.__struct_fields__}.difference(PretrainKeys.__struct_fields__))
@@ -41,8 +44,51 @@ def changed(config, stage, key):
     return merge(config, {stage: {key: other}})
 
 
-def test_the_configuration_as_it_stands_is_the_papers(paper):
-    assert facts_of(paper).settings == published.SETTINGS and others(paper) == (False, False)
+def test_the_configuration_as_it_stands_is_the_papers_but_for_deviations_that_are_told(paper, root):
+    deviations = {key: value for key, (value, _) in published.DEVIATIONS.items()}
+    assert facts_of(paper).settings == published.SETTINGS | deviations and others(paper) == (False, False)
+    frame = settings_table(collected(facts_of(paper))).frame
+    numbers = {key: f"deviation {number}" for key, (_, number) in published.DEVIATIONS.items()}
+    assert {key: told for key, told in zip(frame["setting"], frame["differs"], strict=True) if told} == numbers
+    told = (root / "docs/deviations.md").read_text()
+    assert all(f"\n| {number} |" in told for _, number in published.DEVIATIONS.values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"filter": {"blocked_categories": []}},
+        {"filter": {"categories_from": "metadata", "match": "suffix"}},
+        {"filter": {"categories_from": "blocklist"}},
+        {"annotations": "computed"},
+        {"revision": "v2"},
+    ],
+)
+def test_a_corpus_of_other_documents_is_not_the_papers_and_no_claim_is_judged(paper, change):
+    """Their parts had another key, but the page called them the paper's and judged its claims."""
+    data = collected(facts_of(merge(paper, {"corpus": change})))
+    assert other_training(data) and other_finetuning(data) and other_scores(data)
+    assert all(obstacle is None or obstacle(data) for _, obstacle in CHECKS.values())
+
+
+def test_what_changes_a_part_a_row_a_run_or_a_score_is_compared_with_the_paper(paper):
+    """The settings of the page were a list by hand, from which some were missing."""
+    usual = {
+        "corpus.annotations",
+        "pretrain.learning_rate",
+        "pretrain.schedule_steps",
+    }  # the other value is the paper's
+    determining = {"parts", "shards", "encoder", "rows", "scores"}
+    for key, (value, kinds) in EFFECTS.items():
+        if (
+            kinds & determining
+            and key not in usual
+            and key.rpartition(".")[2] not in (*NO_SCIENCE, "sequences_per_shard")
+        ):
+            change = value
+            for name in reversed(key.split(".")):
+                change = {name: change}
+            assert "sweep" in change or any(others(merge(paper, change))), key
 
 
 def test_another_value_of_any_scientific_key_is_not_the_papers(paper):
