@@ -71,7 +71,8 @@ Item = TypeVar("Item")
 Listed = Annotated[list[Item], Meta(min_length=1)] | UnsetType  # values of an axis; unset: it is none
 
 
-NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial")  # say how much is measured or kept, or what is refused
+# Keys that say how much is measured or kept, what is refused, or how rows are dealt to files.
+NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial", "sequences_per_shard")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -566,49 +567,61 @@ def read_by(source: str) -> str:
 
 
 def report_of(config: Configuration) -> ReportFacts:
-    """What the report says of a configuration.
-
-    A filter that is not chosen has no settings; keys of `suites` and `hosts` stand beside those that they replace.
-    """
-    sweep, corpus, filters = config.sweep, config.corpus, filter_of(config)
-    filtered = {"match": "categories", "min_harmful_perplexity": "perplexity", "max_harmful_perplexity": "perplexity"}
+    """What the report says of a configuration."""
+    sweep = config.sweep
     chosen = {"suites": (config.suites, sweep.suites), "hosts": (config.hosts, sweep.hosts)}
-    settings = {
-        "recipe": config.recipe,
-        "corpus.source": source_of(config, "corpus"),
-        "glue.source": source_of(config, "glue"),
-        **({"corpus.parts": len(parts_of(config))} if source_of(config, "corpus") not in OF_USERS else {}),
-        **dict(_dataset_of(config)),
-        "corpus.filter.rules": ", ".join(filters.rules) or "none",
-        **{f"corpus.filter.{key}": getattr(filters, key) for key, rule in filtered.items() if filters.has(rule)},
-        **{f"corpus.pack.{key}": getattr(corpus.pack, key) for key in ("max_documents", "sequence_length")},
-        **{f"pretrain.{key}": value for key, value in _compared(config, config.pretrain, PretrainKeys).items()},
-        **{f"glue.{key}": value for key, value in _compared(config, config.glue, SuiteKeys).items()},
-        **{
-            f"{section}.{name}.{key}": value
-            for section, (own, swept) in chosen.items()
-            for name, keys in own.items()
-            if name in swept
-            for key, value in keys.items()
-        },
+    beside = {
+        f"{section}.{name}.{key}": value
+        for section, (own, swept) in chosen.items()
+        for name, keys in own.items()
+        if name in swept
+        for key, value in keys.items()
     }
     return ReportFacts(
         experiment=experiment_name(config),
         title=config.title or _title(config),
         scale=Path(config.scale).stem,
         steps=config.pretrain.steps,
-        settings=settings,
+        settings=dict(_determining(config)) | beside,
         contrasts=sweep.contrasts,
         escape_loss=sweep.escape_loss,
     )
 
 
-def _dataset_of(config: Configuration) -> Iterator[tuple[str, str]]:
-    """The keys of `corpus.dataset` that are set, where that is the corpus."""
-    if source_of(config, "corpus") == DATASET and config.corpus.dataset:
-        for key, value in asdict(config.corpus.dataset).items():
-            if value is not None:
-                yield f"corpus.dataset.{key}", ", ".join(value) if isinstance(value, list) else value
+# Where a configuration has keys that stages have beside those of their section.
+ELSEWHERE_IN_FILE = {"recipe": "recipe", "precision": "precision", "annotations": "corpus.annotations"}
+FILTER_OF = {  # the filter that a setting belongs to: without it the setting is none
+    **dict.fromkeys(("blocked_categories", "categories_from", "match"), "categories"),
+    **dict.fromkeys(("min_harmful_perplexity", "max_harmful_perplexity"), "perplexity"),
+}
+
+
+def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
+    """All that changes losses of the encoder or scores on GLUE, by its key: where text and tasks come from, and every
+    field of the settings in the steps of an experiment."""
+    corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
+    yield from (("corpus.source", corpus), ("glue.source", glue))
+    if corpus not in OF_USERS:
+        yield "corpus.parts", len(parts_of(config))
+    for stage, revision in (("corpus", config.corpus.revision), ("glue", config.glue.revision)):
+        if {"corpus": corpus, "glue": glue}[stage] == "hub":
+            yield f"{stage}.revision", revision
+    filters = filter_of(config)
+    sections: list[tuple[str, Settings]] = [
+        ("corpus.filter", filters),
+        ("corpus.pack", config.corpus.pack),
+        ("pretrain", training_of(config, ENCODER)),
+        ("glue", protocol_of(config, "glue", GlueSettings)),
+        ("glue", protocol_of(config, "glue", TaskLimits)),
+    ]
+    if corpus == DATASET and config.corpus.dataset:
+        sections.append(("corpus.dataset", config.corpus.dataset))
+    for section, settings in sections:
+        for key, value in values_of(settings).items():
+            is_chosen = key not in FILTER_OF or filters.has(FILTER_OF[key])
+            if is_chosen and key not in NO_SCIENCE:
+                said = (", ".join(value) or "none") if isinstance(value, list) else value
+                yield ELSEWHERE_IN_FILE.get(key, f"{section}.{key}"), said
 
 
 def _title(config: Configuration) -> str:
@@ -618,12 +631,6 @@ def _title(config: Configuration) -> str:
     operators = f"{COUNTS[count] if count < len(COUNTS) else count} operator{'' if count == 1 else 's'}"
     text = "stand-in text" if is_stand_in(source) else SOURCES[source].training_text
     return f"{name if is_own else Path(config.scale).stem.capitalize()}: {operators} on {text}"
-
-
-def _compared(config: Configuration, section: Settings, kind: type[Settings]) -> dict[str, Any]:
-    """The keys of a section that change its results."""
-    values = values_of(_settings_of(config, section, kind, {}))
-    return {key: value for key, value in values.items() if key not in NO_SCIENCE}
 
 
 # Operators, sizes and tasks of the user's own.

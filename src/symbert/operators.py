@@ -77,7 +77,8 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @cached_property
     def _class(self) -> ast.ClassDef:
-        return definition_of(*self.path.split(":"))
+        module, _, name = self.path.partition(":")
+        return definition_of(module, name)
 
     @cached_property
     def summary(self) -> str:
@@ -100,13 +101,15 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
             targets = getattr(statement, "targets", [getattr(statement, "target", None)])
             if isinstance(statement, ast.Assign | ast.AnnAssign) and ast.unparse(targets[0]) == "description":
                 try:
-                    values = {word.arg: ast.literal_eval(word.value) for word in statement.value.keywords}
+                    if not isinstance(statement.value, ast.Call):
+                        raise TypeError("it is made by no call")
+                    values = {str(word.arg): ast.literal_eval(word.value) for word in statement.value.keywords}
                     description = Description(**values)
                     if any(not isinstance(value, str) for value in values.values()):
                         raise TypeError(f"{values} are not all texts")
                     if description.line and description.line not in LINES:
                         raise ValueError(f"'{description.line}' is no line; choose from {', '.join(LINES)}")
-                except (AttributeError, TypeError, ValueError) as error:
+                except (TypeError, ValueError) as error:
                     raise ConfigError(
                         f"{self.path}: 'description', line {statement.lineno}: {error}; write Description(key=value, "
                         "…) with literals"
@@ -335,7 +338,8 @@ def unfollowed_code(operators: Mapping[str, Operator], texts: Iterable[str] = ()
 
 def evaluate(formula: str, values: Mapping[str, Any]) -> int:
     """The value of a formula such as `2(h² + h) + h²/n`, whose letters are `values`. ConfigError for another text."""
-    text = formula.translate(str.maketrans({"²": "**2", "³": "**3", "·": "*", "×": "*", "−": "-"}))
+    signs: dict[str, str | int | None] = {"²": "**2", "³": "**3", "·": "*", "×": "*", "−": "-"}
+    text = formula.translate(str.maketrans(signs))
     text = re.sub(r"(?<=[\w)])\s*(?=\()|(?<=\))\s*(?=\w)|(?<=\d)\s*(?=[^\W\d])|(?<=\w)\s+(?=\w)", "*", text)
 
     try:

@@ -43,17 +43,6 @@ def key(*facts: Any) -> str:
     return hash_of(*facts)[:8]
 
 
-def by_content(value: Any) -> Any:
-    """Settings without the paths of the user's files, beside which `sha256` has a digest for each."""
-    if isinstance(value, list):
-        return [by_content(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    digests = value.get("sha256")
-    paths = digests if isinstance(digests, dict) else {}
-    return {name: by_content(item) for name, item in value.items() if name not in paths}
-
-
 def extracted_again(checkpoint: Path) -> str:
     """The remedy for a missing or damaged file of a checkpoint: the command that makes all of them, in the folder with
     results/, where a finished run beside it can; who made another checkpoint is not known."""

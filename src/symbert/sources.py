@@ -36,7 +36,7 @@ NAMEABLE = re.compile("(?!-)[^{}\ud800-\udfff]+")
 class PublishedFile:
     """A file of a publisher: a hub repository `owner/name` and the path in it."""
 
-    kind: str  # dataset | model | ut1
+    kind: Literal["dataset", "model", "ut1"]
     repository: str
     path: str
 

@@ -231,11 +231,11 @@ def test_text_without_annotations_needs_no_model_and_no_blocklist_where_their_fi
 
 def test_kenlm_is_needed_for_computed_perplexities_alone(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "kenlm", None)
-    records, model = [record(), record(harmful_pp=1.0)], {"harmful_model": DEMO / HARMFUL_MODEL.location}
+    records, model = [record(), record(harmful_pp=1.0)], DEMO / HARMFUL_MODEL.location
     assert run(records)[0] == [1]
     assert run([{"text": "one"}], annotations="computed", rules=["categories"])[0] == [1]
     with pytest.raises(ConfigError, match=r"rules: perplexity .*kenlm.*; with g\+\+ .*: pip install kenlm, or leave"):
-        run([{"text": "one"}], model, annotations="computed")
+        run([{"text": "one"}], harmful_model=model, annotations="computed")
 
 
 records = st.builds(

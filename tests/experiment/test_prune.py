@@ -1,3 +1,4 @@
+import re
 import shutil
 from pathlib import Path
 
@@ -49,15 +50,15 @@ def test_of_a_started_experiment_and_reports_nothing_may_go(pruned, experiment):
 def test_what_no_experiment_names_is_shown_first_and_removed_on_request(pruned, before, changed, experiment):
     gone = Path(before.runs[GAIN])
     (gone / "state").mkdir()
-    (gone / "state/weights").write_bytes(bytes(9_990_000))
+    (gone / "state/weights").write_bytes(bytes(999_000))
     other = changed(
         {"experiment": "other", "title": 'A "page"', "sweep": {"attention": ["original"], "pretrain_seeds": [7]}}
     )
     other.write()
     experiment.write()
     said = pruned()
-    assert str(gone) in said and "10 MB may go; nothing was removed" in said and gone.is_dir()
-    assert "freed 10 MB" in pruned("--yes")
+    assert str(gone) in said and "MB may go; nothing was removed" in said and gone.is_dir()
+    assert re.search(r"freed 1(\.\d+)? MB", pruned("--yes"))
     assert not gone.parent.exists(), "with the folder of its model, which is empty"
     assert all(Path(file).is_file() for file in experiment.settings)
     assert all(Path(folder).is_dir() for folder in other.runs.values()), "which another experiment names"

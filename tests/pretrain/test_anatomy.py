@@ -86,8 +86,8 @@ def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(
     write_json(folder / step.settings_file, to_builtins(step))
     words = ["--manifest", str(manifest), "--with-start", "--output", "typed.csv"]
     assert cli.main(["anatomy", str(checkpoints[1]), *words]) == 0
-    assert cli.main(["measure-anatomy", step.paths()[0]]) == 0
-    assert (folder / step.paths()[0]).read_text() == (folder / "typed.csv").read_text()
+    assert cli.main(["measure-anatomy", step.paths()["anatomy"]]) == 0
+    assert (folder / step.paths()["anatomy"]).read_text() == (folder / "typed.csv").read_text()
 
 
 def test_a_model_of_no_run_has_no_start_and_reads_no_other_corpus(manifest, tmp_path, capsys):

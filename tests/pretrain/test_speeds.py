@@ -25,8 +25,8 @@ def measured(manifest, brief, folder, monkeypatch):
         runs = [planned(manifest, brief(steps=2), name) for name in OPERATORS]
         step = MeasureSpeeds(runs=runs, micro_batch_size=micro_batch_size)
         write_json(Path(step.settings_file), to_builtins(step))
-        assert main(["measure-speeds", step.paths()[0], "--threads", "1"]) == 0
-        return Path(step.paths()[0])
+        assert main(["measure-speeds", step.paths()["speeds"], "--threads", "1"]) == 0
+        return Path(step.paths()["speeds"])
 
     return measure
 

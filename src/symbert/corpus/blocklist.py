@@ -19,10 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
-
-import can_ada
-import marisa_trie
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from symbert.configuration import Match
 from symbert.digests import listed_digest
@@ -30,6 +27,9 @@ from symbert.errors import DataError
 from symbert.files import publish, sha256_of, together, write_json
 from symbert.sources import located, verified
 from symbert.steps import File, Step, read_step
+
+if TYPE_CHECKING:  # where rows are packed and models trained, it may be absent
+    import can_ada
 
 Listing = Literal["domains", "urls"]
 
@@ -99,7 +99,9 @@ def address_of(url: str) -> Address | None:
     return Address(host, host + parsed.host[len(written) :] + parsed.pathname, parsed.protocol == "https:")
 
 
-def _parsed(url: str) -> can_ada.URL | None:
+def _parsed(url: str) -> "can_ada.URL | None":
+    import can_ada
+
     try:
         return can_ada.parse(url)
     except (ValueError, TypeError):  # TypeError: half of a surrogate pair
@@ -232,6 +234,8 @@ def write_blocklist(archive: Path, output: Path, summary: Path) -> None:
         yield NAMES, json.dumps(list(groups.values())).encode()
         yield EMPTY, json.dumps([name for category in groups.keys() - indices for name in groups[category]]).encode()
 
+    import marisa_trie
+
     trie = marisa_trie.BytesTrie(entries())
     for (directory, kind), (count, first) in strange.items():
         known = counts[directory][kind]
@@ -265,6 +269,8 @@ class Blocklist:
     """The categories of web addresses, looked up in the file that `build_blocklist` wrote; DataError names another."""
 
     def __init__(self, path: Path) -> None:
+        import marisa_trie
+
         try:
             self._trie = marisa_trie.BytesTrie().mmap(str(path))
             self._names = json.loads(self._trie[NAMES][0])

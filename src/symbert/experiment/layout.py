@@ -3,14 +3,13 @@
 The rules of the workflow, `plan`, `status` and the report look these up; nothing else makes a path. Imports no torch.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from msgspec import to_builtins
@@ -59,7 +58,6 @@ from symbert.paths import (
     SCORED,
     VARIANT,
     Run,
-    by_content,
     key,
 )
 from symbert.pretrain.anatomy import MeasureAnatomy
@@ -82,11 +80,12 @@ from symbert.sources import (
     name_of_text,
     part_file,
 )
-from symbert.steps import RESULTS, AnyStep, File, Step, without_paths
+from symbert.steps import RESULTS, AnyStep, File, without_paths
 
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
+AnyRows = TypeVar("AnyRows", PrepareTasks, PrepareRobustness, PreparePairs)
 Scoring = Finetune | Robustness | Judge
 
 
@@ -138,7 +137,6 @@ class Experiment:
         self.grids = grids_of(config)  # of a sweep that lists values of other keys; then nothing is fine-tuned
 
         self.settings: dict[str, Config] = {}  # by file: settings.json of each keyed folder, run.json of each run
-        self.published: set[str] = set()  # names of published files that are read
         self.inputs_of: dict[str, list[str]] = {}  # of a job, by its output; the text of a part, by the part
 
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
@@ -182,57 +180,32 @@ class Experiment:
                 "are not pre-trained; lower the first or raise the last"
             )
 
-    def _file_of(self, name: str, file: str, settings: Config, reads: list[str]) -> str:
-        """A file, made of `reads`, in the keyed folder of its settings."""
-        path = f"{self._keyed(name, settings)}/{file}"
-        self.inputs_of[path] = reads
-        return path
-
-    def _add(self, step: Step) -> None:
+    def _add(self, step: AnyStep) -> AnyStep:
         """Plan a step of one job, and note what the job reads."""
-        self._keyed(step)
         self.inputs_of |= dict.fromkeys(step.paths().values(), step.reads())
+        return self._plan(step)
 
-    def _keyed(self, name: str | Step, settings: Config | None = None) -> str:
-        """A folder below results/ whose name ends in the key of a step, or of settings."""
-        if isinstance(name, Step):
-            self._plan(name.settings_file, to_builtins(name))
-            return name.folder
-        if EMBEDDED in json.dumps(settings):
-            settings = {**settings, "embedded": known_sha256(located(f"{EMBEDDED}/SHA256SUMS"))}
-        texts = {name: file for name, file in settings.items() if isinstance(file, str) and file in self.published}
-        kept = {name: file for name, file in texts.items() if not file.startswith((f"{EMBEDDED}/", f"{RESULTS}/"))}
-        if digests := {name: known_sha256(file) for name, file in kept.items() if Path(file).is_file()}:
-            settings = {**settings, "sha256": digests}  # another may take its place
-        folder = f"{RESULTS}/{name}-{key(by_content(settings))}"
-        self._plan(f"{folder}/settings.json", settings)
-        return folder
-
-    def _step(self, step: AnyStep) -> AnyStep:
-        self._keyed(step)
-        return step
-
-    def _plan(self, file: str, settings: Config) -> None:
-        """Note the settings behind a key. ConfigError where the file has others: eight digits may be alike."""
-        if Path(file).is_file() and _content(read_json_or_empty(Path(file))) != _content(settings):
+    def _plan(self, step: AnyStep) -> AnyStep:
+        """Note a step. ConfigError where its folder has another one: eight digits may be alike."""
+        file, settings = step.settings_file, to_builtins(step)
+        if Path(file).is_file() and without_paths(read_json_or_empty(Path(file))) != without_paths(settings):
             raise ConfigError(f"{file}: holds other settings under the same key; move its folder away")
         self.settings[file] = settings
+        return step
 
     def _published(self, file: PublishedFile, stage: Stage, revision: str | None = None) -> str:
         """The name of a published file: its path in the mirror, or where the hub's is downloaded, or `embedded:…`."""
-        name = f"{self._published_folder(file, stage, revision)}/{file.path}"
-        self.published.add(name)
-        return name
+        return f"{self._published_folder(file, stage, revision)}/{file.path}"
 
     def _published_folder(self, file: PublishedFile, stage: Stage, revision: str | None) -> str:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
         if file.kind == "ut1":
-            return self._keyed(Ut1(url=self.config.corpus.blocklist_url))
+            return self._plan(Ut1(url=self.config.corpus.blocklist_url)).folder
         section = self.config.corpus if stage == "corpus" else self.config.glue
         default = section.revision if file.kind == "dataset" else "main"
-        return self._keyed(Repository(kind=file.kind, repository=file.repository, revision=revision or default))
+        return self._plan(Repository(kind=file.kind, repository=file.repository, revision=revision or default)).folder
 
     # The corpus.
 
@@ -242,7 +215,7 @@ class Experiment:
         source = source_of(self.config, "corpus")
         if source not in OF_USERS:
             return {part: self._published(part_file(part), "corpus") for part in parts_of(self.config)}
-        if source == DATASET:
+        if source == DATASET and self.config.corpus.dataset:
             named = self._dataset_files(self.config.corpus.dataset)
         else:
             named = sorted(_named(own_texts(self.config)))
@@ -259,7 +232,7 @@ class Experiment:
         from symbert.corpus.hub import listed_files  # huggingface_hub takes a moment
 
         repository = asked.path
-        folder = self._keyed(TextRepository(kind="dataset", repository=repository, revision=asked.revision))
+        folder = self._plan(TextRepository(kind="dataset", repository=repository, revision=asked.revision)).folder
         commit, sizes = listed_files(Path(folder), repository, asked.revision)
         self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
         self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
@@ -273,12 +246,11 @@ class Experiment:
             files["checksums"] = file_of(self._published(CORPUS_CHECKSUMS, "corpus"))
         if chosen.has("categories"):
             archive, listing = (file_of(self._published(file, "corpus")) for file in (BLOCKLIST, BLOCKLIST_CHECKSUMS))
-            files["blocklist"] = BuildBlocklist(archive=archive, checksums=listing)
-            self._add(files["blocklist"])
+            files["blocklist"] = self._add(BuildBlocklist(archive=archive, checksums=listing))
         if chosen.annotations == "computed" and chosen.has("perplexity"):
             files["harmful_model"] = file_of(self._published(HARMFUL_MODEL, "corpus"))
         step = PrepareParts(vocabulary=self.vocabulary, filter=chosen, split_by_content=not is_published, **files)
-        self._keyed(step)
+        self._plan(step)
         read = step.reads()
         self.inputs_of |= {step.paths(part=part)["tokens"]: read for part in self.texts}
         self.inputs_of |= {part: [located(text)] for part, text in self.texts.items()}
@@ -397,7 +369,7 @@ class Experiment:
             suite = SUITES["blimp"]
             limits = protocol_of(self.config, suite.name, PairLimits)
             rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
-            yield self._step(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
+            yield self._plan(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(
         self, suite: Suite, tasks: list[str], own: dict[str, OwnRows]
@@ -411,14 +383,13 @@ class Experiment:
             own=own,
         )
         protocol = protocol_of(self.config, suite.name, GlueSettings)
-        trained = self._step(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
+        trained = self._plan(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
         yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
             root = root_of_sets(self.config)
-            sets = PrepareRobustness(
-                clean=rows, chosen=robustness_of(self.config), root=root and File(root, known_sha256(root))
-            )
-            yield self._step(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
+            folder = File(root, known_sha256(root)) if root else None
+            sets = PrepareRobustness(clean=rows, chosen=robustness_of(self.config), root=folder)
+            yield self._plan(Robustness(rows=self._rows(sets, measured), trained=trained)), measured
 
     @cached_property
     def _measured_tasks(self) -> list[str]:
@@ -434,10 +405,10 @@ class Experiment:
         sets = ", ".join(chosen.sets)
         raise ConfigError(f"config: 'glue.robustness.sets': no task of 'sweep.tasks' answers {sets}; add mnli")
 
-    def _rows(self, rows: AnyStep, tasks: list[str]) -> AnyStep:
+    def _rows(self, rows: AnyRows, tasks: list[str]) -> AnyRows:
         """Note rows of tasks; whichever are asked for, they have one folder."""
         self.inputs_of |= {rows.file(task): rows.reads_for(task) for task in tasks}
-        return self._step(rows)
+        return self._plan(rows)
 
     def _published_rows(self, suite: Suite) -> File:
         """The folder of the published rows of a suite, at its own commit; of the package's its content counts."""
@@ -496,7 +467,7 @@ class Experiment:
 
     def _measured(self, step: MeasureSpeeds | MeasureAnatomy) -> str:
         self._add(step)
-        return step.paths()[0]
+        return next(iter(step.paths().values()))
 
     # What rules ask.
 
@@ -662,8 +633,3 @@ class Experiment:
 def _named(texts: list[str]) -> list[tuple[str, str]]:
     """Files of the user's own with the names of their parts."""
     return [(name_of_text(path, sha256), path) for path, sha256 in zip(texts, known_sha256s(texts), strict=True)]
-
-
-def _content(settings: Config) -> Config:
-    """Settings without the paths of files whose content counts."""
-    return without_paths(by_content(settings))

@@ -179,7 +179,7 @@ class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
     predictions: dict[str, list[Any]]  # by split that is not trained on
     own: OwnRows | None = None  # of a task of the user's own
     dropout: dict[str, float]  # of the classifier, by DROPOUTS
-    weights_sha256: str | None = None
+    weights_sha256: str = ""  # where weights stay
 
 
 class KeptSets(msgspec.Struct):
@@ -209,37 +209,29 @@ def score(
     """
     import torch
 
-    from symbert.glue.finetuning import Checkpoint, Finetuning, judged_pairs
+    from symbert.glue.finetuning import Checkpoint, Finetuning
 
     torch.set_num_threads(threads)
     step, scored, folder = read_step(settings, Finetune | Robustness | Judge), Checkpoint(checkpoint), output.parent
     finished = folder / "finished" / output.stem
     with single_writer(folder / "state"):
         if isinstance(step, Judge):
-            data = Path(step.rows.file())
-            facts = facts_of(data, PairFacts)
-            paradigms = {name: Paradigm(**counts) for name, counts in judged_pairs(scored, data, facts.mask).items()}
-            record = PairsRecord(
-                **_origin(step, scored, sha256_of(data)),
-                paradigms=paradigms,
-                partial=facts.partial,
-                stand_in=facts.stand_in,
-            )
-            content: Any = hashed(to_builtins(record))
+            content: Any = hashed(to_builtins(_judgement(step, scored)))
         else:
             if finished.exists():
-                for task, seed in product(tasks, seeds):
+                for task, seed in product(tasks or (), seeds or ()):
                     kept_at(folder, task, seed).unlink(missing_ok=True)
                 finished.unlink()
             how, content = step.trained if isinstance(step, Robustness) else step, []
-            for task in tasks:
+            for task in tasks or ():
                 finetuning = Finetuning(scored, how.rows.task(task), Path(how.rows.file(task)), how.protocol)
-                for seed in seeds:
+                for seed in seeds or ():
                     if isinstance(step, Robustness):
-                        kept = _on_sets(step, finetuning, seed, folder, trained)
+                        record: OfFinetuning = _on_sets(step, finetuning, seed, folder, trained).record
                     else:
-                        kept = _fine_tuned(step, finetuning, seed, folder, keep_weights == scored.identity["step"])
-                    content.append(hashed(to_builtins(kept.record)))
+                        keeps = keep_weights == scored.identity["step"]
+                        record = _fine_tuned(step, finetuning, seed, folder, keeps).record
+                    content.append(hashed(to_builtins(record)))
         write_json(output, content)
         finished.parent.mkdir(exist_ok=True)
         finished.touch()
@@ -249,6 +241,21 @@ def score(
 def kept_at(folder: Path, task: str, seed: int) -> Path:
     """What stays of a seed beside the scores of a checkpoint in a folder; its weights end in .safetensors."""
     return folder / "finetuned" / task / f"seed-{seed}.json"
+
+
+def _judgement(step: Judge, checkpoint: "Checkpoint") -> PairsRecord:
+    """How a checkpoint judges the prepared pairs."""
+    from symbert.glue.finetuning import judged_pairs
+
+    data = Path(step.rows.file())
+    facts = facts_of(data, PairFacts)
+    counts = judged_pairs(checkpoint, data, facts.mask)
+    return PairsRecord(
+        **_origin(step, checkpoint, sha256_of(data)),
+        paradigms={name: Paradigm(**of_name) for name, of_name in counts.items()},
+        partial=facts.partial,
+        stand_in=facts.stand_in,
+    )
 
 
 def _origin(step: Finetune | Robustness | Judge, checkpoint: "Checkpoint", data_sha256: str) -> dict[str, Any]:
@@ -306,7 +313,7 @@ def _fine_tuned(step: Finetune, finetuning: "Finetuning", seed: int, folder: Pat
     return kept
 
 
-def _on_sets(step: Robustness, finetuning: "Finetuning", seed: int, folder: Path, trained: Path) -> KeptSets:
+def _on_sets(step: Robustness, finetuning: "Finetuning", seed: int, folder: Path, trained: Path | None) -> KeptSets:
     """What is kept of a seed in a folder, or its model on the sets now."""
     file, data = kept_at(folder, finetuning.task.name, seed), Path(step.rows.file(finetuning.task.name))
     if file.is_file() and _is_of((kept := read_kept(file, KeptSets)).record, step, finetuning):
@@ -326,18 +333,16 @@ def _on_sets(step: Robustness, finetuning: "Finetuning", seed: int, folder: Path
     return kept
 
 
-def _kept_or_trained(step: Finetune, finetuning: "Finetuning", seed: int, folder: Path) -> "torch.nn.Module":
+def _kept_or_trained(step: Finetune, finetuning: "Finetuning", seed: int, folder: Path | None) -> "torch.nn.Module":
     """The fine-tuned model of a seed: of weights that stayed in a folder, or fine-tuned again, where they are of an
     earlier checkpoint or of other rows, too; IntegrityError for damaged weights.
 
     Fine-tuned again, it may differ from the model of the record in its last bits, on a GPU almost always.
     """
-    file = kept_at(folder, finetuning.task.name, seed)
-    weights = file.with_suffix(".safetensors")
-    if not (file.is_file() and weights.is_file()):
-        return finetuning.trained(seed)
-    kept = read_kept(file, Kept)
-    if not _is_of(kept.record, step, finetuning):
-        return finetuning.trained(seed)
-    verify_sha256(weights, kept.weights_sha256, REMEDY)
-    return finetuning.loaded(seed, weights)
+    file = kept_at(folder, finetuning.task.name, seed) if folder else None
+    if file and file.is_file() and (weights := file.with_suffix(".safetensors")).is_file():
+        kept = read_kept(file, Kept)
+        if _is_of(kept.record, step, finetuning):
+            verify_sha256(weights, kept.weights_sha256, REMEDY)
+            return finetuning.loaded(seed, weights)
+    return finetuning.trained(seed)

@@ -1,7 +1,7 @@
 """`symbert anatomy`: the attention of checkpoints on rows of text, as a table of heads."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from symbert.corpus.shards import Pack
 from symbert.corpus.texts import WriteText
@@ -15,15 +15,15 @@ MEASURES = ["symmetry", "directionality", "logit_std", "attention_entropy", "own
 class MeasureAnatomy(Step, frozen=True, kw_only=True):
     """The checkpoints whose heads are described, and those of the starts of their runs, on rows of text."""
 
-    place = "measured/anatomy"
-    files = ("anatomy.csv",)
+    place: ClassVar[str] = "measured/anatomy"
+    files: ClassVar[dict[str, str]] = {"anatomy": "anatomy.csv"}
 
     checkpoints: list[str]  # folders, whose names have the keys of their runs
     rows: Pack | WriteText | GivenRows
 
     def reads(self) -> list[str]:
         """The files that it waits for."""
-        return [*(f"{folder}/model.safetensors" for folder in self.checkpoints), *self.rows.paths()]
+        return [*(f"{folder}/model.safetensors" for folder in self.checkpoints), *self.rows.paths().values()]
 
 
 def anatomy(
@@ -73,4 +73,4 @@ def anatomy(
 def measure_anatomy(output: Path, /) -> None:
     """Describe the attention of the checkpoints in the settings beside `output`, and of the starts of their runs."""
     step = read_step(output.parent, MeasureAnatomy)
-    anatomy([Path(folder) for folder in step.checkpoints], Path(step.rows.paths()[0]), True, output)
+    anatomy([Path(folder) for folder in step.checkpoints], Path(step.rows.paths()["manifest"]), True, output)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import structs, to_builtins
@@ -40,8 +40,9 @@ from symbert.files import (
 )
 from symbert.hosts import ENCODER
 from symbert.operators import Operator
+from symbert.paths import RUN
 from symbert.sizes import Shape
-from symbert.steps import KEY_DIGITS, KEYED, RESULTS, Step, fields_of, other_key, step_in, without_paths
+from symbert.steps import KEY_DIGITS, KEYED, Step, fields_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
 FACTS = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
@@ -95,9 +96,9 @@ class GivenRows(Step, frozen=True):
 
     manifest: str
 
-    def paths(self, **wildcards: str) -> list[str]:
+    def paths(self, **wildcards: str) -> dict[str, str]:
         """The manifest."""
-        return [self.manifest]
+        return {"manifest": self.manifest}
 
 
 class Pretraining(Step, frozen=True, kw_only=True):
@@ -107,7 +108,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     from_transformers.py and start.py. A class of operators has a version of its own.
     """
 
-    files = ("done.json", METRICS, "timing.json")
+    files: ClassVar[dict[str, str]] = {"done": "done.json", "metrics": METRICS, "timing": "timing.json"}
 
     host: str
     size: str
@@ -132,7 +133,8 @@ class Pretraining(Step, frozen=True, kw_only=True):
     @property
     def folder(self) -> str:
         """Where its files lie, from the folder with results/."""
-        return f"{RESULTS}/runs/{self.host}/{self.size}-{self.attention}-{self.key}/seed-{self.pretrain_seed}"
+        model = f"{self.size}-{self.attention}-{self.key}"
+        return RUN.format(host=self.host, model=model, seed=self.pretrain_seed)
 
     @property
     def settings_file(self) -> str:
@@ -141,12 +143,12 @@ class Pretraining(Step, frozen=True, kw_only=True):
 
     def reads(self) -> list[str]:
         """The files that it waits for."""
-        return self.rows.paths()
+        return [*self.rows.paths().values()]
 
     @property
     def manifest(self) -> Path:
         """The manifest of its rows."""
-        return Path(self.rows.paths()[0])
+        return Path(self.rows.paths()["manifest"])
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ takes one optimizer step of each operator, and operators are compared within a r
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import to_builtins
@@ -23,7 +23,7 @@ ROUNDS, UNTIMED = 40, 2  # the first ones compile, fill caches, and find the mic
 class MeasureSpeeds(Step, frozen=True, kw_only=True):
     """The trainings of a size that are timed side by side, a run of each operator."""
 
-    files = ("speeds.json",)
+    files: ClassVar[dict[str, str]] = {"speeds": "speeds.json"}
 
     runs: list[Pretraining]
     micro_batch_size: int | None = None  # at most

@@ -27,10 +27,17 @@ ONE_SEED = (
 )
 
 
+def is_deviation(facts: ReportFacts, key: str) -> bool:
+    """Whether a value is other than the paper's on purpose (docs/deviations.md)."""
+    return key in published.DEVIATIONS and facts.settings.get(key) == published.DEVIATIONS[key][0]
+
+
 def other_settings(facts: ReportFacts, section: str = "") -> list[str]:
-    """The keys whose values are not the paper's, of the encoder and GLUE; those of one section, or of all."""
+    """The keys whose values are neither the paper's nor a deviation, of the encoder and GLUE; those of one section, or
+    of all."""
     paper = published.SETTINGS
     keys = [key for key in {**paper, **facts.settings} if facts.settings.get(key, ...) != paper.get(key, ...)]
+    keys = [key for key in keys if not is_deviation(facts, key)]
     return [key for key in keys if key.startswith(section) and not key.startswith(("hosts.", "suites."))]
 
 

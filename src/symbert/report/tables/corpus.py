@@ -13,6 +13,7 @@ from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
 from symbert.report.collect import Collection
 from symbert.report.formats import Table, frame_of, heading, table_of
+from symbert.report.setting import is_deviation
 from symbert.report.tidy import row_of_part
 
 Row = dict[str, Any]
@@ -57,17 +58,23 @@ UNKNOWN = "–"
 
 def settings_table(data: Collection) -> Table | None:
     """Settings that change losses or scores, by their keys in config.yaml, those of the paper or its authors’ code, and
-    whether they differ. A dash: not known.
+    whether they differ, by a deviation that this project has on purpose or otherwise. A dash: not known.
     """
     if data.origin is not None:
         return None
     ours, theirs = data.facts.settings, published.SETTINGS
     rows = [
         {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
-        | {"differs": ours.get(key, UNKNOWN) != theirs.get(key, UNKNOWN)}
+        | {"differs": _difference(data, key)}
         for key in {**theirs, **ours}
     ]
     return table_of(rows)
+
+
+def _difference(data: Collection, key: str) -> bool | str:
+    if is_deviation(data.facts, key):
+        return f"deviation {published.DEVIATIONS[key][1]}"
+    return data.facts.settings.get(key, UNKNOWN) != published.SETTINGS.get(key, UNKNOWN)
 
 
 def _setting(settings: Row, key: str) -> str:
