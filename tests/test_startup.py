@@ -30,7 +30,7 @@ ALLOWED = {
     "from symbert.cli import _spare_pandas; import pyarrow; _spare_pandas(); pyarrow.array([1])": LIGHT,
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
-    "from symbert.report.collect import counted; counted(['small'], ['pairwise'])": REPORT,
+    "from symbert.report.collect import OF_PROJECT, counted; counted(['small'], ['pairwise'], OF_PROJECT)": REPORT,
     **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
     "load('bundle')": REPORT,
 }

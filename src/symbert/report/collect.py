@@ -9,7 +9,7 @@ import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
@@ -725,7 +725,7 @@ def counted(sizes: Iterable[str], attention: Sequence[str], known: Known, runs: 
         of_layer = {name: of for name, of in of_layer.items() if of}
         usual = shape.parameters() - _by_formula("original", shape, known)["layers"]
         counts[size] = {
-            "shape": {**asdict(shape), "vocab_size": VOCABULARY_SIZE},
+            "shape": {**msgspec.structs.asdict(shape), "vocab_size": VOCABULARY_SIZE},
             "parameters": {name: usual + of["layers"] for name, of in of_layer.items()},
             "attention_parameters": {name: of["layer"] for name, of in of_layer.items()},
         }
