@@ -40,7 +40,7 @@ EXPERIMENT = open_experiment(config, workflow.configfiles)
 
 
 wildcard_constraints:
-    **dict.fromkeys(("repository", "part", "host", "model", "rows", "task", "suite", "request"), "[^/]+"),
+    **dict.fromkeys(("repository", "part", "architecture", "model", "rows", "task", "suite", "selection"), "[^/]+"),
     key="[0-9a-f]{8}",
     seed=r"\d+",
     step=r"\d+",

@@ -1,6 +1,6 @@
 """Whether a GPU trains as the CPU does, and how fast: `make gpu-check`, for the first minutes on a GPU.
 
-Every operator, recipe, precision and size takes some steps of pre-training without dropout, whose losses are compared
+Every operator, mode, precision and size takes some steps of pre-training without dropout, whose losses are compared
 with the CPU's in fp32; then some with the paper's dropout, for speed. The page is written line by line: what was
 measured stays when the job is cut off.
 """
@@ -24,7 +24,7 @@ from benchmarks.pretrain import OPERATORS as MEASURED
 from benchmarks.pretrain import TOKENS, VOCABULARY, run_of, settings_of, write_corpus
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.operators import OPERATORS
-from symbert.pretrain.compute import RECIPES, World, pick_device
+from symbert.pretrain.compute import World, pick_device
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.provenance import PROJECT, commit_of
@@ -37,6 +37,7 @@ ROWS = 1024
 STEPS, SEQUENCES = 4, 4  # compared: as much as a few CPU cores compute in seconds
 LEARNING_RATE = 3e-4  # without warm-up, so that each step moves every weight and the next loss depends on it
 UNTIMED, TIMED = 3, 10  # steps
+MODES = ("eager", "compiled")  # how PyTorch computes a model
 TIMED_SEQUENCES = {"tiny": 128, "small": 128, "base": 64}
 PRODUCTS = "products"  # of matrices, in the place of a kernel of attention
 # Parts of the names of PyTorch's operations, and of the kernels that compiled code starts without them.
@@ -52,7 +53,7 @@ TOLERANCES = {"fp32": (2e-5, 3e-3), "fp16": (3e-4, 5e-3), "bf16": (1e-3, 2e-2)}
 HEAD = f"""
 Largest difference from the CPU in fp32 of {STEPS} steps, as a share: of their losses, of their gradients' norms.
 
-| size | operator | recipe | precision | loss | gradient norm | | tokens/s | MFU | peak MB | attention kernel |
+| size | operator | mode | precision | loss | gradient norm | | tokens/s | MFU | peak MB | attention kernel |
 |---|---|---|---|---:|---:|---|---:|---:|---:|---|"""
 
 
@@ -61,7 +62,7 @@ class Arm(NamedTuple):
 
     size: str
     attention: str
-    recipe: str
+    mode: str
     precision: str
 
 
@@ -93,9 +94,9 @@ def main() -> int:
             f"* commit {commit_of(PROJECT)}; {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}"
         )
         manifest = write_corpus(Path(folder) / "rows", ROWS, TOKENS, VOCABULARY)
-        arms = [  # the quick ones first: a compiled recipe takes most of a minute for each
-            Arm(size, operator, recipe, precision)
-            for recipe in options.recipes
+        arms = [  # the quick ones first: a compiled model takes most of a minute for each
+            Arm(size, operator, mode, precision)
+            for mode in options.modes
             for size in options.sizes
             for precision in options.precisions
             for operator in options.operators
@@ -119,7 +120,7 @@ def check(arms: Sequence[Arm], manifest: Path, device: torch.device, say: Callab
     for arm in arms:
         torch.compiler.reset()  # what an earlier one left: compiled graphs, and memory
         gc.collect()
-        label, trusted = " | ".join(arm), arm._replace(recipe="faithful", precision="fp32")
+        label, trusted = " | ".join(arm), arm._replace(mode="eager", precision="fp32")
         try:
             if trusted not in expected:
                 expected[trusted] = compared_steps(trusted, manifest, torch.device("cpu"))
@@ -198,7 +199,9 @@ def measure_speed(arm: Arm, manifest: Path, device: torch.device) -> tuple[dict[
 
 def trainer_of(arm: Arm, manifest: Path, device: torch.device, sequences: int, **changes: float) -> Trainer:
     """A trainer of the paper's settings but for these changes, all sequences at a time."""
-    settings = settings_of(batch_size=sequences, recipe=arm.recipe, precision=arm.precision, warmup_steps=0)
+    settings = settings_of(
+        batch_size=sequences, compile=arm.mode == "compiled", precision=arm.precision, warmup_steps=0
+    )
     settings = msgspec.structs.replace(settings, **changes)
     return Trainer(run_of(arm.size, arm.attention, settings, manifest), World(rank=0, size=1, device=device))
 
@@ -208,7 +211,7 @@ def _options() -> argparse.Namespace:
     for name, choices, default in (
         ("sizes", SIZES, COMPARED),
         ("operators", OPERATORS, MEASURED),
-        ("recipes", RECIPES, RECIPES),
+        ("modes", MODES, MODES),
         ("precisions", PRECISIONS, PRECISIONS),
     ):
         parser.add_argument(f"--{name}", nargs="+", choices=list(choices), default=list(default))

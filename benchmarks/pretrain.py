@@ -20,15 +20,15 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, DataCol
 
 from benchmarks import harness
 from benchmarks.harness import Figure, Round, ratio
+from symbert.architectures import ENCODER
 from symbert.configuration import GlueSettings, PretrainSettings, training_of, typed
 from symbert.corpus.shards import Learned, Manifest, Shard
 from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.experiment.given import read_yaml
 from symbert.files import sha256_of, write_json
-from symbert.hosts import ENCODER
 from symbert.model.hf import fold
 from symbert.operators import OPERATORS as BUILT_IN
-from symbert.pretrain.compute import RECIPES, pick_device, resolve_precision
+from symbert.pretrain.compute import pick_device, resolve_precision
 from symbert.pretrain.run import GivenRows, Pretraining
 from symbert.pretrain.tasks import move
 from symbert.pretrain.train import Trainer
@@ -49,18 +49,18 @@ class Task(NamedTuple):
     size: str
     batch_size: int  # sequences of an optimizer step
     micro_batch_size: int  # sequences computed at a time
-    recipe: str  # a compiled one has a compiled peer
+    compile: bool  # its peer too
     manifest: Path
 
     @property
     def settings(self) -> PretrainSettings:
-        return settings_of(batch_size=self.batch_size, recipe=self.recipe)
+        return settings_of(batch_size=self.batch_size, compile=self.compile)
 
 
 def run_of(size: str, attention: str, training: PretrainSettings, manifest: Path) -> Pretraining:
     """A run of an encoder on the rows of a manifest."""
     return Pretraining(
-        host=ENCODER,
+        architecture=ENCODER,
         size=size,
         shape=SIZES[size],
         operator=BUILT_IN[attention],
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=["small", "base"], default=["small", "base"])
     parser.add_argument("--batch-size", type=int, default=4, help="sequences of a step; of base half as many")
     parser.add_argument("--micro-batch-size", type=int, default=4, help="sequences at a time; of base half as many")
-    parser.add_argument("--recipe", choices=RECIPES, default="faithful")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--steps", type=int, default=3, help="timed, of each contestant in each round")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
@@ -97,7 +97,7 @@ def main() -> None:
         harness.machine(),
         harness.versions(*PACKAGES),
         f"{torch.cuda.get_device_name() if device.type == 'cuda' else 'CPU'}; {resolve_precision('auto', device)}; "
-        f"recipe {options.recipe}; {options.threads} threads; all in one process",
+        f"{'compiled' if options.compile else 'not compiled'}; {options.threads} threads; all in one process",
         f"interleaved rounds: {options.rounds}; timed in each: {options.steps} steps after {UNTIMED} not timed",
         f"{STOCK}: no evaluation, saving or logging meanwhile",
     ]
@@ -108,7 +108,7 @@ def main() -> None:
         manifest = write_corpus(Path(place).resolve() / "rows", ROWS, TOKENS, VOCABULARY)
         batches = {"small": (options.batch_size, options.micro_batch_size)}
         batches["base"] = tuple(max(sequences // 2, 1) for sequences in batches["small"])
-        tasks = [Task(size, *batches[size], options.recipe, manifest) for size in options.sizes]
+        tasks = [Task(size, *batches[size], options.compile, manifest) for size in options.sizes]
         for task in tasks:  # first: a compiled peer allows the whole process to multiply fp32 in TF32
             conditions.append(compare(task))
             harness.progress(conditions[-1])
@@ -184,7 +184,7 @@ class Authors:
                 adam_beta2=settings.adam_beta2,
                 bf16=cuda,
                 use_cpu=not cuda,
-                torch_compile=task.recipe != "faithful",
+                torch_compile=task.compile,
                 dataloader_num_workers=8 if cuda else 0,  # the authors' number; on a CPU no core is left for them
                 eval_strategy="no",
             ),
@@ -273,8 +273,9 @@ def compare(task: Task) -> str:
     for attention, (ours, stock) in losses.items():
         if not abs(ours - stock) <= TOLERANCE * stock:
             raise SystemExit(
-                f"{task.size}, {attention}, {task.recipe}: the contestants do not compute the same: loss {ours} in "
-                f"this project, {stock} in the stock model with the same weights on the same batch"
+                f"{task.size}, {attention}, {'compiled' if task.compile else 'not compiled'}: the contestants do not "
+                f"compute the same: loss {ours} in this project, {stock} in the stock model with the same weights on "
+                "the same batch"
             )
     worst = max(abs(ours - stock) / stock for ours, stock in losses.values())
     return (

@@ -42,7 +42,7 @@ def effect(*cells: pd.DataFrame) -> dict[str, Any]:
     row = dict(zip(("ratio", "low", "high", "low_90", "high_90"), bounds.tolist(), strict=True))
     row |= {"seeds": len(values), "below_one": int((values < 0).sum()), "p": sign_flip_test(values)}
     row["student_p"] = float(ttest_1samp(values, 0).pvalue)
-    row["stay"] = "/".join(str(runs["stays"].sum()) for runs in cells)
+    row["not_escaped"] = "/".join(str(runs["not_escaped"].sum()) for runs in cells)
     for name in ("step", *(f"step {shift:+}" for shift in NEARBY), "rule", "rule, two thirds"):
         row[f"by {name}"] = float(np.exp(logarithms(name).mean()))
     if len(cells) == 2:
@@ -79,7 +79,7 @@ def declared(runs: pd.DataFrame, study: str) -> Iterator[dict[str, Any]]:
                 row = {"study": study, "grid": grid, "contrast": name, **point, axis: ""}
                 row |= {"expected": contrast["expected"], "first": sides[0], "second": sides[1], "planned": len(seeds)}
                 rows.append(row | effect(*cells))
-                exits.append(tuple((runs["rule"].to_numpy(), runs["rule left"].to_numpy()) for runs in cells))
+                exits.append(tuple((runs["rule"].to_numpy(), runs["rule escaped"].to_numpy()) for runs in cells))
         values = [row["p"] for row in rows]
         corrected = values if sequence else holm(values)
         for row, p, unpaired in zip(rows, corrected, compare_exits(exits), strict=True):

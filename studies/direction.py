@@ -108,7 +108,7 @@ def predictions(runs: pd.DataFrame) -> Iterator[list[str]]:
             yield [f"2: `original-symmetric` between both{depth}", *told, ordered(*sides)]
 
 
-def facts_of(runs: pd.DataFrame) -> dict[str, str]:
+def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
     """The tie by two factors, with two layers, and the table of predictions."""
     factors = []
     for symbols, *texts in (

@@ -1,4 +1,4 @@
-"""The analysis that dose.md declares: the integrated learning rate of the exit over the width of the start."""
+"""The analysis that dose.md declares: the integrated learning rate of the escape over the width of the start."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from symbert.report.statistics import holm, p_in_words
 
 PLAN = Path(__file__).with_suffix(".md")
 WIDTHS = ["0.08", "0.16", "0.31", "0.60", "1.20", "1.80", "3.50", "7.00"]
-RISING, LARGEST = WIDTHS[:6], WIDTHS[-1]  # the widths over which the exit was predicted to fall; of collapsed entropy
+RISING, LARGEST = WIDTHS[:6], WIDTHS[-1]  # the widths over which the escape was predicted to fall; of collapsed entropy
 AFTER = "1.80"  # the width that the largest is compared with
 TEXTS = {"copying-48": "copies", "documentation-48": "documentation"}
 SCALES = {"√width": np.sqrt, "width": np.asarray, "ln width": np.log}
@@ -38,7 +38,7 @@ def words(values: np.ndarray, digits: int = 3) -> str:
     return f"{np.mean(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]".replace("-", "−")
 
 
-def facts_of(runs: pd.DataFrame) -> dict[str, str]:
+def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
     """Means beside predictions, and tests, on both texts."""
     means = [[f"predicted: {name}", *values] for name, values in predicted().items()]
     tests = []
@@ -51,12 +51,12 @@ def facts_of(runs: pd.DataFrame) -> dict[str, str]:
 
 
 def means_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
-    """By operator ∫η of each width, the mean over seeds; a bound where runs stay."""
+    """By operator ∫η of each width, the mean over seeds; a bound where runs do not escape."""
     rows = {}
     for name in ("original", "pairwise"):
-        distances, stays = (cells_of(runs, name, outcome, text) for outcome in ("distance", "stays"))
+        distances, not_escaped = (cells_of(runs, name, outcome, text) for outcome in ("distance", "not_escaped"))
         means = distances.mean()
-        rows[name] = [f"{'≥ ' if stays[width].any() else ''}{means[width]:.3f}" for width in WIDTHS]
+        rows[name] = [f"{'≥ ' if not_escaped[width].any() else ''}{means[width]:.3f}" for width in WIDTHS]
     return rows
 
 
@@ -82,9 +82,9 @@ def tests_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
         # Page's test expects ranks to rise, so the columns stand in the order of falling widths.
         p_values += [page_trend_test(values[:, ::-1], method="exact").pvalue, ttest_1samp(ratios, 0).pvalue]
         shape = [words(slopes_of(cells)), words(squares), " / ".join(f"{1e3 * size:.2f}" for size in residuals)]
-        largest, after = (cells_of(runs, operator, "stays", text)[width].any() for width in (LARGEST, AFTER))
+        largest, after = (cells_of(runs, operator, "not_escaped", text)[width].any() for width in (LARGEST, AFTER))
         late = f"{'at least ' if largest else ''}{np.exp(ratios.mean()):.2f} [{low:.2f}, {high:.2f}]"
-        late += ", and runs stay at 1.8" if after else ""
+        late += ", and runs do not escape at 1.8" if after else ""
         lines[operator] = [*shape, "", late, ""]
     corrected = holm(p_values)
     for line, trend, late in zip(lines.values(), corrected[::2], corrected[1::2], strict=True):
@@ -93,7 +93,7 @@ def tests_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
 
 
 def draw(runs: pd.DataFrame) -> plt.Figure:
-    """Integrated learning rate at the exit over the width of the start, on copies beside what was predicted."""
+    """Integrated learning rate at the escape over the width of the start, on copies beside what was predicted."""
     figure, rows = plt.subplots(2, 2, figsize=(9, 7), sharex=True, sharey="row", layout="constrained")
     known = at(runs, study="plateau", **COPIES[2]).groupby("attention")["distance"].mean()
     constants = fitted(known["original"], known["original-wide"])
@@ -103,8 +103,8 @@ def draw(runs: pd.DataFrame) -> plt.Figure:
             color = OPERATORS[name][2]
             dose = at(runs, study="dose", text=text)
             dose = dose[dose["attention"].str.startswith(f"{name}-")]
-            for stays, face, label in ((False, color, "new seeds"), (True, "white", "stay: at least")):
-                shown = dose[dose["stays"] == stays]
+            for not_escaped, face, label in ((False, color, "new seeds"), (True, "white", "not escaped: at least")):
+                shown = dose[dose["not_escaped"] == not_escaped]
                 widths = shown["attention"].str.split("-").str[-1].astype(float)
                 if len(shown):
                     panel.plot(

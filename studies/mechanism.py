@@ -1,4 +1,4 @@
-"""Attention before the exit from the plateau, from the kept steps of the runs of mechanism.yaml.
+"""Attention before the escape from the plateau, from the kept steps of the runs of mechanism.yaml.
 
     python -m studies.mechanism results
 
@@ -21,8 +21,8 @@ from torch.nn import functional as F
 
 from studies.collected import RUNS
 from studies.outcomes import LAYERS, LEVEL, OPERATORS, at, crossing, markdown
+from symbert.architectures import ARCHITECTURES
 from symbert.files import read_json_lines
-from symbert.hosts import HOSTS
 from symbert.model.attention import SelfAttention
 from symbert.model.from_transformers import ALL_ATTENTION_FUNCTIONS
 from symbert.pretrain.run import kept_weights, read_run
@@ -30,7 +30,7 @@ from symbert.pretrain.run import kept_weights, read_run
 MEASURES, LEARNED = RUNS.with_name("mechanism.csv"), RUNS.with_name("learned.csv")
 RUN = ["size", "attention", "seed"]
 SIZES = ["tiny", "deep8"]
-MOMENTS = {"start": 0, "50": 50, "100": 100, "200": 200}  # and `exit`, the last evaluation before the crossing
+MOMENTS = {"start": 0, "50": 50, "100": 100, "200": 200}  # and `escape`, the last evaluation before the crossing
 EVERY = 25  # steps between evaluations, whose weights are all kept
 ROWS, BATCHES = 256, 16  # validation rows, and parts of these whose gradients are compared
 OFFSET = 16  # places between a symbol and its copy
@@ -38,7 +38,7 @@ EARLY = ["start", "50", "100"]
 STARTS = [("original", "original-wide"), ("symmetric", "symmetric-wide")]  # narrow, wide
 TOKENS = 48  # of a row
 UNIFORM = 2 * (TOKENS - OFFSET) / TOKENS**2  # attention to the places OFFSET before and behind, where all is equal
-BEYOND = 2  # evaluations after the exit that are looked at, too
+BEYOND = 2  # evaluations after the escape that are looked at, too
 
 
 class Attention:
@@ -131,19 +131,19 @@ def _cosine(hidden: Tensor) -> float:
 
 
 class Opened:
-    """A finished run: its model, as it starts and in evaluation mode, rows of the validation set, and its exit."""
+    """A finished run: its model, as it starts and in evaluation mode, rows of the validation set, and its escape."""
 
     def __init__(self, folder: Path) -> None:
         self.run = read_run(folder)
-        task = HOSTS[self.run.host].task_class(self.run)
+        task = ARCHITECTURES[self.run.architecture].task_class(self.run)
         self.state, self.model = folder / "state", task.starting_model().eval()
         parts = np.arange(ROWS).reshape(BATCHES, -1)
         self.batches = [task.inputs(task.validation_batch(part), has_one_shape=False) for part in parts]
         records = read_json_lines(folder / "metrics.jsonl", "train the run again")
         losses = [record["loss"] for record in records if record["split"] == "validation"]
         crossed = crossing(np.array(losses), EVERY, LEVEL)
-        self.exit = None if np.isnan(crossed) else int(crossed // EVERY * EVERY)  # the evaluation before
-        self.facts = {"size": self.run.size, "attention": self.run.attention, "seed": self.run.pretrain_seed}
+        self.escape = None if np.isnan(crossed) else int(crossed // EVERY * EVERY)  # the evaluation before
+        self.identity = {"size": self.run.size, "attention": self.run.attention, "seed": self.run.pretrain_seed}
 
     def load(self, step: int) -> None:
         """Give the model the weights of a step but the first."""
@@ -151,13 +151,13 @@ class Opened:
 
 
 def rows_of(folder: Path) -> list[dict[str, object]]:
-    """The measures of a run at each moment; without an exit where it stays."""
+    """The measures of a run at each moment; without an escape where there is none."""
     opened, rows = Opened(folder), []
-    for moment, step in {**MOMENTS, **({"exit": opened.exit} if opened.exit else {})}.items():
+    for moment, step in {**MOMENTS, **({"escape": opened.escape} if opened.escape else {})}.items():
         if step:
             opened.load(step)
-        facts = {**opened.facts, "moment": moment, "step": step}
-        rows += [{**facts, **row} for row in measures_of(opened.model, opened.batches)]
+        moment_of_run = {**opened.identity, "moment": moment, "step": step}
+        rows += [{**moment_of_run, **row} for row in measures_of(opened.model, opened.batches)]
     return rows
 
 
@@ -181,23 +181,23 @@ def attended(model: nn.Module, batches: list[dict[str, Tensor]]) -> Tensor:
 
 @torch.no_grad()
 def learned_of(folder: Path) -> dict[str, object]:
-    """A run as a row: `attended` at each evaluation up to BEYOND the exit, the largest of all heads, as text; and of
+    """A run as a row: `attended` at each evaluation up to BEYOND the escape, the largest of all heads, as text; and of
     the head with the largest at the end, agreement and overlap, as in `measures_of`, along the direction that it
-    learned: the leading pair of singular vectors of the change of W_Q W_Kᵀ from the start to the exit.
+    learned: the leading pair of singular vectors of the change of W_Q W_Kᵀ from the start to the escape.
     """
     opened, largest = Opened(folder), []
     starting = [[side.clone() for side in _sides(site)] for site in Attention(opened.model).sites]
-    for step in range(0, opened.exit + BEYOND * EVERY + 1, EVERY):
+    for step in range(0, opened.escape + BEYOND * EVERY + 1, EVERY):
         if step:
             opened.load(step)
         heads = attended(opened.model, opened.batches)
         largest.append(heads.max().item())
     layer, head = divmod(int(heads.argmax()), heads.shape[1])
-    opened.load(opened.exit)
+    opened.load(opened.escape)
     sides = [[side[head] for side in both] for both in (starting[layer], _sides(Attention(opened.model).sites[layer]))]
     left, _, right = torch.linalg.svd(sides[1][0] @ sides[1][1].mT - sides[0][0] @ sides[0][1].mT)
-    row = {**opened.facts, "layer": layer + 1, "head": head + 1, "step": opened.exit}
-    for moment, (query, key) in zip(("start", "exit"), sides, strict=True):
+    row = {**opened.identity, "layer": layer + 1, "head": head + 1, "step": opened.escape}
+    for moment, (query, key) in zip(("start", "escape"), sides, strict=True):
         products = (query.mT @ left[:, 0]) * (key.mT @ right[0])
         row |= {
             f"agreement {moment}": (products > 0).double().mean().item(),
@@ -209,10 +209,10 @@ def learned_of(folder: Path) -> dict[str, object]:
 # What became of the predictions.
 
 
-def facts_of(rows: pd.DataFrame) -> dict[str, str]:
+def numbers_of(rows: pd.DataFrame) -> dict[str, str]:
     """The table of predictions, which hold when all seeds agree."""
-    exits = rows[rows["moment"] == "exit"]
-    heads = exits.loc[exits.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
+    escapes = rows[rows["moment"] == "escape"]
+    heads = escapes.loc[escapes.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
     copying = rows.merge(heads).set_index(["moment", *RUN]).sort_index()
     means = rows.groupby(["moment", *RUN])[["cosine", "consistency"]].mean()
     return {"mechanism-predictions": _predictions(rows, copying, means)}
@@ -221,9 +221,9 @@ def facts_of(rows: pd.DataFrame) -> dict[str, str]:
 def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame) -> str:
     lines = []  # number, size, what was seen, and by seed whether it holds
     for size in SIZES:
-        narrow, wide = (copying.loc["exit", size].loc[name] for name in STARTS[0])
+        narrow, wide = (copying.loc["escape", size].loc[name] for name in STARTS[0])
         agreeing = pd.concat([narrow, wide])["agreement"]
-        lines.append(["1", size, f"agreement at the exit {_range(agreeing)}", agreeing > 0.8])
+        lines.append(["1", size, f"agreement at the escape {_range(agreeing)}", agreeing > 0.8])
         ratios = wide["overlap"] / narrow["overlap"]
         lines.append(["2", size, f"overlap, wide by narrow {_range(ratios)}", ratios.between(0.8, 1.25)])
     deep = rows[(rows["size"] == "deep8") & (rows["layer"] > 2) & rows["moment"].isin(EARLY)]

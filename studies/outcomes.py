@@ -54,18 +54,18 @@ def travelled(step: float, peak: float) -> float:
 
 
 def outcomes(run: Any) -> dict[str, Any]:
-    """The step and the distance of a run's crossing, whether it stays above, and its exit by `plateau_exit`."""
+    """The step and the distance of a run's crossing, whether it has not escaped, and its exit by `plateau_exit`."""
     losses = np.array(run.losses.split(), float)
     steps = range(run.evaluate_every, run.steps + 1, run.evaluate_every)
     level = LEVELS.get(run.text, LEVEL)
     levels = {"step": level, **{f"step {shift:+}": round(level + shift, 2) for shift in NEARBY}}
     crossings = {name: crossing(losses, run.evaluate_every, level) for name, level in levels.items()}
     found: dict[str, Any] = {name: run.steps if np.isnan(step) else step for name, step in crossings.items()}
-    found["stays"] = bool(np.isnan(crossings["step"]))
+    found["not_escaped"] = bool(np.isnan(crossings["step"]))
     found["distance"] = travelled(found["step"], run.learning_rate)
     for name, count in (("rule", len(losses)), ("rule, two thirds", len(losses) * 2 // 3)):
         step = plateau_exit(steps[:count], losses[:count].tolist())
-        found |= {name: float(step or steps[count - 1]), f"{name} left": step is not None}
+        found |= {name: float(step or steps[count - 1]), f"{name} escaped": step is not None}
     return found
 
 
@@ -97,9 +97,12 @@ def markdown(header: list[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
 
 
-def with_facts(page: str, facts: dict[str, str]) -> str:
+def with_numbers(page: str, numbers: dict[str, str]) -> str:
     """A page whose facts, each between its comment and the end, are these."""
     pattern = r"<!-- (\S+) -->(\n?).*?<!-- end -->"
     return re.sub(
-        pattern, lambda match: f"<!-- {match[1]} -->{match[2]}{facts[match[1]]}{match[2]}<!-- end -->", page, flags=re.S
+        pattern,
+        lambda match: f"<!-- {match[1]} -->{match[2]}{numbers[match[1]]}{match[2]}<!-- end -->",
+        page,
+        flags=re.S,
     )

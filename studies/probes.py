@@ -34,7 +34,7 @@ from torch.nn import functional as F
 from symbert.errors import ConfigError
 from symbert.model.anatomy import logits_of, weights_of
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Encoder, HostModel, checked_pair, initialize
+from symbert.model.bert import BaseModel, Encoder, checked_pair, initialize
 from symbert.model.configuration import Configuration
 from symbert.operators import Operator, name_of, operator_named, operators_of
 
@@ -122,7 +122,7 @@ def layer_of(operator: Operator, heads: int, seed: int = 1) -> SelfAttention:
         initializer_range=0.02 * math.sqrt(768 / width),
         attention_probs_dropout_prob=0.0,
     )
-    model = HostModel(config)
+    model = BaseModel(config)
     model.encoder = Encoder(config)
     initialize(model, seed)
     return model.encoder.layer[0].attention.self

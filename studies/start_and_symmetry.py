@@ -28,7 +28,7 @@ from studies.outcomes import (
     interval,
     markdown,
     read_runs,
-    with_facts,
+    with_numbers,
 )
 from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
 from symbert.report.statistics import p_in_words
@@ -129,8 +129,8 @@ def words_table(runs: pd.DataFrame) -> str:
     lines = []
     for attention in study["attention"].unique():
         pair = [at(study, attention=name).set_index("seed").sort_index() for name in (attention, "original")]
-        stays = pair[0]["stays"]
-        steps = (f"{'at least ' if stays[seed] else ''}{step:,.0f}" for seed, step in pair[0]["step"].items())
+        not_escaped = pair[0]["not_escaped"]
+        steps = (f"{'at least ' if not_escaped[seed] else ''}{step:,.0f}" for seed, step in pair[0]["step"].items())
         ratio = "–" if attention == "original" else in_words(pd.Series(effect(*pair)))
         distances = (f"{distance:.2f}" for distance in pair[0]["distance"])
         lines.append([f"`{attention}`", " / ".join(steps), " / ".join(distances), ratio])
@@ -138,7 +138,7 @@ def words_table(runs: pd.DataFrame) -> str:
 
 
 def width_table(contrasts: pd.DataFrame) -> str:
-    """The ratios at BERT-small's shape by text and rate; a bound where runs of the first stay."""
+    """The ratios at BERT-small's shape by text and rate; a bound where runs of the first do not escape."""
     columns = {}
     for place in WIDTHS:
         rows = at(contrasts, study="width", **place).set_index(["first", "second"]).loc[PAIRS[:-1]]
@@ -149,10 +149,14 @@ def width_table(contrasts: pd.DataFrame) -> str:
 
 
 def ratio_or_count(row: pd.Series) -> str:
-    """A ratio, a bound where some runs of the first stay, and how many leave where none does: that ratio would measure
-    the horizon."""
-    stay = int(row["stay"].partition("/")[0])
-    return f"0 of {row['seeds']} leave" if stay == row["seeds"] else f"{'at least ' if stay else ''}{in_words(row)}"
+    """A ratio, a bound where some runs of the first do not escape, and how many escape where none does: that ratio
+    would measure the horizon."""
+    not_escaped = int(row["not_escaped"].partition("/")[0])
+    return (
+        f"0 of {row['seeds']} escape"
+        if not_escaped == row["seeds"]
+        else f"{'at least ' if not_escaped else ''}{in_words(row)}"
+    )
 
 
 def together(contrasts: pd.DataFrame) -> str:
@@ -193,7 +197,7 @@ def last_losses(runs: pd.DataFrame) -> str:
     return markdown(["", *columns], zip((f"`{model}`" for model in COMPARED), *columns.values(), strict=True))
 
 
-def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
+def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
     new = pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")])
@@ -216,16 +220,16 @@ def facts_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "start-of-both": together(both),
         "start-differs": p_in_words(ttest_ind(*starts, equal_var=False).pvalue, 3),
         "equal-start": together(equal),
-        **dose.facts_of(runs),
-        **direction.facts_of(runs),
-        **mechanism.facts_of(pd.read_csv(mechanism.MEASURES)),
+        **dose.numbers_of(runs),
+        **direction.numbers_of(runs),
+        **mechanism.numbers_of(pd.read_csv(mechanism.MEASURES)),
     }
 
 
 # Figures
 
 
-def draw_exits(runs: pd.DataFrame) -> plt.Figure:
+def draw_escapes(runs: pd.DataFrame) -> plt.Figure:
     """Exits on copies by depth: a panel per operator, hollow narrow, filled wide, a dot per run."""
     figure, panels = plt.subplots(1, 3, figsize=(10, 4), sharey=True, layout="constrained")
     copies = at(runs, text="copying-48", learning_rate=1e-3)
@@ -273,7 +277,7 @@ def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
             if heights:
                 panel.hlines(heights, shown["low"], shown["high"], color=color, lw=1.5)
                 panel.plot(shown["ratio"], heights, look, color=color, label=label)
-                bounds = [not stay.startswith("0/") for stay in shown["stay"]]
+                bounds = [not not_escaped.startswith("0/") for not_escaped in shown["not_escaped"]]
                 panel.plot(shown["ratio"][bounds], np.array(heights)[bounds], look, color=color, mfc="white")
                 panel.plot(shown["high"][bounds], np.array(heights)[bounds], ">", color=color, ms=4)
         panel.axvline(1, color="grey", lw=0.8)
@@ -290,10 +294,10 @@ def main() -> None:
     runs = read_runs()
     contrasts = contrasts_of(runs)
     contrasts.to_csv(RUNS.with_name("contrasts.csv"), index=False)
-    facts = facts_of(runs, contrasts)
+    numbers = numbers_of(runs, contrasts)
     for page in PAGES:
-        page.write_text(with_facts(page.read_text(encoding="utf-8"), facts), encoding="utf-8")
-    figures = {"exits": draw_exits(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
+        page.write_text(with_numbers(page.read_text(encoding="utf-8"), numbers), encoding="utf-8")
+    figures = {"escapes": draw_escapes(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
     figures["direction"] = direction.draw(runs)
     figures["mechanism"] = mechanism.draw(pd.read_csv(mechanism.LEARNED))
     for name, figure in figures.items():

@@ -25,13 +25,13 @@ from symbert.configuration import (
     SuiteKeys,
     Swept,
     TaskLimits,
+    custom_texts,
     merge,
-    own_texts,
+    non_defaults,
     protocol_of,
     resolve,
     root_of,
     typed,
-    values_of,
 )
 from symbert.errors import ConfigError, MissingInputError
 from symbert.experiment.given import read_yaml
@@ -48,7 +48,7 @@ def defaults(root):
     return read_yaml(root / "workflow/defaults.yaml")
 
 
-def own_files(config, pattern, **corpus):
+def custom_files(config, pattern, **corpus):
     return merge(config, {"corpus": {"source": "files", "files": str(pattern), **corpus}})
 
 
@@ -81,7 +81,7 @@ def test_a_suite_is_fine_tuned_as_glue_but_for_its_own_keys(defaults):
     """One operator is compared under one protocol per suite: what its publisher says, and else the paper's."""
     own = merge(defaults, {"glue": {"learning_rate": 3e-4, "epochs": 7}, "suites": {"superglue": {"batch_size": 4}}})
     own = resolve(own)
-    glue, superglue = (values_of(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
+    glue, superglue = (non_defaults(protocol_of(own, suite, GlueSettings)) for suite in ("glue", "superglue"))
     assert superglue == {**glue, "epochs": 10, "batch_size": 4} and glue["epochs"] == 7
     assert [protocol_of(own, suite, TaskLimits).max_length for suite in ("glue", "superglue")] == [128, 256]
 
@@ -95,13 +95,13 @@ def test_the_users_files_are_parts_and_ut1_and_the_rest_come_from_elsewhere(conf
         (tmp_path / name).touch()
     (tmp_path / "SHA256SUMS").write_text("# which may lie beside them\n")
     for pattern in ("**", "**/*"):
-        own = resolve(own_files(config, tmp_path / pattern))
-        assert own_texts(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
+        own = resolve(custom_files(config, tmp_path / pattern))
+        assert custom_texts(own) == sorted(f"{tmp_path}/{name}" for name in (*names, "both", "saved"))
     assert (root_of(own, "corpus"), root_of(replace(own, mirror="."), "corpus")) == (None, ".")
     for name in ("notes.md", "table.xlsx", "b.jsonl.bz2", "c.JSONL"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigError, match="4 of 15 files that match .* cannot be read"):
-        own_texts(own)
+        custom_texts(own)
 
 
 def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_are_said(config, tmp_path):
@@ -110,31 +110,31 @@ def test_a_name_with_brackets_is_no_pattern_and_a_folder_and_a_link_to_nothing_a
     for name in ("book [1].txt", "book 1.txt", "texts/a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert own_texts(typed(own_files(config, tmp_path / "book [1].txt"))) == [f"{tmp_path}/book [1].txt"]
-    assert own_texts(typed(own_files(config, tmp_path / "book [12].txt"))) == [f"{tmp_path}/book 1.txt"]
+    assert custom_texts(typed(custom_files(config, tmp_path / "book [1].txt"))) == [f"{tmp_path}/book [1].txt"]
+    assert custom_texts(typed(custom_files(config, tmp_path / "book [12].txt"))) == [f"{tmp_path}/book 1.txt"]
     with pytest.raises(MissingInputError, match=r"texts is a folder; .*/texts/\*\.txt"):
-        own_texts(typed(own_files(config, f"{tmp_path}/texts/")))
+        custom_texts(typed(custom_files(config, f"{tmp_path}/texts/")))
     (tmp_path / "spark.parquet").mkdir()
     (tmp_path / "spark.parquet/part-0.parquet").touch()
     (tmp_path / "b.parquet").touch()
     with pytest.raises(MissingInputError, match=r"spark\.parquet is a folder; .*/spark\.parquet/\*\.parquet"):
-        own_texts(typed(own_files(config, tmp_path / "*.parquet")))
-    assert len(own_texts(typed(own_files(config, tmp_path / "**/*.parquet")))) == 2
+        custom_texts(typed(custom_files(config, tmp_path / "*.parquet")))
+    assert len(custom_texts(typed(custom_files(config, tmp_path / "**/*.parquet")))) == 2
     (tmp_path / "texts/link.txt").symlink_to(".git/annex/objects/nothing")
     with pytest.raises(ConfigError, match=r"1 of 2 files .* absent .*, as .*link\.txt; get"):
-        own_texts(typed(own_files(config, tmp_path / "texts/*")))
+        custom_texts(typed(custom_files(config, tmp_path / "texts/*")))
 
 
 def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_folder(config, tmp_path, monkeypatch):
     """Of bytes that are not UTF-8, Snakemake ended with a traceback; of braces it asked for a wildcard; a digest of a
     folder with such a name was a bug of ours."""
-    own = typed(own_files(config, tmp_path / "**/*.txt"))
+    own = typed(custom_files(config, tmp_path / "**/*.txt"))
     named = [tmp_path / name for name in ("right.txt", os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"\xe9/a.txt"))]
     for file in named:
         file.parent.mkdir(exist_ok=True)
         file.write_text("text")
     with pytest.raises(ConfigError, match=r"'corpus\.files': 2 of 3 files have names .* not UTF-8, as .*; rename"):
-        own_texts(own)
+        custom_texts(own)
     (tmp_path / "{part}").mkdir()
     with pytest.raises(ConfigError, match=r"'mirror': .*\{part\}: has braces.*; rename"):
         resolve(merge(config, {"source": "mirror", "mirror": str(tmp_path / "{part}")}))
@@ -145,7 +145,7 @@ def test_a_name_that_no_job_can_be_given_is_told_before_the_start_and_harms_no_f
     for name in ("{part}.txt", "-a.txt"):
         (tmp_path / name).touch()
         with pytest.raises(ConfigError, match=rf"1 of 1 files have names with .*{re.escape(name)}; rename"):
-            own_texts(typed(own_files(config, name)))
+            custom_texts(typed(custom_files(config, name)))
     assert known_sha256(tmp_path) == sha256_of(tmp_path)
 
 
@@ -155,15 +155,15 @@ def test_a_folder_of_text_that_is_not_there_is_told_so(config, folder):
         resolve(merge(config, {"corpus": {"source": "files"}}))
     for pattern in ("crawl/**", "crawl/deep/*.txt", f"{folder}/crawl/**/*.txt", f"{folder}/*.txt"):
         with pytest.raises(MissingInputError, match=r"'corpus\.files'|no file matches .*/\*\.txt"):
-            resolve(own_files(config, pattern))
+            resolve(custom_files(config, pattern))
 
 
 def test_a_tilde_is_the_home_folder_and_not_a_letter(config, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.jsonl").touch()
     glue = {"robustness": {"files": "~/ood"}}
-    own = resolve(merge(own_files(config, "~/*.jsonl"), {"mirror": "~", "glue": glue}))
-    assert own_texts(own) == [f"{tmp_path}/own.jsonl"]
+    own = resolve(merge(custom_files(config, "~/*.jsonl"), {"mirror": "~", "glue": glue}))
+    assert custom_texts(own) == [f"{tmp_path}/own.jsonl"]
     assert (own.mirror, own.glue.robustness.files) == (str(tmp_path), f"{tmp_path}/ood")
     paper = resolve(merge(config, {"corpus": {"blocklist_url": "https://ut1.example//a/~b"}}))
     assert paper.corpus.blocklist_url == "https://ut1.example//a/~b"
@@ -181,12 +181,15 @@ def test_a_hash_ignores_key_order_and_sees_every_value(values, random):
 def test_texts_of_the_command_line_become_the_values_that_their_types_want(config):
     pretrain = {"steps": "3000", "learning_rate": "1.0e-3", "dropout": "1e-1", "schedule_steps": "null"}
     texts = {"pretrain": pretrain, "corpus": {"keep_raw": "true"}}
-    texts |= {"hosts": {"decoder": {"steps": "5000", "schedule_steps": "null"}}, "suites": {"squad2": {"epochs": "3"}}}
+    texts |= {
+        "architectures": {"decoder": {"steps": "5000", "schedule_steps": "null"}},
+        "suites": {"squad2": {"epochs": "3"}},
+    }
     sweep = {"finetune_seeds": ["1", "2", "1"], "learning_rate": ["1e-3", "0.001"]}
     told = resolve(merge(config, {**texts, "sweep": sweep}))
     values = {key: getattr(told.pretrain, key) for key in pretrain}
     assert values == {"steps": 3000, "learning_rate": 1e-3, "dropout": 0.1, "schedule_steps": None}
-    assert told.corpus.keep_raw is True and told.hosts["decoder"] == {"steps": 5000, "schedule_steps": None}
+    assert told.corpus.keep_raw is True and told.architectures["decoder"] == {"steps": 5000, "schedule_steps": None}
     assert told.suites["squad2"]["epochs"] == 3
     resolve(merge(config, {"sweep": {"finetune_seeds": ["1", str(2**63 - 1)]}, "pretrain": {"gradient_clip": "1e38"}}))
     assert told.sweep.finetune_seeds == [1, 2] and told.sweep.learning_rate == [1e-3]
@@ -200,8 +203,8 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     # Keys and types.
     "'sorce' 'source'": {"sorce": "hub"},
     "'source' 'miror' 'mirror'": {"source": "miror"},
-    "'sweep.hosts' 'decoder'?": {"sweep": {"hosts": ["encoder", "Decoder"]}},
-    "'hosts' 'encoder' 'pretrain'": {"hosts": {"encoder": {"steps": 5}}},
+    "'sweep.architectures' 'decoder'?": {"sweep": {"architectures": ["encoder", "Decoder"]}},
+    "'architectures' 'encoder' 'pretrain'": {"architectures": {"encoder": {"steps": 5}}},
     "pretrain: {steps:": {"pretrain.steps": 5},  # as the docs write it
     "'pretrain' 1 point": {"pretrain": {"dropout": 0, 1: None}},  # {dropout: 0,1}
     "'glue.keep_finetuned' true false": {"glue": {"keep_finetuned": "yes"}},
@@ -238,16 +241,16 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     "'mirror'": {"source": "mirror"},
     "'corpus.dataset' null path owner/name": {"corpus": {"source": "dataset"}},
     "'glue.robustness.files'": {"glue": {"robustness": {"sets": ["hans"]}}},
-    # Trainings, of the encoder and of another host by its own keys.
+    # Trainings, of the encoder and of another architecture by its own keys.
     "'pretrain.warmup_steps' 'pretrain.steps'": {"pretrain": {"steps": 50, "warmup_steps": 51}},
     "'pretrain.schedule_steps' 'pretrain.steps' null": {"pretrain": {"schedule_steps": 2399}},
     "'pretrain.processes' 'pretrain.nodes'": {"pretrain": {"processes": 3, "nodes": 2}},
-    "'pretrain.schedule_steps' 'hosts.decoder.steps'": {
-        **{"pretrain": {"schedule_steps": 2400}, "hosts": {"decoder": {"steps": 5000}}},
-        "sweep": {"hosts": ["encoder", "decoder"]},
+    "'pretrain.schedule_steps' 'architectures.decoder.steps'": {
+        **{"pretrain": {"schedule_steps": 2400}, "architectures": {"decoder": {"steps": 5000}}},
+        "sweep": {"architectures": ["encoder", "decoder"]},
     },
-    "'hosts.decoder.warmup_steps' 'hosts.decoder.steps'": {
-        **{"hosts": {"decoder": {"steps": 60, "warmup_steps": 99}}, "sweep": {"hosts": ["decoder"]}}
+    "'architectures.decoder.warmup_steps' 'architectures.decoder.steps'": {
+        **{"architectures": {"decoder": {"steps": 60, "warmup_steps": 99}}, "sweep": {"architectures": ["decoder"]}}
     },
     # Things of the user's own.
     "'sizes.deep' 'num_attention_heads' 'hidden_size'": {"sizes": {"deep": {**DEEP, "num_attention_heads": 5}}},

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from snakemake.cli import get_argument_parser
 
-from documented import blocks_of, own_files
+from documented import blocks_of, custom_files
 from symbert import cli
 from symbert.errors import SymbertError
 from symbert.experiment.project import read_chosen
@@ -109,7 +109,7 @@ def users_folder(tmp_path_factory) -> Path:
     for name in ("train.de", "train.en", "dev.de", "dev.en"):
         (folder / name).touch()
     pages = ("README.md", "docs/getting-started.md", "docs/pretraining.md")
-    for name, text in (item for page in pages for item in own_files(ROOT, page).items()):
+    for name, text in (item for page in pages for item in custom_files(ROOT, page).items()):
         (folder / name).write_text(text)
     (folder / "studies").symlink_to(ROOT / "studies")
     return folder

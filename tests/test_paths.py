@@ -22,7 +22,7 @@ from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen
 from symbert.files import write_json
-from symbert.glue.score import Finetune, Judge, Robustness
+from symbert.glue.score import Finetune, MinimalPairs, Robustness
 from symbert.glue.tasks import Task, task_named
 from symbert.paths import Run
 from symbert.report.names import Known
@@ -38,20 +38,20 @@ scale: demo
 source: hub
 corpus: {annotations: computed, parts: 3}
 glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
-sweep: {hosts: [encoder, decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
+sweep: {architectures: [encoder, decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
   suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], pretrain_seeds: [1, 2],
   finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
 """)
 BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
 parts: [shards]
 shards: [encoder, decoder, speeds, anatomy]
-encoder: [scores, superglue scores, noisy scores, judged pairs, anatomy]
-decoder: [judged pairs]
+encoder: [scores, superglue scores, noisy scores, minimal pairs, anatomy]
+decoder: [minimal pairs]
 rows: [scores, noisy rows]
 superglue rows: [superglue scores]
 scores: [noisy scores]
 noisy rows: [noisy scores]
-blimp: [judged pairs]
+blimp: [minimal pairs]
 """)
 RUNS = {"encoder", "decoder"}
 ROWS, SCORES = {"rows", "superglue rows"}, {"scores", "superglue scores"}
@@ -62,7 +62,7 @@ KINDS = {  # names below for several kinds of key
 EFFECTS = yaml.safe_load("""
 report: {scale: laptop, experiment: other, title: A page, sweep.escape_loss: 2.5}
 parts, blimp, all rows: {source: mirror, corpus.source: mirror}  # the vocabulary comes from there
-trainings, all scores: {recipe: fast, precision: fp32}
+trainings, all scores: {compile: true, precision: fp32}
 parts: {corpus.annotations: published, corpus.revision: v2,
   corpus.blocklist_url: "https://ut1.example", corpus.filter.rules: [categories, perplexity],
   corpus.filter.blocked_categories: [adult], corpus.filter.categories_from: blocklist, corpus.filter.match: suffix,
@@ -74,7 +74,7 @@ trainings: {pretrain.steps: 800, pretrain.batch_size: 64, pretrain.learning_rate
   pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2, pretrain.mask_probability: 0.2,
   pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
 speeds: {pretrain.micro_batch_size: 2}
-decoder: {hosts: {decoder: {steps: 300}}}
+decoder: {architectures: {decoder: {steps: 300}}}
 blimp, all rows: {glue.source: mirror}
 rows: {glue.revision: v2}
 all rows: {glue.max_examples: 90, glue.max_evaluation_examples: 40}
@@ -93,7 +93,7 @@ nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpu
   glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
   rates.gpu_flops: 7.0, rates.gpu_layer_seconds: 7.0, rates.core_flops: 7.0, rates.core_layer_seconds: 7.0,
-  rates.job_seconds: 7.0, operators: {wide: {class: shared, start: wide}},
+  rates.job_seconds: 7.0, operators: {wide: {class: shared, init_scale: wide}},
   sizes: {deep: {num_hidden_layers: 3, hidden_size: 64, num_attention_heads: 2, intermediate_size: 64}},
   tasks: {own: {train: a, validation: b, columns: [x], metric: f1, labels: ["n", "y"]}},
   texts: {copies: {source: copying, vocabulary: null, sequence_length: 16, validation_sequences: 64}}}
@@ -105,7 +105,7 @@ EFFECTS = {
 }
 # Axes of the sweep: more of them adds folders, and changes none but those that describe all models together.
 MORE = yaml.safe_load("""
-{sweep.hosts: [encoder, decoder], sweep.sizes: [tiny, small], sweep.attention: [original, shared, pairwise],
+{sweep.architectures: [encoder, decoder], sweep.sizes: [tiny, small], sweep.attention: [original, shared, pairwise],
  sweep.contrasts: [[shared, original]], sweep.pretrain_seeds: [1, 2, 3], sweep.finetuned_pretrain_seeds: [1, 2],
  sweep.finetune_seeds: [1, 2, 3], sweep.suites: [glue, superglue, blimp, squad2], sweep.tasks: [mnli, rte, cb, cola],
  sweep.untrained: true, sweep.anatomy: false, sweep.curve.sizes: [tiny],
@@ -151,12 +151,12 @@ def leaves(value: dict, above: str = "") -> list[str]:
 
 def keys_of(experiment: Experiment) -> dict[str, set[str]]:
     """The keyed paths of an experiment by kind."""
-    names = {Finetune: "scores", Robustness: "noisy scores", Judge: "judged pairs"}
+    names = {Finetune: "scores", Robustness: "noisy scores", MinimalPairs: "minimal pairs"}
     kinds = defaultdict(set, {kind: {*files} for kind, files in experiment.measured.items()})
     for kind, path in (("shards", experiment.shards), ("parts", experiment.parts.folder)):
         kinds[kind].add(path)
     for run, folder in experiment.runs.items():
-        kinds[run.host].add(folder)
+        kinds[run.architecture].add(folder)
     for name in (Path(scoring.rows.folder).name for scoring, _ in experiment.scorings):
         suites = {"robustness": "noisy rows", "superglue": "superglue rows", "blimp": "blimp"}
         kinds[suites.get(name.split("-")[-2], "rows")].add(name)
@@ -193,7 +193,7 @@ def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
     start_less = start()
     for key, value in MORE.items():
         less, more = start_less, start(nested(key, value))
-        if key in ("sweep.hosts", "sweep.anatomy"):  # whose values above are fewer
+        if key in ("sweep.architectures", "sweep.anatomy"):  # whose values above are fewer
             less, more = more, less
         kept = {file: facts for file, facts in less.settings.items() if not re.search("/(speeds|anatomy)-", file)}
         assert len(kept) > 20 and kept.items() <= more.settings.items(), key
@@ -266,13 +266,13 @@ def test_files_count_by_their_content(start, file):
     assert_changed(before, keys_of(start(changes)), kinds)
 
 
-def test_a_request_has_the_same_options_whatever_the_order_of_tasks(start):
+def test_a_selection_has_the_same_options_whatever_the_order_of_tasks(start):
     """Snakemake computes again what has other parameters: two experiments would score a checkpoint in turns."""
-    requests = []
+    selections = []
     for tasks in (["mnli", "rte", "cb"], ["cb", "rte", "mnli"]):
         experiment = start({"sweep": {"tasks": tasks}})
-        requests.append({file: score.options for file, score in experiment.scores.items()})
-    assert requests[0] == requests[1]
+        selections.append({file: score.options for file, score in experiment.scores.items()})
+    assert selections[0] == selections[1]
 
 
 def test_a_task_of_the_users_own_counts_by_content_and_changes_no_other_rows(start):
@@ -302,7 +302,7 @@ def test_two_experiments_of_one_process_each_have_their_own_task_of_one_name(sta
     definitions = {
         "mine": {"metric": "f1", "labels": ["no", "yes"]},
         "theirs": {"metric": "accuracy", "labels": ["a", "b", "c"]},
-        "graded": {"metric": "pearson", "kind": "regression"},
+        "graded": {"metric": "pearson", "problem_type": "regression"},
         "pairs": {"metric": "f1", "labels": ["no", "yes"], "columns": ["text", "more"]},
     }
 
@@ -328,7 +328,7 @@ def test_commands_read_the_steps_that_were_planned(start):
     experiment = start()
     experiment.write()
     for how, _ in experiment.scorings:
-        assert read_step(Path(how.folder), Finetune | Robustness | Judge) == how
+        assert read_step(Path(how.folder), Finetune | Robustness | MinimalPairs) == how
         assert read_step(Path(how.rows.folder), type(how.rows)) == how.rows
 
 
@@ -372,7 +372,7 @@ def test_a_moved_project_changes_no_key_of_its_stand_ins(start, monkeypatch, tmp
 LARGE = {"num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096}
 SMALL = {"num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256}
 DEFINED = {  # the same names
-    "large": {"sizes": {"own": LARGE}, "operators": {"own": {"class": "pairwise", "start": "wide"}}},
+    "large": {"sizes": {"own": LARGE}, "operators": {"own": {"class": "pairwise", "init_scale": "wide"}}},
     "small": {"sizes": {"own": SMALL}, "operators": {"own": {"class": "shared"}}},
 }
 OF_BOTH = {"sweep": {"sizes": ["tiny", "own"], "attention": ["original", "own"], "curve": {"sizes": []}}}

@@ -26,7 +26,7 @@ import yaml
 
 from command_lines import command_lines
 from corpus.hub_site import served_hub
-from glue.test_own_files import rows_of
+from glue.test_custom_files import rows_of
 from model.test_export import write_checkpoint
 from symbert import cli
 from symbert.corpus.blocklist import Blocklist, write_blocklist
@@ -153,7 +153,7 @@ files:
   operators: {own: {class: "takes_text:Own", own: $}}
   tasks:
     own: {train: train$.csv, validation: dev$.csv, columns: [text$], label: label$, labels: ["0", 1$], metric: accuracy}
-  sweep: {hosts: [encoder, decoder], tasks: [rte, mnli, own], attention: [original, own]}
+  sweep: {architectures: [encoder, decoder], tasks: [rte, mnli, own], attention: [original, own]}
 """
 
 
@@ -162,10 +162,8 @@ def test_no_text_of_the_configuration_or_name_of_a_file_is_a_command_for_the_she
     shutil.copytree(DEMO, tmp_path / f"mirror{COMMANDS}")
     (tmp_path / f"ood{COMMANDS}").mkdir()
     (tmp_path / f"crawl{COMMANDS}1.jsonl").write_text('{"text": "a"}\n')
-    base, text = (
-        "symbert.model.attention",
-        "class Own(SharedAttention):\n    def __init__(self, config, own):\n        pass\n",
-    )
+    base = "symbert.model.attention"
+    text = "class Own(SharedAttention):\n    def __init__(self, config, own):\n        pass\n"
     (tmp_path / "takes_text.py").write_text(f"from {base} import SharedAttention\n\n\n{text}")
     for split in ("train", "dev"):
         with open(tmp_path / f"{split}{COMMANDS}.csv", "w", newline="") as file:
@@ -200,8 +198,8 @@ def test_the_token_is_in_no_command_line_log_or_file_of_a_run(root, tmp_path, mo
     token = f"hf_{secrets.token_hex(16)}"
     with served_hub(monkeypatch) as hub, command_lines() as seen:
         for file, body in ((VOCABULARY, b"[PAD]\n"), (CORPUS_CHECKSUMS, b"0" * 64 + b"  en_meta_part_1.jsonl.zst\n")):
-            hub.add_repository(file.kind, file.repository)
-            hub.add(file.kind, file.repository, file.path, body)
+            hub.add_repository(file.repo_type, file.repository)
+            hub.add(file.repo_type, file.repository, file.path, body)
         vocabulary = Experiment(read_config(PROJECT, {"source": "hub"})).vocabulary.path
         words = ["--cores", "1", vocabulary, "--config", "source=hub", "experiment=x"]
         done = subprocess.run(

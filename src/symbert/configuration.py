@@ -22,19 +22,19 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, to_builtins
 from msgspec.structs import asdict, replace
 
+from symbert.architectures import ARCHITECTURES, ENCODER, OTHERS
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
 from symbert.glue.challenges import COLLECTIONS
-from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, OwnTask, tasks_of, tasks_of_sweep
-from symbert.hosts import ENCODER, HOSTS, OTHERS
+from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, CustomTask, tasks_of, tasks_of_sweep
 from symbert.operators import name_of, operators_of
 from symbert.sizes import shapes_of
 from symbert.sources import (
+    CUSTOM_TEXT,
     DATASET,
     DEMO_PARTS,
     EMBEDDED,
     OF_USERS,
-    OWN_TEXT,
     SOURCES,
     Config,
     check_blocklist_url,
@@ -59,7 +59,6 @@ Stage = Literal["corpus", "glue"]  # that has a source
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-Recipe = Literal["faithful", "fast"]
 NoiseShares = list[Annotated[float, Meta(gt=0, le=1)]]
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
@@ -78,7 +77,7 @@ NO_SCIENCE = ("evaluate_every", "save_every", "allow_partial", "sequences_per_sh
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings whose keys are all known.
 
-    Files and hashes leave out a key that has the default of its field (`values_of`).
+    Files and hashes leave out a key that has the default of its field (`non_defaults`).
     """
 
 
@@ -116,7 +115,7 @@ class PackSettings(Settings, frozen=True):
 
 
 class PretrainKeys(Settings, frozen=True, kw_only=True, omit_defaults=True):
-    """Masked-language-model pre-training (paper, section 3.3): the keys that a host may have of its own."""
+    """Masked-language-model pre-training (paper, section 3.3): the keys that an architecture may have of its own."""
 
     steps: Count
     batch_size: Count  # sequences per optimizer step, over all devices
@@ -138,7 +137,7 @@ class PretrainSettings(PretrainKeys, frozen=True, kw_only=True):
     """How a model is pre-trained."""
 
     precision: Precision
-    recipe: Recipe
+    compile: bool
 
 
 class PairLimits(Settings, frozen=True, kw_only=True):
@@ -177,7 +176,7 @@ class GlueSettings(FinetuneKeys, frozen=True, kw_only=True):
     """How a model is fine-tuned."""
 
     precision: Precision
-    recipe: Recipe
+    compile: bool
 
 
 class SuiteKeys(FinetuneKeys, frozen=True, kw_only=True):
@@ -200,7 +199,7 @@ class RobustnessSettings(Settings, frozen=True):
 # What reports say.
 
 
-class ReportFacts(Settings, frozen=True):
+class ReportSettings(Settings, frozen=True):
     """What the report says of a configuration beside its sweep; experiment.json has it."""
 
     experiment: str
@@ -284,7 +283,7 @@ class Rates(Settings, frozen=True):
     job_seconds: NotNegative
 
 
-class OwnSize(Settings, frozen=True):
+class CustomSize(Settings, frozen=True):
     """The shape of a size of the user's own."""
 
     num_hidden_layers: Count
@@ -302,7 +301,7 @@ class Curve(Settings, frozen=True):
     steps: dict[str, list[Natural]]
 
 
-class OwnText(Settings, frozen=True):
+class CustomText(Settings, frozen=True):
     """A small text for `sweep.text`, and how it is cut into rows."""
 
     source: str  # a name in READ, or module:function of the user's own
@@ -335,7 +334,7 @@ class Swept(Settings, frozen=True, kw_only=True):
     save_every: Listed[Count] = UNSET
     schedule_steps: Listed[Count | None] = UNSET
     precision: Listed[Precision] = UNSET
-    recipe: Listed[Recipe] = UNSET
+    compile: Listed[bool] = UNSET
 
 
 SWEPT = Swept.__struct_fields__
@@ -350,7 +349,7 @@ class NamedContrast(Settings, frozen=True):
     expected: Literal["shorter", "longer", "equal", "unknown"]  # the first one's time to the escape
 
 
-class OwnGrid(Swept, frozen=True, kw_only=True):
+class CustomGrid(Swept, frozen=True, kw_only=True):
     """A part of a sweep; an axis without values here has the sweep's."""
 
     sizes: Listed[str] = UNSET
@@ -362,7 +361,7 @@ class OwnGrid(Swept, frozen=True, kw_only=True):
 class Sweep(Swept, frozen=True, kw_only=True):
     """The runs that are trained and compared."""
 
-    hosts: Annotated[list[str], Meta(min_length=1)]
+    architectures: Annotated[list[str], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]
     attention: Annotated[list[str], Meta(min_length=1)]
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
@@ -375,7 +374,7 @@ class Sweep(Swept, frozen=True, kw_only=True):
     untrained: bool
     anatomy: bool
     curve: Curve
-    grids: dict[Name, OwnGrid]
+    grids: dict[Name, CustomGrid]
 
 
 class Configuration(Settings, frozen=True, kw_only=True):
@@ -386,18 +385,18 @@ class Configuration(Settings, frozen=True, kw_only=True):
     mirror: str | None
     experiment: Name | None
     title: str | None
-    recipe: Recipe
+    compile: bool
     precision: Precision
     corpus: Corpus
     pretrain: Pretrain
-    hosts: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
+    architectures: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
     glue: Glue
     suites: dict[str, dict[str, Any]]  # of `SuiteKeys`, or of `MinimalPairSettings` where nothing is trained
     rates: Rates
     operators: dict[str, dict[str, Any]]
-    sizes: dict[str, OwnSize]
-    tasks: dict[str, OwnTask]
-    texts: dict[Name, OwnText]
+    sizes: dict[str, CustomSize]
+    tasks: dict[str, CustomTask]
+    texts: dict[Name, CustomText]
     sweep: Sweep
 
 
@@ -407,17 +406,15 @@ class Configuration(Settings, frozen=True, kw_only=True):
 Kind = TypeVar("Kind", bound=Settings)
 
 
-def settings_from(
-    values: dict[str, Any], kind: type[Kind], origin: str, strict: bool = True, section: str = ""
-) -> Kind:
-    """`values` as settings of class `kind`; ConfigError names `origin`, the key below `section`, and what it may be.
+def settings_from(values: dict[str, Any], cls: type[Kind], origin: str, strict: bool = True, section: str = "") -> Kind:
+    """`values` as settings of class `cls`; ConfigError names `origin`, the key below `section`, and what it may be.
 
     Where not `strict`, texts stand for the numbers and truth values that they spell, as `--config` gives them.
     """
     try:
-        return msgspec.convert(values, kind, strict=strict)
+        return msgspec.convert(values, cls, strict=strict)
     except msgspec.ValidationError as error:
-        mistake = mistake_in(error, _keys(Configuration), _remedy(str(error)), kind, values, section)
+        mistake = mistake_in(error, _keys(Configuration), _remedy(str(error)), cls, values, section)
         raise ConfigError(f"{origin}: {mistake}") from None
 
 
@@ -439,9 +436,9 @@ def _remedy(mistake: str) -> str:
     return f"{remedy}, or null" if re.match(r"Expected `(int|float|array) \| null`", mistake) else remedy
 
 
-def _keys(kind: type[Settings], section: str = "") -> Iterator[str]:
+def _keys(cls: type[Settings], section: str = "") -> Iterator[str]:
     """The keys of settings and of the sections in them, each after its section."""
-    for field in msgspec.structs.fields(kind):
+    for field in msgspec.structs.fields(cls):
         yield f"{section}{field.name}"
         if isinstance(field.type, type) and issubclass(field.type, Settings):
             yield from _keys(field.type, f"{section}{field.name}.")
@@ -452,7 +449,7 @@ def given(section: Settings) -> dict[str, Any]:
     return {key: value for key, value in asdict(section).items() if value is not UNSET}
 
 
-def values_of(settings: Settings) -> dict[str, Any]:
+def non_defaults(settings: Settings) -> dict[str, Any]:
     """The settings by key, without those that have their default."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(settings)}
     return {key: value for key, value in asdict(settings).items() if value != defaults[key]}
@@ -490,9 +487,9 @@ def parts_of(config: Configuration) -> list[str]:
     return first_parts(min(config.corpus.parts, most))
 
 
-def own_texts(config: Configuration) -> list[str]:
+def custom_texts(config: Configuration) -> list[str]:
     """The files that `corpus.files` matches, where they are the corpus; ConfigError names one that cannot be read."""
-    return texts_matching(config.corpus.files) if source_of(config, "corpus") == OWN_TEXT else []
+    return texts_matching(config.corpus.files) if source_of(config, "corpus") == CUSTOM_TEXT else []
 
 
 def experiment_name(config: Configuration) -> str:
@@ -506,21 +503,23 @@ def annotations_of(config: Configuration) -> Annotator:
     return config.corpus.annotations or SOURCES[source_of(config, "corpus")].annotations
 
 
-def _settings_of(config: Configuration, section: Settings, kind: type[Kind], own: Mapping[str, Any]) -> Kind:
+def _settings_of(config: Configuration, section: Settings, cls: type[Kind], own: Mapping[str, Any]) -> Kind:
     """Settings whose keys stand in a section, or at the top of the configuration, but for `own` ones."""
     values = {**asdict(config), **asdict(section), **own}
-    return msgspec.convert({key: values[key] for key in kind.__struct_fields__}, kind)
+    return msgspec.convert({key: values[key] for key in cls.__struct_fields__}, cls)
 
 
-def training_of(config: Configuration, host: str, swept: Mapping[str, Any] | None = None) -> PretrainSettings:
-    """How a host is trained: by the section `pretrain`, but for the keys that the section `hosts` has of it, and those
-    that are swept."""
-    return _settings_of(config, config.pretrain, PretrainSettings, {**config.hosts.get(host, {}), **(swept or {})})
+def training_of(config: Configuration, architecture: str, swept: Mapping[str, Any] | None = None) -> PretrainSettings:
+    """How an architecture is trained: by the section `pretrain`, but for the keys that the section `architectures` has
+    of it, and those that are swept."""
+    return _settings_of(
+        config, config.pretrain, PretrainSettings, {**config.architectures.get(architecture, {}), **(swept or {})}
+    )
 
 
-def protocol_of(config: Configuration, suite: str, kind: type[Kind]) -> Kind:
+def protocol_of(config: Configuration, suite: str, cls: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
-    return _settings_of(config, config.glue, kind, config.suites.get(suite, {}))
+    return _settings_of(config, config.glue, cls, config.suites.get(suite, {}))
 
 
 def filter_of(config: Configuration) -> FilterSettings:
@@ -549,9 +548,10 @@ def finetuned_pretrain_seeds(config: Configuration) -> list[int]:
     return config.sweep.pretrain_seeds if chosen is None else chosen
 
 
-def judging_seeds(config: Configuration, host: str) -> list[int]:
-    """The pre-training seeds of a host that judge minimal pairs: of encoders those that are fine-tuned, if any."""
-    return (host == ENCODER and finetuned_pretrain_seeds(config)) or config.sweep.pretrain_seeds
+def minimal_pair_seeds(config: Configuration, architecture: str) -> list[int]:
+    """The pre-training seeds of an architecture that judge minimal pairs: of encoders those that are fine-tuned, if
+    any."""
+    return (architecture == ENCODER and finetuned_pretrain_seeds(config)) or config.sweep.pretrain_seeds
 
 
 def read_by(source: str) -> str:
@@ -566,10 +566,10 @@ def read_by(source: str) -> str:
     return code_of(module)
 
 
-def report_of(config: Configuration) -> ReportFacts:
+def report_of(config: Configuration) -> ReportSettings:
     """What the report says of a configuration."""
     sweep = config.sweep
-    chosen = {"suites": (config.suites, sweep.suites), "hosts": (config.hosts, sweep.hosts)}
+    chosen = {"suites": (config.suites, sweep.suites), "architectures": (config.architectures, sweep.architectures)}
     beside = {
         f"{section}.{name}.{key}": value
         for section, (own, swept) in chosen.items()
@@ -577,7 +577,7 @@ def report_of(config: Configuration) -> ReportFacts:
         if name in swept
         for key, value in keys.items()
     }
-    return ReportFacts(
+    return ReportSettings(
         experiment=experiment_name(config),
         title=config.title or _title(config),
         scale=Path(config.scale).stem,
@@ -589,7 +589,7 @@ def report_of(config: Configuration) -> ReportFacts:
 
 
 # Where a configuration has keys that stages have beside those of their section.
-ELSEWHERE_IN_FILE = {"recipe": "recipe", "precision": "precision", "annotations": "corpus.annotations"}
+ELSEWHERE_IN_FILE = {"compile": "compile", "precision": "precision", "annotations": "corpus.annotations"}
 FILTER_OF = {  # the filter that a setting belongs to: without it the setting is none
     **dict.fromkeys(("blocked_categories", "categories_from", "match"), "categories"),
     **dict.fromkeys(("min_harmful_perplexity", "max_harmful_perplexity"), "perplexity"),
@@ -620,7 +620,7 @@ def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
     if corpus == DATASET and config.corpus.dataset:
         sections.append(("corpus.dataset", config.corpus.dataset))
     for section, settings in sections:
-        for key, value in values_of(settings).items():
+        for key, value in non_defaults(settings).items():
             is_chosen = key not in FILTER_OF or filters.has(FILTER_OF[key])
             if is_chosen and key not in NO_SCIENCE:
                 said = (", ".join(value) or "none") if isinstance(value, list) else value
@@ -630,16 +630,16 @@ def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
 def _title(config: Configuration) -> str:
     """The title of the page in words, by the scale or by the experiment's own name."""
     name, source, count = experiment_name(config), source_of(config, "corpus"), len(config.sweep.attention)
-    is_own = name != experiment_name(replace(config, experiment=None))
+    is_custom = name != experiment_name(replace(config, experiment=None))
     operators = f"{COUNTS[count] if count < len(COUNTS) else count} operator{'' if count == 1 else 's'}"
     text = "stand-in text" if is_stand_in(source) else SOURCES[source].training_text
-    return f"{name if is_own else Path(config.scale).stem.capitalize()}: {operators} on {text}"
+    return f"{name if is_custom else Path(config.scale).stem.capitalize()}: {operators} on {text}"
 
 
 # Operators, sizes and tasks of the user's own.
 
 
-def define_own(config: Configuration) -> Configuration:
+def define_custom(config: Configuration) -> Configuration:
     """Make `tasks` of a configuration known to this process; commands read them from settings.json.
 
     In `sweep.attention` of the returned one, the name of an operator replaces the import path of its class, and in
@@ -689,13 +689,13 @@ def resolve(values: Config) -> Configuration:
     What makes no sense is a ConfigError, with the key and the nearest allowed word, or a MissingInputError for a folder
     that is not there.
     """
-    config = define_own(typed(values))
+    config = define_custom(typed(values))
     config = replace(config, experiment=experiment_name(config))
     _check_sources(config)
     if config.glue.robustness.sets:
         check_directory("glue.robustness.files", root_of_sets(config), "the out-of-domain sets (docs/glue.md)")
-    for host in config.sweep.hosts:
-        check_training(config, host, {})
+    for architecture in config.sweep.architectures:
+        check_training(config, architecture, {})
     for mistake in _contradictions(config):
         raise ConfigError(f"config: {mistake}")
     return config
@@ -714,22 +714,25 @@ def typed(values: Config) -> Configuration:
             ("corpus.filter.rules", config.corpus.filter.rules, FILTERS),
             ("glue.robustness.sets", config.glue.robustness.sets, COLLECTIONS),
             ("glue.robustness.noise_kinds", config.glue.robustness.noise_kinds, NOISE_KINDS),
-            ("sweep.hosts", config.sweep.hosts, HOSTS),
-            ("hosts", config.hosts, OTHERS),
+            ("sweep.architectures", config.sweep.architectures, ARCHITECTURES),
+            ("architectures", config.architectures, OTHERS),
             ("suites", config.suites, beside),
         ]
     )
 
-    def own(keys: Config, section: Settings, kind: type[Settings], name: str) -> Config:
+    def own(keys: Config, section: Settings, cls: type[Settings], name: str) -> Config:
         """Keys that stand in place of those of a section."""
-        whole = {key: getattr(section, key) for key in kind.__struct_fields__} | keys
-        read = settings_from(whole, kind, "config", strict=False, section=name)
+        whole = {key: getattr(section, key) for key in cls.__struct_fields__} | keys
+        read = settings_from(whole, cls, "config", strict=False, section=name)
         return {key: getattr(read, key) for key in keys}
 
-    hosts = {name: own(keys, config.pretrain, PretrainKeys, f"hosts.{name}") for name, keys in config.hosts.items()}
+    architectures = {
+        name: own(keys, config.pretrain, PretrainKeys, f"architectures.{name}")
+        for name, keys in config.architectures.items()
+    }
     kinds = {name: SuiteKeys if SUITES[name].tasks else MinimalPairSettings for name in config.suites}
     suites = {name: own(keys, config.glue, kinds[name], f"suites.{name}") for name, keys in config.suites.items()}
-    return replace(config, hosts=hosts, suites=suites)
+    return replace(config, architectures=architectures, suites=suites)
 
 
 def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Collection[str]]]) -> None:
@@ -742,7 +745,7 @@ def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Collection[str]]])
 
 ELSEWHERE = {  # where a name would have its effect
     **dict.fromkeys([("source", name) for name in OF_USERS], "; set 'corpus.source' to it: tasks come from 'source'"),
-    ("hosts", ENCODER): "; its keys stand in 'pretrain'",
+    ("architectures", ENCODER): "; its keys stand in 'pretrain'",
 }
 
 
@@ -812,7 +815,7 @@ def _check_sources(config: Configuration) -> None:
     for source in (source_of(config, "corpus"), source_of(config, "glue")):
         if source == "mirror" or (source in OF_USERS and config.mirror):
             check_directory("mirror", config.mirror, "the files in the publishers' layout")
-    own_texts(config)
+    custom_texts(config)
     if source_of(config, "corpus") == DATASET and config.corpus.dataset is None:
         raise ConfigError("config: 'corpus.source' is dataset, but 'corpus.dataset' is null; add {path: owner/name}")
     for name, task in config.tasks.items():
@@ -844,7 +847,7 @@ def _contradictions(config: Configuration) -> Iterator[str]:
     if pretrain.processes % pretrain.nodes:
         yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
     steps, kept = pretrain.steps, pretrain.save_every
-    for size in curve.sizes if ENCODER in sweep.hosts else ():
+    for size in curve.sizes if ENCODER in sweep.architectures else ():
         for step in curve.steps.get(size, ()):
             if step > steps or (step < steps and step % kept):
                 yield (
@@ -854,10 +857,11 @@ def _contradictions(config: Configuration) -> Iterator[str]:
                 )
 
 
-def check_training(config: Configuration, host: str, swept: Mapping[str, Any]) -> None:
-    """ConfigError where the learning rate of a host, with the values of swept keys, ends before its training or rises
-    until after it."""
-    training, sections = training_of(config, host, swept), dict.fromkeys(config.hosts.get(host, {}), f"hosts.{host}")
+def check_training(config: Configuration, architecture: str, swept: Mapping[str, Any]) -> None:
+    """ConfigError where the learning rate of an architecture, with the values of swept keys, ends before its training
+    or rises until after it."""
+    training = training_of(config, architecture, swept)
+    sections = dict.fromkeys(config.architectures.get(architecture, {}), f"architectures.{architecture}")
     sections |= dict.fromkeys(swept, "sweep")
     steps, warmup, end = (
         f"'{sections.get(key, 'pretrain')}.{key}' ({getattr(training, key)})"

@@ -15,32 +15,32 @@ def mistake_in(
     error: msgspec.ValidationError,
     known: Iterable[str] = (),
     remedy: str = CORRECT,
-    kind: Any = None,
+    declared: Any = None,
     value: Any = None,
     section: str = "",
 ) -> str:
     """What msgspec says of a value of another type, with its key; beside an unknown key the nearest known one.
 
-    `known` are keys, after their sections and dots where they have some. With `kind`, the type declared for the whole
-    `value`, a line names items of dictionaries, the keys of the section itself, and the words to choose from. The
+    `known` are keys, after their sections and dots where they have some. With `declared`, the type declared for the
+    whole `value`, a line names items of dictionaries, the keys of the section itself, and the words to choose from. The
     `value` stands below the key `section`.
     """
     fact, _, place = str(error).replace("`", "'").partition(" - at ")
     of_key, _, place = place.strip("'").rpartition("' in '")
-    key, kinds = place.removeprefix("$").removeprefix("."), []
-    if kind:
-        key, kinds, value = _found(key, kind, value)
+    key, types = place.removeprefix("$").removeprefix("."), []
+    if declared:
+        key, types, value = _declared_at(key, declared, value)
     key = ".".join(filter(None, (section, key)))
     section = f"'{key}'" if key else "the top"
     if unknown := re.search("unknown field '(.*)'", fact):
-        own = [name for one in kinds if _is_struct(one) for name in one.__struct_fields__]
+        own = [name for one in types if _is_struct(one) for name in one.__struct_fields__]
         where = f" in {section}" if key else ""
         return f"unknown key '{unknown[1]}'{where}; {_known_as(unknown[1], own, sorted(known))}"
     if of_key and (odd := [name for name in value or () if not isinstance(name, str)]):
         return f"{section} has the key {odd[0]}, which is no word; quote a name, write decimals with a point"
     if remedy == CORRECT and (word := re.search("[Ii]nvalid enum value '(.*)'", fact)):
-        kinds = _alternatives(get_args(_one(kinds, dict))[0]) if of_key and kinds else kinds
-        choices = [choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)]
+        types = _alternatives(get_args(_of_origin(types, dict))[0]) if of_key and types else types
+        choices = [choice for one in types if get_origin(one) is Literal for choice in get_args(one)]
         remedy = suggestion(word[1], choices).removeprefix("; ") or remedy
     where = f"a key of {section}: " if of_key else f"{section}: " if key else ""
     return f"{where}{fact[:1].lower()}{fact[1:]}; {remedy}"
@@ -56,44 +56,44 @@ def _known_as(unknown: str, own: list[str], known: list[str]) -> str:
     return suggestion(unknown, own or known).removeprefix("; ") or "remove it"
 
 
-def _found(place: str, kind: Any, value: Any) -> tuple[str, list[Any], Any]:
+def _declared_at(place: str, declared: Any, value: Any) -> tuple[str, list[Any], Any]:
     """The key of a place, in which msgspec writes [...] for an item of a dictionary; the types declared there, and the
     value."""
-    key, kinds = "", _alternatives(kind)
+    key, types = "", _alternatives(declared)
     for name, item in re.findall(r"(?:^|\.)([\w-]+)|\[(\d+|\.\.\.)\]", place):
         if item == "...":
-            kind = get_args(_one(kinds, dict))[1]
-            name = next((name for name, item in value.items() if not _fits(item, kind)), item)
+            declared = get_args(_of_origin(types, dict))[1]
+            name = next((name for name, item in value.items() if not _fits(item, declared)), item)
         elif item:
-            kind = get_args(_one(kinds, list))[0]
+            declared = get_args(_of_origin(types, list))[0]
         else:
-            fields = msgspec.structs.fields(next(filter(_is_struct, kinds)))
-            kind = next(field.type for field in fields if field.name == name)
-        kinds, value = _alternatives(kind), value[int(item)] if item.isdigit() else value.get(name)
+            fields = msgspec.structs.fields(next(filter(_is_struct, types)))
+            declared = next(field.type for field in fields if field.name == name)
+        types, value = _alternatives(declared), value[int(item)] if item.isdigit() else value.get(name)
         key = f"{key}.{name}" if name else f"{key}[{item}]"
-    return key.removeprefix("."), kinds, value
+    return key.removeprefix("."), types, value
 
 
-def _alternatives(kind: Any) -> list[Any]:
+def _alternatives(declared: Any) -> list[Any]:
     """The types of a union, without their limits, and without null."""
-    if get_origin(kind) is Annotated:
-        return _alternatives(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return [one for part in get_args(kind) for one in _alternatives(part)]
-    return [] if kind is NoneType else [kind]
+    if get_origin(declared) is Annotated:
+        return _alternatives(get_args(declared)[0])
+    if get_origin(declared) in (Union, UnionType):
+        return [one for part in get_args(declared) for one in _alternatives(part)]
+    return [] if declared is NoneType else [declared]
 
 
-def _one(kinds: list[Any], origin: type) -> Any:
-    return next(kind for kind in kinds if get_origin(kind) is origin)
+def _of_origin(types: list[Any], origin: type) -> Any:
+    return next(declared for declared in types if get_origin(declared) is origin)
 
 
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+def _is_struct(declared: Any) -> bool:
+    return isinstance(declared, type) and issubclass(declared, msgspec.Struct)
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _fits(value: Any, declared: Any) -> bool:
     try:
-        msgspec.convert(value, kind, strict=False)
+        msgspec.convert(value, declared, strict=False)
     except msgspec.ValidationError:
         return False
     return True

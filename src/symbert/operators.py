@@ -52,7 +52,7 @@ class Description:
     parameters: str = ""  # of query, key, value and factors of a layer, with biases; h: hidden size, n: heads
     leading: str = ""  # the terms of `parameters` that grow with h²
     control_of: str = ""  # the operator whose parameters this one has, and from which it differs in one respect
-    scaled: str = ""  # the weights that a start of a given width multiplies: "query key"
+    scaled: str = ""  # the weights that an `init_scale` multiplies: "query key"
     color: str = ""  # of its curves
     marker: str = ""  # as matplotlib calls it
     line: str = ""  # a name in symbert.report.style.LINES
@@ -65,7 +65,7 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     name: str
     path: str  # module:Class
     arguments: dict[str, Any] = {}  # with which the class is called, beside a configuration
-    start: str | float | None = None  # width of its initial logits: narrow, wide or a number; None: its class's
+    init_scale: str | float | None = None  # width of its initial logits: narrow, wide or a number; None: its class's
     scaled: str = ""  # the weights that the start multiplies, as its description names them
     versions: dict[str, int] = {}  # above 1, of the classes of this project that it is made of
     code: str = ""  # 16 hexadecimal digits of the syntax of a module of the user's own
@@ -212,7 +212,7 @@ def operators_of(custom: Mapping[str, Mapping[str, Any]], words: Iterable[str] =
     """The operators of this project and those of the user's own, by name.
 
     A definition in `custom` has the import path of a class (`class: my_package.operators:LowRank`), or the name of an
-    operator of this project, and its arguments. `start` is none of them: it is the width of the initial logits. Of
+    operator of this project, and its arguments. `init_scale` is none of them: it is the width of the initial logits. Of
     `words`, those that are import paths of classes are operators, too. ConfigError for a name that another operator
     has, for an unknown class, for a start that is no width, and for a description that cannot be read.
     """
@@ -235,18 +235,20 @@ def operators_of(custom: Mapping[str, Mapping[str, Any]], words: Iterable[str] =
         if described.control_of:
             raise _unknown(described.control_of, operators)
         operators[name].count(64, 2, operators)
-        if operators[name].start is not None:
+        if operators[name].init_scale is not None:
             operators[name] = msgspec.structs.replace(operators[name], scaled=described.scaled)
     return operators
 
 
 def _defined(name: str, definition: Mapping[str, Any]) -> Operator:
     """An operator of the user's own, by its definition."""
-    arguments = {key: value for key, value in definition.items() if key not in ("class", "start")}
-    path, start = definition["class"], definition.get("start")
+    arguments = {key: value for key, value in definition.items() if key not in ("class", "init_scale")}
+    path, init_scale = definition["class"], definition.get("init_scale")
     path = OPERATORS[path].path if path in OPERATORS else path
-    if not (start in (None, "narrow", "wide") or (type(start) in (int, float) and start > 0)):
-        raise ConfigError(f"attention '{name}': 'start' is {start!r}, expected narrow, wide or a number above 0")
+    if not (init_scale in (None, "narrow", "wide") or (type(init_scale) in (int, float) and init_scale > 0)):
+        raise ConfigError(
+            f"attention '{name}': 'init_scale' is {init_scale!r}, expected narrow, wide or a number above 0"
+        )
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         raise ConfigError(f"attention '{name}': no name of a folder; name it with letters, digits, '-', '_' and '.'")
     module, _, word = path.partition(":")
@@ -254,8 +256,8 @@ def _defined(name: str, definition: Mapping[str, Any]) -> Operator:
         raise ConfigError(f"attention '{name}': {path} is no import path; {_meant_by(path)}")
     look_in_this_folder()
     definition_of(module, word)
-    start = float(start) if isinstance(start, int) else start
-    new = Operator(name, path, arguments, start, versions=versions_of(path), code=_code_of(path))
+    init_scale = float(init_scale) if isinstance(init_scale, int) else init_scale
+    new = Operator(name, path, arguments, init_scale, versions=versions_of(path), code=_code_of(path))
     refuse_arguments(new)
     return new
 

@@ -4,10 +4,10 @@
     results/corpus/{parts-KEY}/{part}.npy, .json, …        token ids of a part's kept documents, and counts
     results/corpus/{shards-KEY}/manifest.json              packed rows
     results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
-    results/runs/{host}/{model}/seed-{seed}/done.json      a pre-training; {model} is a size, an operator and a KEY
-    results/runs/{host}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
+    results/runs/{architecture}/{model}/seed-{seed}/done.json   a pre-training; {model} is a size, an operator and a KEY
+    results/runs/{architecture}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
     results/tasks/{rows}/{task}.parquet                    token ids of a task
-    results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   scores of the requested tasks, seeds
+    results/scores/{suite}/{architecture}/{model}/seed-{seed}/step-{step}/{selection}.json   scores of tasks, seeds
     results/robustness/…                                   the same models on noise and out-of-domain sets
     results/measured/…-KEY.…                               speeds, anatomy
     results/{experiment}/experiment.json                   the paths of its report; config.yaml has its configuration
@@ -20,16 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symbert.architectures import ENCODER
 from symbert.files import hash_of
-from symbert.hosts import ENCODER
 from symbert.steps import RESULTS
 
 PART = f"{RESULTS}/published/{{repository}}/en_meta/{{part}}.jsonl.zst"
 DATASET_FILE = f"{RESULTS}/published/dataset--{{repository}}/{{file}}"  # of the hub, read as a part
-RUN = f"{RESULTS}/runs/{{host}}/{{model}}/seed-{{seed}}"
+RUN = f"{RESULTS}/runs/{{architecture}}/{{model}}/seed-{{seed}}"
 CHECKPOINT = f"{RUN}/step-{{step}}"
-SCORED = "{host}/{model}/seed-{seed}/step-{step}"  # in a folder of scores those of a checkpoint
-SCORES = f"{RESULTS}/scores/{{suite}}/{SCORED}/{{request}}.json"
+SCORED = "{architecture}/{model}/seed-{seed}/step-{step}"  # in a folder of scores those of a checkpoint
+SCORES = f"{RESULTS}/scores/{{suite}}/{SCORED}/{{selection}}.json"
 ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
 REPORTED = "report/experiment-{key}.json"  # in an experiment's folder: the record that its page was made of
@@ -59,10 +59,10 @@ class Run:
     size: str
     attention: str
     pretrain_seed: int
-    host: str = ENCODER
+    architecture: str = ENCODER
     variant: VARIANT = ()
 
     def __str__(self) -> str:
-        host = "" if self.host == ENCODER else f"{self.host} "
+        architecture = "" if self.architecture == ENCODER else f"{self.architecture} "
         variant = "".join(f" {key}={value}" for key, value in self.variant)
-        return f"{host}{self.size}-{self.attention}{variant} seed {self.pretrain_seed}"
+        return f"{architecture}{self.size}-{self.attention}{variant} seed {self.pretrain_seed}"

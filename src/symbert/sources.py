@@ -36,7 +36,7 @@ NAMEABLE = re.compile("(?!-)[^{}\ud800-\udfff]+")
 class PublishedFile:
     """A file of a publisher: a hub repository `owner/name` and the path in it."""
 
-    kind: Literal["dataset", "model", "ut1"]
+    repo_type: Literal["dataset", "model", "ut1"]
     repository: str
     path: str
 
@@ -125,8 +125,8 @@ class Source:
     is_stand_in: bool = False  # its text and tasks have only the shape of the paper's
 
 
-OWN_TEXT, DATASET = "files", "dataset"
-OF_USERS = (OWN_TEXT, DATASET)  # the sources of text that users bring
+CUSTOM_TEXT, DATASET = "files", "dataset"
+OF_USERS = (CUSTOM_TEXT, DATASET)  # the sources of text that users bring
 SOURCES = {
     "embedded": Source(
         corpus="a stand-in corpus of refrains and documentation",
@@ -137,7 +137,7 @@ SOURCES = {
     ),
     "mirror": Source("OSCAR from a local mirror", "GLUE from a local mirror", "OSCAR parts of a local mirror"),
     "hub": Source("OSCAR-2301 from its publisher", "GLUE from the hub", "OSCAR-2301"),
-    OWN_TEXT: Source(
+    CUSTOM_TEXT: Source(
         corpus="the user's own (source files)",
         tasks="",
         training_text="the user's own files",

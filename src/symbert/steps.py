@@ -87,9 +87,9 @@ class Step(
 
 
 @cache
-def version_of(kind: type[Step]) -> int:
+def version_of(cls: type[Step]) -> int:
     """The version of the code that makes the files of a class of steps today."""
-    field = next(field for field in msgspec.structs.fields(kind) if field.name == "version")
+    field = next(field for field in msgspec.structs.fields(cls) if field.name == "version")
     version: int = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
     return version
 
@@ -111,23 +111,23 @@ def without_paths(value: Any) -> Any:
 AnyStep = TypeVar("AnyStep", bound=Step)
 
 
-def read_step(folder: Path, kind: type[AnyStep] | Any) -> AnyStep:
+def read_step(folder: Path, cls: type[AnyStep] | Any) -> AnyStep:
     """The step, of a class or of a union of classes, that settings.json of a folder holds.
 
     ConfigError where another version of this project planned it, and where the folder's name has another key.
     """
     file = folder / SETTINGS
-    step: AnyStep = step_in(file, kind)
+    step: AnyStep = step_in(file, cls)
     found = KEYED.search(folder.resolve().name)
     if not found or found[1] != step.key:
         raise other_key(file, step)
     return step
 
 
-def step_in(file: Path, kind: type[AnyStep] | Any) -> AnyStep:
+def step_in(file: Path, cls: type[AnyStep] | Any) -> AnyStep:
     """The step in a file, wherever it lies; ConfigError where another version of this project planned it."""
     try:
-        step: AnyStep = msgspec.convert(read_json(file, dict, "run snakemake again"), kind)
+        step: AnyStep = msgspec.convert(read_json(file, dict, "run snakemake again"), cls)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: {mistake_in(error, remedy=PLANNED_AGAIN)}") from None
     return step

@@ -97,13 +97,13 @@ def bases_of(module: str, name: str) -> list[str]:
     return [name, *(each for base in found[0].bases for each in bases_of(module, ast.unparse(base)))] if found else []
 
 
-def definition_of(module: str, name: str, kind: type[Definition] = ast.ClassDef) -> Definition:
+def definition_of(module: str, name: str, cls: type[Definition] = ast.ClassDef) -> Definition:
     """The definition of a class or function at the top level of a module. ConfigError where there is none."""
     for node in chain.from_iterable(map(ast.walk, _definitions(module).get(name, []))):
-        if isinstance(node, kind) and node.name == name:
+        if isinstance(node, cls) and node.name == name:
             return node
-    word, bound = "class" if kind is ast.ClassDef else "function", _definitions(module)
-    there = [each for each, statements in bound.items() if any(isinstance(node, kind) for node in statements)]
+    word, bound = "class" if cls is ast.ClassDef else "function", _definitions(module)
+    there = [each for each, statements in bound.items() if any(isinstance(node, cls) for node in statements)]
     is_imported = any(isinstance(node, IMPORTS) for node in chain.from_iterable(map(ast.walk, bound.get(name, []))))
     remedy = (
         f"; name the module of the {word} in {module}:{name}" if is_imported or not there else suggestion(name, there)
@@ -139,10 +139,8 @@ def _place_of(base: ast.expr, module: str) -> Place | None:
         if isinstance(statement, ast.ClassDef):
             return module, statement.name
         if isinstance(statement, ast.ImportFrom):
-            parent, names = (
-                _parent(statement, module),
-                {alias.asname or alias.name: alias.name for alias in statement.names},
-            )
+            parent = _parent(statement, module)
+            names = {alias.asname or alias.name: alias.name for alias in statement.names}
             return (parent, names[base.id]) if _is_read(parent, module) and base.id in names else None
     return None
 

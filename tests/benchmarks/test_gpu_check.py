@@ -27,12 +27,12 @@ def test_equal_wrong_and_failing_arms_are_told_apart(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gpu_check, "compared_steps", compared_steps)
     rows, pairs = [], (("pairwise", "fp16"), ("pairwise", "fp32"), ("pairwise", "bf16"), ("original", "bf16"))
-    arms = [Arm("tiny", attention, "faithful", precision) for attention, precision in pairs]
+    arms = [Arm("tiny", attention, "eager", precision) for attention, precision in pairs]
     manifest = write_corpus(tmp_path, rows=64, tokens=64, vocabulary_size=1000)
     assert check(arms, manifest, torch.device("cpu"), rows.append) == 2
     head, failed, same, rounded, wrong = rows
     assert "**failed**: ConfigError: config: 'precision' is fp16, which needs a GPU" in failed
-    assert same.startswith("| tiny | pairwise | faithful | fp32 | 0.0e+00 | 0.0e+00 | same | ")
+    assert same.startswith("| tiny | pairwise | eager | fp32 | 0.0e+00 | 0.0e+00 | same | ")
     cells = [cell.strip() for cell in rounded.strip("|").split("|")]
     assert len(cells) == head.splitlines()[-2].count("|") - 1
     assert 0 < float(cells[4]) < 1e-3 and 0 < float(cells[5]) < 2e-2, "bf16 rounds"

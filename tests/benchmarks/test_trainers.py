@@ -42,10 +42,10 @@ def test_both_read_the_same_rows(folder, finetuning):
 
 
 def test_a_wrong_loss_or_output_stops_the_benchmark(finetuning, folder, monkeypatch):
-    task = pretrain.Task("tiny", 4, 2, "faithful", folder / "manifest.json")  # batches of 4, computed by 2
+    task = pretrain.Task("tiny", 4, 2, False, folder / "manifest.json")  # batches of 4, computed by 2
     assert "the loss of each operator equals that of the stock model" in pretrain.compare(task)
     monkeypatch.setattr(pretrain, "fold", lambda model: pretrain.stock_model("tiny", 500, 0.0))
-    with pytest.raises(SystemExit, match="tiny, symmetric, faithful: the contestants do not compute the same"):
+    with pytest.raises(SystemExit, match="tiny, symmetric, not compiled: the contestants do not compute the same"):
         pretrain.compare(task)
     stock_classifier = glue.stock_classifier
     monkeypatch.setattr(glue, "stock_classifier", lambda path, *rest: stock_classifier(folder / "pairwise", *rest))

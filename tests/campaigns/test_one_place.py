@@ -1,7 +1,7 @@
 """To add something takes as few edits as the documentation says, and the results of a chain then have it.
 
 A copy of the project gets one of everything: an operator, a size and a task, which need no edit, a built-in operator, a
-task of GLUE, a host, a filter, a table and a metric of a training step.
+task of GLUE, an architecture, a filter, a table and a metric of a training step.
 """
 
 import csv
@@ -72,8 +72,8 @@ class TwiceAttention(OriginalAttention):
 
 '''
 
-HOST = """\
-    "backwards": Host(
+ARCHITECTURE = """\
+    "backwards": Architecture(
         "symbert.model.bert:DecoderModel",
         "symbert.pretrain.tasks:TokenBefore",
         "Backward decoders predict the token before.",
@@ -83,7 +83,7 @@ HOST = """\
     ),
 """
 
-HOST_TASK = '''
+ARCHITECTURE_TASK = '''
 
 class TokenBefore(NextToken):
     """The token before each token: rows are read from their ends."""
@@ -105,9 +105,9 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
     "task of GLUE": [("src/symbert/glue/tasks.py", '    Task("wnli"', GLUE_TASK)],
     "size": [],
     "task": [],
-    "host": [
-        ("src/symbert/hosts.py", "}\nENCODER, *OTHERS", HOST),
-        ("src/symbert/pretrain/tasks.py", "", HOST_TASK),
+    "architecture": [
+        ("src/symbert/architectures.py", "}\nENCODER, *OTHERS", ARCHITECTURE),
+        ("src/symbert/pretrain/tasks.py", "", ARCHITECTURE_TASK),
     ],
     "filter": [
         ("src/symbert/corpus/filters.py", '}\n"""Of the reasons', FILTER),
@@ -121,7 +121,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/pretrain/train.py", ")\n        self._refuse_divergence", ", math.exp(loss)"),
     ],
 }
-FILES = {"operator": 0, "size": 0, "task": 0, "host": 2}  # that an addition edits; each of the others edits one
+FILES = {"operator": 0, "size": 0, "task": 0, "architecture": 2}  # that an addition edits; each of the others edits one
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ def test_an_addition_edits_as_few_files_as_it_should(extended):
     assert files == {addition: FILES.get(addition, 1) for addition in EDITS}
 
 
-def test_the_new_operator_size_and_host_have_runs(extended):
-    said = extended.snakemake("--dry-run", "--config", "sweep={hosts: [encoder, backwards]}")
+def test_the_new_operator_size_and_architecture_have_runs(extended):
+    said = extended.snakemake("--dry-run", "--config", "sweep={architectures: [encoder, backwards]}")
     assert re.search(r"runs/backwards/slim-shifted-[0-9a-f]{8}/seed-1/done.json", said)
     for attention in ("original", "shifted"):
         assert re.search(rf"runs/encoder/slim-{attention}-[0-9a-f]{{8}}/seed-1/done.json", said)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from corpus.stock import Liar, hard_texts, stock_ids
 from symbert.corpus import guarded as module
 from symbert.corpus import wordpiece
-from symbert.corpus.guarded import Guarded, encode_piece, guarded, load_tokie
+from symbert.corpus.guarded import Guarded, encode_chunk, guarded, load_tokie
 from symbert.corpus.wordpiece import CODE_POINTS, SPECIAL_TOKENS, Reference, encoder
 
 tokie = pytest.importorskip("tokie")
@@ -94,7 +94,7 @@ def test_ids_are_those_of_hugging_face_on_any_text_wherever_it_is_cut(vocabulary
     [expected] = stock_ids(vocabulary, [text])
     assert fast.encode(text).tolist() == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wordpiece, "PIECE", 5)
+        patch.setattr(wordpiece, "CHUNK", 5)
         assert fast.encode(text).tolist() == expected
 
 
@@ -104,4 +104,4 @@ def test_an_interrupt_of_tokie_is_no_disagreement(reference):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        encode_piece(Interrupted(), "text")
+        encode_chunk(Interrupted(), "text")

@@ -145,7 +145,7 @@ LISTED = "checksum.sha256"
 @pytest.fixture
 def oscar(tmp_path):
     """The folder of OSCAR's published files."""
-    return plan(tmp_path / "oscar", Repository(kind="dataset", repository=OSCAR, revision="main"))
+    return plan(tmp_path / "oscar", Repository(repo_type="dataset", repository=OSCAR, revision="main"))
 
 
 def test_a_file_is_downloaded_at_the_commit_that_its_folder_keeps_to(hub, part, oscar):

@@ -9,7 +9,7 @@ import pytest
 
 from corpus.oscar import plan
 from studies import texts as of_studies
-from symbert.configuration import OwnText
+from symbert.configuration import CustomText
 from symbert.corpus import texts
 from symbert.corpus.texts import DISTANCE, SPAN, TEXTS, WriteText, copying, read_of, write_text
 from symbert.errors import ConfigError
@@ -19,7 +19,7 @@ TEXT = "def f(x):\n    return x\n" * 200
 
 
 def step_of(source, vocabulary=None, length=8, held_out=10, read=None) -> WriteText:
-    text = OwnText(source=source, vocabulary=vocabulary, sequence_length=length, validation_sequences=held_out)
+    text = CustomText(source=source, vocabulary=vocabulary, sequence_length=length, validation_sequences=held_out)
     return WriteText(text=text, read=read or read_of(source))
 
 

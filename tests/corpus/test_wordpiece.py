@@ -79,7 +79,7 @@ def test_ids_equal_those_of_hugging_face_wherever_a_text_is_cut(vocabulary, refe
     [expected] = stock_ids(vocabulary, [text])
     assert reference.tokenizer.encode(text).ids == reference.encode(text).tolist() == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wordpiece, "PIECE", 5)
+        patch.setattr(wordpiece, "CHUNK", 5)
         assert reference.encode(text).tolist() == expected
 
 
@@ -96,7 +96,7 @@ BASE64 = "".join(random.Random(1).choices(string.ascii_letters + string.digits +
         ("жa" * 50_000 + "? " + "ж\u0301" * 50_000, 100_001),  # whole: memory grows with words of other scripts alone
     ],
 )
-def test_a_long_text_without_blanks_is_encoded_in_small_pieces(vocabulary, reference, text, longest):
+def test_a_long_text_without_blanks_is_encoded_in_small_chunks(vocabulary, reference, text, longest):
     """Of 4 MB of base64 in a line tokenizers took 0.5 GB, of as many hyphens 1.7 GB."""
-    assert max(map(len, reference.pieces(text))) <= longest
+    assert max(map(len, reference.chunks(text))) <= longest
     assert reference.encode(text).tolist() == stock_ids(vocabulary, [text])[0]

@@ -30,12 +30,12 @@ from symbert.glue.tasks import tasks_of
 @pytest.mark.parametrize(
     "words",
     [
-        ["experiment=2024_06_01", "title=007", "scale=1e5", "source=-3.5", "recipe=nan_x"],
+        ["experiment=2024_06_01", "title=007", "scale=1e5", "source=-3.5", "compile=nan_x"],
         ["experiment=True", "title=true", "mirror=", "source=null"],
         ["pretrain={steps: 5, batch_size: 4}", "pretrain={steps: 0340}", "glue={robustness: {noise: [0.1]}}"],
         ["glue={robustness: {noise_kinds: [swap]}}", "glue={robustness: {noise: []}}", "glue={epochs: 2}"],
-        ["pretrain={steps: 5}", "pretrain=null", "hosts=null", "hosts={decoder: {steps: 5}}"],
-        ["title='quoted'", 'experiment="007"', "mirror='a b'", "title=a: b: c", "source={a", "recipe=a=b"],
+        ["pretrain={steps: 5}", "pretrain=null", "architectures=null", "architectures={decoder: {steps: 5}}"],
+        ["title='quoted'", 'experiment="007"', "mirror='a b'", "title=a: b: c", "source={a", "compile=a=b"],
         ["experiment= 12 ", "title=1_0.5", "mirror=!!python/object/apply:os.getcwd []", "sweep={a: 'x', b: no}"],
     ],
 )
@@ -269,12 +269,16 @@ UNREAD = {  # by the key and words of the remedy: a change without effect, and w
         {"glue": {"robustness": {"noise": [0.2]}}},
     ),
     "pretrain.mask_probability encoder": (
-        {"sweep": {"hosts": ["decoder"]}, "pretrain": {"mask_probability": 0.2}},
-        {"sweep": {"hosts": ["encoder"]}},
+        {"sweep": {"architectures": ["decoder"]}, "pretrain": {"mask_probability": 0.2}},
+        {"sweep": {"architectures": ["encoder"]}},
     ),
-    "pretrain.batch_size 'hosts.decoder.batch_size'": (
-        {"sweep": {"hosts": ["decoder"]}, "hosts": {"decoder": {"batch_size": 8}}, "pretrain": {"batch_size": 16}},
-        {"sweep": {"hosts": ["encoder", "decoder"]}},
+    "pretrain.batch_size 'architectures.decoder.batch_size'": (
+        {
+            "sweep": {"architectures": ["decoder"]},
+            "architectures": {"decoder": {"batch_size": 8}},
+            "pretrain": {"batch_size": 16},
+        },
+        {"sweep": {"architectures": ["encoder", "decoder"]}},
     ),
     "glue.epochs 'suites.superglue.epochs'": (
         {"sweep": {"suites": ["superglue", "blimp"]}, "glue": {"epochs": 3}},

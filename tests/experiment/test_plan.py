@@ -24,7 +24,7 @@ ORIGINAL = Run("tiny", "original", 1)
 def hours(experiment: Experiment, stage: str, to_come: bool = False, on_gpu: bool | None = None) -> float:
     """Of one stage, in all or to come, without the start of jobs; of GPUs alone, of cores alone, or of both."""
     chosen = [output for output in outputs_of(experiment) if output.stage == stage and on_gpu in (None, output.on_gpu)]
-    return sum((output.left if to_come else 1.0) * output.seconds for output in chosen) / 3600
+    return sum((output.is_missing if to_come else 1.0) * output.seconds for output in chosen) / 3600
 
 
 def test_the_papers_plan_takes_more_than_its_floors_and_not_thrice_that(paper):
@@ -50,7 +50,7 @@ def test_what_is_done_is_not_to_come(experiment):
 
 def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
     def coming() -> int:
-        return sum(output.left > 0 for output in outputs_of(experiment) if output.stage == "corpus")
+        return sum(output.is_missing > 0 for output in outputs_of(experiment) if output.stage == "corpus")
 
     assert coming() == len(experiment.texts) + 1, "parts, rows"
     write_json(Path(experiment.parts.folder, f"{next(iter(experiment.texts))}.npy"), {})
@@ -61,7 +61,7 @@ def test_a_corpus_is_to_come_by_its_parts_until_its_rows_are_packed(experiment):
 
 def test_only_the_hub_is_downloaded_from_and_only_what_is_not_there(paper, experiment):
     def download(of: Experiment, stage: str) -> float:
-        return sum(output.left * output.download for output in outputs_of(of) if output.stage == stage)
+        return sum(output.is_missing * output.download for output in outputs_of(of) if output.stage == stage)
 
     assert download(paper, "corpus") == pytest.approx(187e9, rel=0.01)
     assert download(experiment, "corpus") == 0
@@ -116,18 +116,18 @@ def test_weights_that_are_wanted_after_the_scores_are_still_to_come(changed):
     assert not kept.lacking_weights, "the jobs that score keep them"
     for file in kept.scores:
         write_json(Path(file), [])
-    (request, *_), score = kept.lacking_weights, kept.scores[finals[0]]
+    (selection, *_), score = kept.lacking_weights, kept.scores[finals[0]]
     assert len(kept.lacking_weights) == 4 and not scored.lacking_weights
-    assert Path(request).parent == Path(finals[0]).parent and request not in kept.scores
-    assert {*kept.lacking_weights} <= {*kept.everything} and kept.inputs_of[request] == kept.inputs_of[finals[0]]
-    assert kept.options("{file}")({"file": request}) == score.options
-    assert sum(output.left for output in outputs_of(kept) if output.file in kept.lacking_weights) == 4
+    assert Path(selection).parent == Path(finals[0]).parent and selection not in kept.scores
+    assert {*kept.lacking_weights} <= {*kept.everything} and kept.inputs_of[selection] == kept.inputs_of[finals[0]]
+    assert kept.options("{file}")({"file": selection}) == score.options
+    assert sum(output.is_missing for output in outputs_of(kept) if output.file in kept.lacking_weights) == 4
     checkpoint = f"{kept.checkpoint(score.run, 2400)}/model.safetensors"
     assert checkpoint in kept.everything and checkpoint not in scored.everything
     for task, seed in itertools.product(score.tasks, score.seeds):
-        assert request in kept.lacking_weights
-        write_json(Path(request).parent / f"finetuned/{task}/seed-{seed}.safetensors", 0)
-    assert len(kept.lacking_weights) == 3 and request not in kept.lacking_weights
+        assert selection in kept.lacking_weights
+        write_json(Path(selection).parent / f"finetuned/{task}/seed-{seed}.safetensors", 0)
+    assert len(kept.lacking_weights) == 3 and selection not in kept.lacking_weights
 
 
 def test_a_plan_says_that_kenlm_is_missing_where_perplexities_are_computed_and_nowhere_else(

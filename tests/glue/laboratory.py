@@ -10,8 +10,8 @@ from symbert.configuration import PairLimits, RobustnessSettings, TaskLimits
 from symbert.files import write_json
 from symbert.glue.metrics import checked
 from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks, prepare_task
-from symbert.glue.score import Finetune, Judge, Robustness, score
-from symbert.glue.tasks import OwnRows, suite_of
+from symbert.glue.score import Finetune, MinimalPairs, Robustness, score
+from symbert.glue.tasks import CustomRows, suite_of
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.hf import write_model
@@ -35,7 +35,7 @@ class Laboratory:
         write_json(Path(step.settings_file), msgspec.to_builtins(step))
         return step
 
-    def rows(self, task: str, root: Path = DEMO, own: OwnRows | None = None, **limits) -> PrepareTasks:
+    def rows(self, task: str, root: Path = DEMO, own: CustomRows | None = None, **limits) -> PrepareTasks:
         """How the rows of a task are prepared, of the published files below `root`."""
         suite = suite_of(task)
         wanted = {"max_length": 64, "max_examples": 64, "max_evaluation_examples": 40} | limits
@@ -101,9 +101,9 @@ class Laboratory:
         """How fine-tuned models are scored on sets."""
         return self.planned(Robustness(rows=rows, trained=trained))
 
-    def judge(self, rows: PreparePairs) -> Judge:
+    def judge(self, rows: PreparePairs) -> MinimalPairs:
         """How checkpoints judge pairs."""
-        return self.planned(Judge(rows=rows))
+        return self.planned(MinimalPairs(rows=rows))
 
     def finetune(
         self, tasks=("rte",), seeds=(1,), attention="pairwise", weights=1, rows=None, keep=None, name=None, **protocol
@@ -118,9 +118,9 @@ class Laboratory:
         )
 
     def score(self, how: Step, checkpoint: Path, tasks=None, seeds=None, keep=None, name=None) -> Path:
-        """The file of a request, computed."""
-        request = name or (f"{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}" if tasks else "pairs")
-        file = self.place(checkpoint, how) / f"{request}.json"
+        """The file of a selection, computed."""
+        selection = name or (f"{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}" if tasks else "pairs")
+        file = self.place(checkpoint, how) / f"{selection}.json"
         file.unlink(missing_ok=True)  # as Snakemake does
         trained = self.place(checkpoint, how.trained) if isinstance(how, Robustness) else None
         score(file, Path(how.folder), checkpoint, 1, trained, tasks and list(tasks), seeds and list(seeds), keep)

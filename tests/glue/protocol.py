@@ -23,7 +23,7 @@ SETTINGS = GlueSettings(
     gradient_clip=1.0,
     dropout=0.1,
     precision="fp32",
-    recipe="faithful",
+    compile=False,
 )
 
 

@@ -14,7 +14,7 @@ from model.models import moved, small_config
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
-from symbert.glue.finetuning import judged
+from symbert.glue.finetuning import preferences
 from symbert.glue.prepare import SENTENCES, pair_encoder
 from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.likelihood import log_likelihoods
@@ -37,18 +37,18 @@ def pairs(laboratory):
 
 
 @pytest.fixture
-def judge(laboratory):
+def score_pairs(laboratory):
     """The record of a checkpoint on prepared pairs."""
 
     def counted(step, path=None):
-        return json.loads(laboratory.score(laboratory.judge(step), path or laboratory.checkpoint()).read_text())
+        return json.loads(laboratory.score(laboratory.score_pairs(step), path or laboratory.checkpoint()).read_text())
 
     return counted
 
 
-def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, judge, vocabulary, checkpoint):
+def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, score_pairs, vocabulary, checkpoint):
     step = pairs()
-    record = judge(step)
+    record = score_pairs(step)
     assert {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "step": 300}.items() <= record.items()
     assert record["stand_in"] and record["partial"]
     assert record["checkpoint_sha256"] == sha256_of(checkpoint("pairwise") / "model.safetensors")
@@ -63,10 +63,10 @@ def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, judge, vocabula
     assert record["paradigms"]["wh_island"] == {"pairs": STAND_IN_PAIRS, "right": right, "ties": 0}
 
 
-def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(pairs, judge):
+def test_fewer_pairs_than_published_are_refused_unless_allowed_and_few_may_be_wanted(pairs, score_pairs):
     with pytest.raises(DataError, match="blimp: anaphor_gender_agreement has 10 rows, expected 1,000"):
         pairs(allow_partial=False)
-    record = judge(pairs(max_evaluation_examples=3))
+    record = score_pairs(pairs(max_evaluation_examples=3))
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {3}
 
 
@@ -74,7 +74,7 @@ def test_a_pair_with_the_same_pieces_is_a_tie_whatever_rounding_says():
     """Unknown words are one piece: a model that cannot see a difference would be right by chance of a last bit."""
     model = moved(MaskedModel(small_config()))
     same, other = [1, 50, 51, 52, 2], [1, 50, 52, 51, 2]
-    better = judged(model, [same, same, other], [same, other, same], 3)
+    better = preferences(model, [same, same, other], [same, other, same], 3)
     assert better[0] == 0 and better[1] == -better[2] != 0
 
 
@@ -97,28 +97,28 @@ def test_a_file_of_other_pairs_or_without_some_is_named(tmp_path, pairs):
             pairs(root=tmp_path)
 
 
-def test_a_record_says_of_which_host_it_is(pairs, judge, laboratory):
+def test_a_record_says_of_which_architecture_it_is(pairs, score_pairs, laboratory):
     """It was believed that a record is of the checkpoint that was given: a decoder's stood there as an encoder's."""
     model = DecoderModel(small_config(attention="pairwise", vocab_size=300))
     initialize(model, 1)
     folder = laboratory.results / "runs/decoder/tiny-pairwise-00000001/seed-1/step-300"
     write_weights(model, folder / "model.safetensors")
-    run = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "model_host": "decoder", "step": 300}
+    run = {"size": "tiny", "attention": "pairwise", "pretrain_seed": 1, "architecture": "decoder", "step": 300}
     write_json(folder / "config.json", {**model.config.to_dict(), "pretraining": run})
-    assert list(judge(pairs(), folder).items())[:5] == list(run.items())
+    assert list(score_pairs(pairs(), folder).items())[:5] == list(run.items())
 
 
-def test_a_checkpoint_without_finite_likelihoods_or_without_its_head_is_refused(pairs, judge, checkpoint):
+def test_a_checkpoint_without_finite_likelihoods_or_without_its_head_is_refused(pairs, score_pairs, checkpoint):
     """It was believed that a comparison sees numbers: a model of nan was wrong in every pair, without a tie."""
     path = checkpoint("pairwise")
     weights = load_file(path / "model.safetensors")
     weights["cls.predictions.bias"][7] = torch.nan
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(DivergedError, match=r"model.safetensors: the likelihoods of 670 pairs are not finite"):
-        judge(pairs(), path)
+        score_pairs(pairs(), path)
     save_file({name: each for name, each in weights.items() if "transform" not in name}, path / "model.safetensors")
     with pytest.raises(IntegrityError, match=r"4 weights .* first cls.predictions.transform.LayerNorm.bias"):
-        judge(pairs(), path)
+        score_pairs(pairs(), path)
 
 
 def test_the_real_files_say_of_each_paradigm_its_phenomenon_as_we_do(mirror):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 from symbert.errors import DataError
-from symbert.glue.prepare import TaskFacts, facts_of, pair_encoder
+from symbert.glue.prepare import TaskFacts, metadata_of, pair_encoder
 from symbert.glue.tasks import GLUE
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
@@ -42,6 +42,6 @@ def test_fewer_or_more_rows_than_official_are_refused_unless_allowed(prepared, m
     monkeypatch.setitem(GLUE, "mrpc", replace(GLUE["mrpc"], rows=(997, 500)))
     with pytest.raises(DataError, match=r"'train' has 1,000 rows, expected 997 .*'glue.allow_partial"):
         prepared("mrpc", allow_partial=False, max_examples=None)
-    facts = facts_of(prepared("mrpc"), TaskFacts)
+    facts = metadata_of(prepared("mrpc"), TaskFacts)
     assert facts.rows == {"train": 64, "validation": 40} and facts.partial and facts.stand_in
     assert facts.official_rows == {"train": 997, "validation": 500}

@@ -15,7 +15,7 @@ from symbert.errors import DataError, IntegrityError
 from symbert.files import sha256_of, write_json
 from symbert.glue.finetuning import score_of_set
 from symbert.glue.metrics import METRICS, hashed, read_kept
-from symbert.glue.prepare import RobustnessFacts, SetFacts, facts_of
+from symbert.glue.prepare import RobustnessFacts, SetFacts, metadata_of
 from symbert.glue.score import Kept
 from symbert.glue.tasks import GLUE
 
@@ -121,7 +121,7 @@ def robustness(laboratory):
 
 def test_noise_makes_a_set_of_each_kind_and_share_of_each_evaluation_split(robustness):
     output = robustness("mnli", noise=[0.1, 0.2], kinds=["mixed", "drop"])
-    facts, table = facts_of(output, RobustnessFacts), pq.read_table(output)
+    facts, table = metadata_of(output, RobustnessFacts), pq.read_table(output)
     splits, kinds = ("mnli_matched", "mnli_mismatched"), ("mixed", "drop")
     expected = [f"{kind}-{percent} {split}" for split in splits for kind in kinds for percent in (10, 20)]
     assert list(facts.sets) == expected
@@ -138,7 +138,7 @@ def test_noise_changes_the_rows_that_are_scored_clean(robustness, laboratory):
         .filter(pc.field("split") == "validation")
         .drop_columns("split")
     )
-    table, sets = pq.read_table(output), list(facts_of(output, RobustnessFacts).sets)
+    table, sets = pq.read_table(output), list(metadata_of(output, RobustnessFacts).sets)
     untouched, noisy = (table.filter(pc.field("set") == name).drop_columns("set") for name in sets)
     assert len(clean) == 30 and untouched.to_pylist() == clean.to_pylist()
     assert noisy["label"].to_pylist() == clean["label"].to_pylist()
@@ -150,7 +150,7 @@ def test_a_task_without_sets_has_a_valid_file_without_rows(robustness, tmp_path)
     output = robustness("stsb", sets=["hans", "ax", "advglue"], root=tmp_path)
     table = pq.read_table(output)
     assert len(table) == 0 and table.column_names == ["set", "input_ids", "token_type_ids", "label"]
-    assert facts_of(output, RobustnessFacts) == RobustnessFacts(task="stsb", stand_in=True, sets={})
+    assert metadata_of(output, RobustnessFacts) == RobustnessFacts(task="stsb", stand_in=True, sets={})
 
 
 def test_a_limited_challenge_set_is_spread_over_its_file_and_partial(robustness, tmp_path):
@@ -159,7 +159,7 @@ def test_a_limited_challenge_set_is_spread_over_its_file_and_partial(robustness,
     pq.write_table(pa.table(rows), tmp_path / "hans.parquet")
     hans = {"root": tmp_path, "sets": ["hans"]}
     output = robustness("mnli", limit=40, **hans)
-    told, labels = facts_of(output, RobustnessFacts).sets["hans"], pq.read_table(output)["label"].to_pylist()
+    told, labels = metadata_of(output, RobustnessFacts).sets["hans"], pq.read_table(output)["label"].to_pylist()
     assert (told.rows, told.official_rows, told.partial) == (40, 30000, True)
     assert told.classes == (0, 1, 1)
     assert labels == sorted(labels) and 10 <= sum(labels) <= 30

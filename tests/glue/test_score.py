@@ -28,7 +28,7 @@ def finetune(laboratory):
     return laboratory.finetune
 
 
-def test_every_task_is_scored_in_its_columns_in_the_order_of_the_request(finetune):
+def test_every_task_is_scored_in_its_columns_in_the_order_of_the_selection(finetune):
     tasks = [name for name in GLUE if name != "wnli"]
     for task, record in zip(tasks, records_in(finetune(tasks)), strict=True):
         assert record["task"] == task and record["finetune_seed"] == 1
@@ -178,7 +178,7 @@ def test_a_start_with_infinite_logits_is_a_divergence(laboratory, finetune):
             finetune([task])
 
 
-def test_a_forced_job_computes_and_takes_no_scores_of_another_request(finetune, counted, monkeypatch):
+def test_a_forced_job_computes_and_takes_no_scores_of_another_selection(finetune, counted, monkeypatch):
     """`-R score` said "done" and published the old scores: what is kept beside is for interrupted jobs alone."""
     (first, _), (copied,) = (records_in(finetune(seeds=seeds)) for seeds in ([1, 2], [1]))
     monkeypatch.setitem(METRICS, "accuracy", lambda labels, predictions: 0.123)
@@ -186,7 +186,7 @@ def test_a_forced_job_computes_and_takes_no_scores_of_another_request(finetune, 
     assert copied == first and forced["metrics"] == {"rte": 0.123} and counted == [1, 2, 1]
 
 
-def test_a_request_for_weights_fine_tunes_again_what_has_none_and_takes_the_rest(finetune, counted):
+def test_a_selection_for_weights_fine_tunes_again_what_has_none_and_takes_the_rest(finetune, counted):
     first = records_in(finetune(seeds=[1], keep=300)) + records_in(finetune(seeds=[2]))
     file = finetune(seeds=[1, 2], keep=300, name="weights")
     assert records_in(file) == first and counted == [1, 2, 2]

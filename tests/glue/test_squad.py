@@ -25,7 +25,7 @@ from symbert.corpus.wordpiece import encoder
 from symbert.errors import DataError, DivergedError
 from symbert.glue import squad
 from symbert.glue.export import export_classifier
-from symbert.glue.prepare import TaskFacts, facts_of
+from symbert.glue.prepare import TaskFacts, metadata_of
 from symbert.glue.sources import published_schema
 from symbert.glue.squad import ANSWER, Question, best_threshold, exact, f1, measured, texts_of
 from symbert.glue.tasks import published_split, task_named
@@ -373,7 +373,7 @@ def prepared(laboratory):
 def test_a_checkpoint_is_fine_tuned_and_scored_with_the_threshold_of_what_was_held_out(laboratory, prepared):
     scores = laboratory.finetune(["squad2"], [1, 2], rows=FEW)
     rows = read_rows(prepared, TASK, torch.device("cpu"))
-    assert facts_of(prepared, TaskFacts).rows == {"train": 80, "validation": 40}
+    assert metadata_of(prepared, TaskFacts).rows == {"train": 80, "validation": 40}
     assert len(rows["validation"].truth) == 40 < len(rows["validation"]), "some contexts are longer than a row"
     assert 1 <= len(rows["held_out"].truth) <= 8 and max(each.lengths.max() for each in rows.values()) == 40
     for seed, record in enumerate(records_in(scores), start=1):

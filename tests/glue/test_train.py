@@ -96,36 +96,36 @@ def test_predictions_are_those_of_stock_bert_row_by_row_without_dropout(prepared
     assert len({*predicted.round(6)}) > 30
 
 
-GPU, FAST = torch.device("cuda"), "fast"
+GPU = torch.device("cuda")
 
 
-def test_what_the_fast_recipe_compiles_for_a_gpu_is_one_graph_for_all_lengths_and_seeds(trained, monkeypatch):
+def test_what_is_compiled_for_a_gpu_is_one_graph_for_all_lengths_and_seeds(trained, monkeypatch):
     """The graphs are traced and counted, and run as they are."""
     graphs, compile_ = [], torch.compile
     backend = lambda graph, inputs: graphs.append(graph) or graph.forward  # noqa: E731
     torch.compiler.reset()
     monkeypatch.setattr(torch, "compile", lambda function, **options: compile_(function, backend=backend, **options))
-    faithful = [parameters(trained(seed)[0]) for seed in (1, 2)]
+    plain = [parameters(trained(seed)[0]) for seed in (1, 2)]
     assert graphs == []
-    monkeypatch.setattr(module, "encoder_of", lambda model, *_, choose=module.encoder_of: choose(model, FAST, GPU))
-    for seed, expected in zip((1, 2), faithful, strict=True):
+    monkeypatch.setattr(module, "encoder_of", lambda model, *_, choose=module.encoder_of: choose(model, True, GPU))
+    for seed, expected in zip((1, 2), plain, strict=True):
         assert torch.allclose(parameters(trained(seed)[0]), expected, rtol=0, atol=1e-6)
     assert len(graphs) == 1
 
 
-@pytest.mark.parametrize("recipe", ["faithful", "fast"])
+@pytest.mark.parametrize("is_compiled", [False, True])
 def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
-    monkeypatch, splits, checkpoint, recipe
+    monkeypatch, splits, checkpoint, is_compiled
 ):
     """In float64 and without dropout: weights after a naive loop over rows one by one, and classes."""
     define(monkeypatch, "mixing", Averaged)
-    settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3, recipe=recipe)
+    settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3, compile=is_compiled)
     models, rows = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)], splits
     for model in models:
         reset_head(model, 1)
     ours, naive = models
     choose = module.encoder_of
-    monkeypatch.setattr(module, "encoder_of", lambda model, recipe, _: choose(model, recipe, GPU))
+    monkeypatch.setattr(module, "encoder_of", lambda model, is_compiled, _: choose(model, is_compiled, GPU))
     train(ours, rows["train"], settings, "fp32", 3, lambda step: None)
     naive_training(naive, rows["train"], settings, 3, one_by_one)
     for name, values in naive.state_dict().items():

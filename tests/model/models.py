@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from transformers import BertConfig
 
 from symbert.model.attention import SelfAttention, SymmetricAttention
-from symbert.model.bert import Classifier, HostModel, MaskedModel, initialize
+from symbert.model.bert import BaseModel, Classifier, MaskedModel, initialize
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.operators import OPERATORS, Operator, operators_of
 from symbert.sizes import SIZES, VOCABULARY_SIZE
@@ -18,12 +18,12 @@ MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
 FOLDING = [name for name in OPERATORS if name != "symmetric-others"]  # which some plain BERT equals
 
 
-def trained(attention: str | Operator, head: str = "masked") -> HostModel:
+def trained(attention: str | Operator, head: str = "masked") -> BaseModel:
     """A tiny model whose every parameter is moved from its start, biases and diagonals too."""
     return widened(started("tiny", attention, head), 0.1)
 
 
-def started(size: str, attention: str | Operator, head: str = "masked", layers: int = 2, seed: int = 1) -> HostModel:
+def started(size: str, attention: str | Operator, head: str = "masked", layers: int = 2, seed: int = 1) -> BaseModel:
     """A model of a named width as it starts, in evaluation mode."""
     config = configured(size, attention, vocabulary_size=200)
     config.num_hidden_layers = layers
@@ -47,13 +47,13 @@ def small_config(attention: str = "original", **own: object) -> Configuration:
     return config
 
 
-def moved(model: HostModel) -> HostModel:
-    """A model of any host whose every parameter is moved from its start, in float64 and in evaluation mode."""
+def moved(model: BaseModel) -> BaseModel:
+    """A model of any architecture whose every parameter is moved from its start, in float64 and in evaluation mode."""
     initialize(model, 1)
     return widened(model, 0.1).double().eval()
 
 
-def stock(model: HostModel, kind: type) -> torch.nn.Module:
+def stock(model: BaseModel, kind: type) -> torch.nn.Module:
     """Hugging Face's model of the class, of the same shape, with the same weights."""
     names = BertConfig().to_dict().keys() & vars(model.config).keys()
     theirs = kind(BertConfig(**{name: getattr(model.config, name) for name in names}))
@@ -61,7 +61,7 @@ def stock(model: HostModel, kind: type) -> torch.nn.Module:
     return theirs.to(next(model.parameters()).dtype).eval()
 
 
-def widened(model: HostModel, deviation: float) -> HostModel:
+def widened(model: BaseModel, deviation: float) -> BaseModel:
     """The model with N(0, deviation²) added to every parameter."""
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
@@ -69,7 +69,7 @@ def widened(model: HostModel, deviation: float) -> HostModel:
     return model
 
 
-def dense(model: HostModel, ids: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> Tensor:
+def dense(model: BaseModel, ids: Tensor, mask: Tensor | None = None, types: Tensor | None = None) -> Tensor:
     """Logits of padded rows, as Hugging Face's classes compute them: of all tokens, or of a classifier's rows."""
     hidden = model.bert.encoder(model.bert.embeddings(ids, types), None if mask is None else mask.bool()[:, None, None])
     if isinstance(model, Classifier):
@@ -105,7 +105,7 @@ class Doubled(SymmetricAttention):
 class Rectified(SymmetricAttention):
     """A query that is not affine in the hidden states."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def query_key_value(self, hidden):
         query, key, value = super().query_key_value(hidden)
@@ -131,7 +131,7 @@ class Unscaled(SymmetricAttention):
 class Near(SymmetricAttention):
     """Tokens attend to the 16 nearest only, which shorter rows do not show."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         places = torch.arange(hidden.shape[1])

@@ -11,7 +11,7 @@ from symbert.operators import Description
 class SoftmaxIn32Bits(OriginalAttention):
     """Q(x) K(y)ᵀ: with a softmax in 32 bits, as Hugging Face's models have it."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         query, key, value = self.query_key_value(hidden)
@@ -35,7 +35,7 @@ class Rectified(OriginalAttention):
 class Averaging(OriginalAttention):
     """(Q(x) − m) K(y)ᵀ: m is a mean of earlier steps, and no row sees another of its own step."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def __init__(self, config):
         super().__init__(config)
@@ -51,7 +51,7 @@ class Averaging(OriginalAttention):
 class LowRank(OriginalAttention):
     """Q(x) K(y)ᵀ: of a rank that need not be given."""
 
-    keeps_tokens_apart = True
+    token_wise = True
     description = Description(parameters="2(h·rank + rank) + h² + h")
 
     def __init__(self, config, rank=16, *, scale=1.0):

@@ -49,7 +49,7 @@ def test_the_head_on_masked_positions_equals_the_dense_head_in_loss_and_gradient
 
 
 SELF = ".attention.self."
-OWN_START = {"original-gain": "query.weight", "original-symmetric": "key.weight"}  # of controls
+OTHER_INIT = {"original-gain": "query.weight", "original-symmetric": "key.weight"}  # of controls
 
 
 def test_all_operators_of_one_seed_start_from_the_same_common_parameters():
@@ -60,7 +60,7 @@ def test_all_operators_of_one_seed_start_from_the_same_common_parameters():
         start = started("tiny", attention).state_dict()
         assert outside == {name for name in start if SELF not in name} and len(outside) == 44 - 2 * 6
         for name in original.keys() & start.keys():
-            if not name.endswith(OWN_START.get(attention, "none")):
+            if not name.endswith(OTHER_INIT.get(attention, "none")):
                 assert torch.equal(start[name], original[name]), (attention, name)
 
 

@@ -67,12 +67,12 @@ def test_an_operator_that_mixes_tokens_passes_as_one_that_is_given_no_padding(ou
 @pytest.mark.parametrize(
     ("operator", "name", "reason"),
     [
-        (wrong.Unfilled, "start", "shift is never filled; fill it in `initialize`"),
+        (wrong.Unfilled, "init", "shift is never filled; fill it in `initialize`"),
         (wrong.Detached, "gradients", r"hidden states: .* along a direction, but outputs differ by"),
         (wrong.Unused, "gradients", "no gradient reaches spare.weight, spare.bias"),
-        (wrong.Normed, "start", "layer.0.query.*original0 starts with numbers of __init__, alike for all seeds"),
-        (wrong.Orthogonal, "start", "layer.0.query.weight starts with numbers of __init__, alike for all seeds"),
-        (wrong.Drawn, "start", "layer.0.scale starts with numbers of __init__, alike for all seeds"),
+        (wrong.Normed, "init", "layer.0.query.*original0 starts with numbers of __init__, alike for all seeds"),
+        (wrong.Orthogonal, "init", "layer.0.query.weight starts with numbers of __init__, alike for all seeds"),
+        (wrong.Drawn, "init", "layer.0.scale starts with numbers of __init__, alike for all seeds"),
         (wrong.Unmasked, "tokens", "other outputs beside other rows or padding"),
         (wrong.Centred, "tokens", "other outputs beside other rows or padding"),
         (wrong.Normalised, "tokens", "other outputs beside other rows or padding"),
@@ -95,9 +95,9 @@ def test_an_operator_without_weights_to_drop_is_told_and_passes(outcome_of):
 
 def test_what_a_training_goes_on_with_is_said(outcome_of):
     """A start that is alike for all seeds, state that depends on micro-batches, an operator that no BERT equals."""
-    assert not isinstance(outcome_of(wrong.Scaled, "start"), check.Noted)
+    assert not isinstance(outcome_of(wrong.Scaled, "init"), check.Noted)
     for operator, name, said in (
-        (wrong.Ramped, "start", "layer.0.scale starts with the same numbers for every seed"),
+        (wrong.Ramped, "init", "layer.0.scale starts with the same numbers for every seed"),
         (wrong.KeptCount, "state", "layer.0.calls changes with every training pass, .*micro_batch_size"),
         (wrong.OneKey, "fold", "no equal BERT"),
     ):
@@ -116,10 +116,10 @@ def test_the_mask_of_padding_is_not_the_mask_of_a_decoder(outcome_of):
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):
-    monkeypatch.setattr(check, "CHECKS", {name: check.CHECKS[name] for name in ("start", "parameters")})
+    monkeypatch.setattr(check, "CHECKS", {name: check.CHECKS[name] for name in ("init", "parameters")})
     assert cli.main(["check-operator", "model.wrong_operators:Miscounted"]) == 65
     said = capsys.readouterr()
-    assert [line.split()[:2] for line in said.out.splitlines()] == [["ok", "start"], ["FAIL", "parameters"]]
+    assert [line.split()[:2] for line in said.out.splitlines()] == [["ok", "init"], ["FAIL", "parameters"]]
     assert cli.main(["check-operator", "model.wrong_operators:Demanding", "--arguments", '{"rank": 8}']) == 0
 
 

@@ -13,7 +13,7 @@ SHARED = "symbert.model.attention:SharedAttention"
 
 
 def test_config_json_is_the_file_that_hugging_face_writes(tmp_path):
-    wider = defined("wider", **{"class": "pairwise", "start": "wide"})
+    wider = defined("wider", **{"class": "pairwise", "init_scale": "wide"})
     config = configured("small", wider, 300, dropout=0.0)
     write_json(tmp_path / "ours.json", config.to_dict())
     values = json.loads((tmp_path / "ours.json").read_text())

@@ -1,4 +1,4 @@
-"""Decoders beside Hugging Face's: no token sees a later one; and the operations of both hosts."""
+"""Decoders beside Hugging Face's: no token sees a later one; and the operations of both architectures."""
 
 import math
 
@@ -10,8 +10,8 @@ from transformers import BertLMHeadModel
 
 import model.models as models
 from model.models import Averaged, LateMixing, Near, Rectified, Shifted, define, moved, small_config
+from symbert.architectures import ARCHITECTURES, Rows
 from symbert.errors import ConfigError
-from symbert.hosts import HOSTS, Rows
 from symbert.model.anatomy import describe_attention
 from symbert.model.attention import OriginalAttention
 from symbert.model.bert import DecoderModel, MaskedModel, layer_weights
@@ -74,7 +74,7 @@ def test_an_operator_of_the_users_own_stands_there_or_is_refused_with_the_reason
     assert moved(DecoderModel(small_config("own")))(IDS).isfinite().all()
     for kind in (Averaged, Shifted, LateMixing, Projected, Inherited):
         define(monkeypatch, "own", kind)
-        with pytest.raises(ConfigError, match="attention 'own'.* keeps_tokens_apart"):
+        with pytest.raises(ConfigError, match="attention 'own'.* token_wise"):
             DecoderModel(small_config("own"))
 
 
@@ -84,14 +84,16 @@ FORWARD = {
 }
 
 
-@pytest.mark.parametrize(("host", "rows"), [("encoder", Rows(100, 12, 6 / 24)), ("decoder", Rows(100, 13))])
-def test_the_formula_of_flops_is_what_pytorch_counts(host, rows):
+@pytest.mark.parametrize(("architecture", "rows"), [("encoder", Rows(100, 12, 6 / 24)), ("decoder", Rows(100, 13))])
+def test_the_formula_of_flops_is_what_pytorch_counts(architecture, rows):
     for name in ("original", "pairwise", "shared"):
         config = small_config(name, _attn_implementation="eager")  # products that the counter sees on every device
-        model = HOSTS[host].model_class(config)
+        model = ARCHITECTURES[architecture].model_class(config)
         with FlopCounterMode(display=False) as counter:
             FORWARD[type(model)](model).sum().backward()
-        assert HOSTS[host].step_flops(config, layer_weights(model), rows, 2) == counter.get_total_flops(), name
+        assert (
+            ARCHITECTURES[architecture].step_flops(config, layer_weights(model), rows, 2) == counter.get_total_flops()
+        ), name
 
 
 def test_the_model_compiles_to_one_graph():

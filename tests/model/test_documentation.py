@@ -7,7 +7,7 @@ import torch
 from msgspec import to_builtins
 from transformers import BertConfig
 
-from documented import own_files
+from documented import custom_files
 from model.models import dense, trained
 from symbert.cli import main
 from symbert.model.anatomy import describe_attention
@@ -47,7 +47,7 @@ def test_the_example_of_a_new_operator_works_and_folds(page, monkeypatch, tmp_pa
 
 
 def test_the_example_of_a_forward_of_its_own_passes_every_check(root, monkeypatch, tmp_path, capsys):
-    (tmp_path / "sigmoid.py").write_text(own_files(root, "docs/operators.md")["sigmoid.py"], encoding="utf-8")
+    (tmp_path / "sigmoid.py").write_text(custom_files(root, "docs/operators.md")["sigmoid.py"], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["check-operator", "sigmoid:Sigmoid"]) == 0
@@ -59,7 +59,7 @@ def test_the_example_of_a_forward_of_its_own_passes_every_check(root, monkeypatc
 
 def test_the_operator_of_readme_has_the_logits_of_its_formula(root, monkeypatch, tmp_path):
     """tanh Q(x) tanh K(y)ᵀ in float64, written out."""
-    (tmp_path / "bounded.py").write_text(own_files(root)["bounded.py"], encoding="utf-8")
+    (tmp_path / "bounded.py").write_text(custom_files(root)["bounded.py"], encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     bounded = Operator("bounded", "bounded:Bounded")
     assert bounded.formula == "tanh Q(x) tanh K(y)ᵀ"

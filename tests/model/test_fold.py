@@ -72,9 +72,9 @@ def test_an_operator_that_no_bert_equals_is_refused_by_name(monkeypatch):
         define(monkeypatch, "own", operator)
         with pytest.raises(ConfigError, match="attention 'own' has no equal BERT"):
             fold(trained("own"))
-    for host in (bert.MaskedModel, bert.DecoderModel):
+    for architecture in (bert.MaskedModel, bert.DecoderModel):
         with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT"):
-            fold(moved(host(small_config("symmetric-others"))))
+            fold(moved(architecture(small_config("symmetric-others"))))
 
 
 def test_weights_that_are_not_finite_are_refused_although_attention_gives_zeros_for_them():

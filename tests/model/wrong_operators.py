@@ -41,7 +41,7 @@ class Unfilled(SymmetricAttention):
 class Unmasked(SymmetricAttention):
     """A forward pass without the mask."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         return super().forward(hidden, None, **kwargs)
@@ -142,7 +142,7 @@ class Counting(SymmetricAttention):
 class Patient(SymmetricAttention):
     """Q(x) Q(y)ᵀ, and ten times that after a hundred training passes."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def __init__(self, config):
         super().__init__(config)
@@ -160,7 +160,7 @@ TALLY = {"passes": 0}
 class Tallying(SymmetricAttention):
     """The same count, of the module."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def query_key_value(self, hidden):
         TALLY["passes"] += 1
@@ -261,7 +261,7 @@ class Even(Sharp):
 class Centred(SymmetricAttention):
     """Q(x - m) Q(y - m)ᵀ: m the mean of all rows in training, as in a batch norm; dropout hid it."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def __init__(self, config):
         super().__init__(config)
@@ -283,7 +283,7 @@ class AlwaysDropping(Sharp):
 class Unsplit(OriginalAttention):
     """Q(x) K(y)ᵀ, whose heads are not split."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def query_key_value(self, hidden):
         return self.query(hidden), self.key(hidden), self.value(hidden)
@@ -315,7 +315,7 @@ class Unjoined(OriginalAttention):
 class OneKey(OriginalAttention):
     """Q(x) K(y)ᵀ, with one key and one value for all heads, and narrow keys. Not wrong."""
 
-    keeps_tokens_apart = True
+    token_wise = True
     width = 8
 
     def __init__(self, config):
@@ -353,7 +353,7 @@ class Orthogonal(OriginalAttention):
 class Scaled(SymmetricAttention):
     """A parameter that __init__ fills with a constant. Not wrong."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def __init__(self, config):
         super().__init__(config)
@@ -395,7 +395,7 @@ class Normalised(SymmetricAttention):
 class Divided(SymmetricAttention):
     """Values that are divided by the number of rows."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def query_key_value(self, hidden):
         query, key, value = super().query_key_value(hidden)
@@ -405,7 +405,7 @@ class Divided(SymmetricAttention):
 class Ahead(SymmetricAttention):
     """The mask of the last token for all: right for padding, not in a decoder."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def forward(self, hidden, attention_mask=None, **kwargs):
         mask = None if attention_mask is None else attention_mask[..., -1:, :]
@@ -415,7 +415,7 @@ class Ahead(SymmetricAttention):
 class Half(SymmetricAttention):
     """Attention in 16 bits. Not wrong."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def query_key_value(self, hidden):
         return tuple(side.bfloat16().to(side.dtype) for side in super().query_key_value(hidden))
@@ -424,7 +424,7 @@ class Half(SymmetricAttention):
 class Tied(OriginalAttention):
     """Q(x) K(y)ᵀ, whose key has the weight of the query, and a bias of its own. Not wrong."""
 
-    keeps_tokens_apart = True
+    token_wise = True
 
     def __init__(self, config):
         super().__init__(config)

@@ -24,9 +24,11 @@ def brief():
 def build(manifest, brief):
     """Gives a trainer of a tiny model and the rows of `manifest`, with changed settings; no dropout unless asked."""
 
-    def make(attention="pairwise", seed=1, host="encoder", world=None, micro_batch_size=None, **changes) -> Trainer:
+    def make(
+        attention="pairwise", seed=1, architecture="encoder", world=None, micro_batch_size=None, **changes
+    ) -> Trainer:
         settings = brief(**{"dropout": 0.0, **changes})
-        return Trainer(corpora.planned(manifest, settings, attention, seed, host), world, micro_batch_size)
+        return Trainer(corpora.planned(manifest, settings, attention, seed, architecture), world, micro_batch_size)
 
     return make
 

@@ -68,7 +68,7 @@ def brief(**changes) -> PretrainSettings:
         evaluate_every=10,
         save_every=10,
         precision="auto",
-        recipe="faithful",
+        compile=False,
     )
     return replace(settings, **changes)
 
@@ -78,13 +78,13 @@ def planned(
     settings: PretrainSettings,
     attention: str | Operator = "pairwise",
     seed: int = 1,
-    host: str = "encoder",
+    architecture: str = "encoder",
     size: str = "tiny",
     shape: Shape | None = None,
 ) -> Pretraining:
     """A run on the rows of a manifest; an operator or a shape of the test's own is given itself."""
     return Pretraining(
-        host=host,
+        architecture=architecture,
         size=size,
         shape=shape or SIZES[size],
         operator=OPERATORS[attention] if isinstance(attention, str) else attention,

@@ -28,7 +28,7 @@ def checkpoints(tmp_path):
 
 
 def test_a_row_per_head_and_the_start_of_a_run_follows_from_its_seed(checkpoints, tmp_path):
-    given = {"kept": checkpoints, "made": [checkpoints[1], "--with-start"], "both": [*checkpoints, "--with-start"]}
+    given = {"kept": checkpoints, "made": [checkpoints[1], "--with-init"], "both": [*checkpoints, "--with-init"]}
     for name, words in given.items():
         assert cli.main(["anatomy", *map(str, words), "--output", str(tmp_path / name)]) == 0
     heads, made, both = (pd.read_csv(tmp_path / name).drop(columns="checkpoint") for name in given)
@@ -55,7 +55,7 @@ def test_two_runs_of_equal_size_operator_seed_and_step_are_not_averaged(checkpoi
     save_file({**weights, name: 3 * weights[name]}, other / "model.safetensors", {"format": "pt"})
     printed = {}
     for folders in ([one], [other], [one, other], [one, other, one]):
-        assert cli.main(["anatomy", *map(str, folders), "--with-start"]) == 0
+        assert cli.main(["anatomy", *map(str, folders), "--with-init"]) == 0
         lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
         printed[len(printed)] = [tuple(line[-5:]) for line in lines]
         assert len(lines) == 4 * len(set(folders))
@@ -77,14 +77,14 @@ def test_an_export_is_another_model_than_the_checkpoint_it_was_made_of(checkpoin
     assert cli.main(["anatomy", str(checkpoints[1]), str(tmp_path / "export")]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[0] for row in rows] == [str(folder) for folder in (checkpoints[1], tmp_path / "export") for _ in (1, 2)]
-    assert cli.main(["anatomy", str(tmp_path / "export"), "--with-start"]) == 64
+    assert cli.main(["anatomy", str(tmp_path / "export"), "--with-init"]) == 64
     assert f"{tmp_path / 'export'}: only a checkpoint of a run, not exported" in capsys.readouterr().err
 
 
 def test_the_measurement_of_an_experiment_is_of_the_checkpoints_in_its_settings(checkpoints, manifest, folder):
     step = MeasureAnatomy(checkpoints=[str(checkpoints[1])], rows=GivenRows(str(manifest)))
     write_json(folder / step.settings_file, to_builtins(step))
-    words = ["--manifest", str(manifest), "--with-start", "--output", "typed.csv"]
+    words = ["--manifest", str(manifest), "--with-init", "--output", "typed.csv"]
     assert cli.main(["anatomy", str(checkpoints[1]), *words]) == 0
     assert cli.main(["measure-anatomy", step.paths()["anatomy"]]) == 0
     assert (folder / step.paths()["anatomy"]).read_text() == (folder / "typed.csv").read_text()
@@ -94,7 +94,7 @@ def test_a_model_of_no_run_has_no_start_and_reads_no_other_corpus(manifest, tmp_
     write_model(MaskedModel(small_config(vocab_size=10)), tmp_path / "mine")
     assert cli.main(["anatomy", str(tmp_path / "mine")]) == 0
     for words, reason in (
-        (["--with-start"], "leave out --with-start"),
+        (["--with-init"], "leave out --with-init"),
         (["--manifest", str(manifest)], "ids below 10"),
     ):
         assert cli.main(["anatomy", str(tmp_path / "mine"), *words]) == 64

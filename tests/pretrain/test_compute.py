@@ -1,4 +1,4 @@
-"""Devices without any GPU, recipes, optimizers and the schedule."""
+"""Devices without any GPU, optimizers and the schedule."""
 
 import re
 from types import SimpleNamespace

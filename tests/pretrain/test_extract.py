@@ -1,4 +1,4 @@
-"""Checkpoints of runs: in this project's form, and those of other hosts also in stock Hugging Face's."""
+"""Checkpoints of runs: in this project's form, and those of other architectures also in stock Hugging Face's."""
 
 import shlex
 import shutil
@@ -14,9 +14,9 @@ from left_overs import assert_nothing_is_left
 from model.models import widened
 from pretrain.corpora import options, planned, write_corpus
 from symbert import cli
+from symbert.architectures import ARCHITECTURES, OTHERS
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
-from symbert.hosts import HOSTS, OTHERS
 from symbert.model.hf import export
 from symbert.model.loading import extracted_sha256, load_encoder, load_model
 from symbert.paths import CHECKSUM
@@ -112,10 +112,10 @@ STOCK = {"decoder": (AutoModelForCausalLM, BertLMHeadModel)}
 def extracted_of(manifest, brief, tmp_path):
     """Extracts step 20, or step 0, of a run whose weights are far from their start; gives its trainer and folder."""
 
-    def make(host, attention="pairwise", step=20):
+    def make(architecture, attention="pairwise", step=20):
         folder = tmp_path / "run"
-        run, packed = planned(manifest, brief(), attention, host=host), read_json(manifest)
-        options(manifest, brief(), folder, attention, host=host)
+        run, packed = planned(manifest, brief(), attention, architecture=architecture), read_json(manifest)
+        options(manifest, brief(), folder, attention, architecture=architecture)
         trainer = Trainer(run)
         if step:
             widened(trainer.model, 0.1)
@@ -124,7 +124,9 @@ def extracted_of(manifest, brief, tmp_path):
         facts = {"steps": 30, "parameters": trainer.parameters, "settings_hash": "5e771", "validation_loss": 2.5}
         facts |= {"attention_parameters": {}, "settings": {}, "metrics_sha256": "0"}
         facts |= {"corpus_hash": packed["hash"], "vocabulary_sha256": packed["vocabulary_sha256"]}
-        write_json(folder / "done.json", {**run.facts, **facts, f"validation_{HOSTS[host].measure}": 0.875})
+        write_json(
+            folder / "done.json", {**run.identity, **facts, f"validation_{ARCHITECTURES[architecture].measure}": 0.875}
+        )
         extract(folder, step)
         return trainer, folder / f"step-{step}"
 
@@ -142,11 +144,11 @@ def logits_of(trainer, model):
     return trainer.task.logits(model.eval(), **inputs_of(trainer))
 
 
-@pytest.mark.parametrize("host", OTHERS)
+@pytest.mark.parametrize("architecture", OTHERS)
 def test_a_checkpoint_is_the_model_that_was_trained_and_without_an_equal_bert_is_not_exported(
-    extracted_of, tmp_path, host
+    extracted_of, tmp_path, architecture
 ):
-    trainer, folder = extracted_of(host, "symmetric-others")
+    trainer, folder = extracted_of(architecture, "symmetric-others")
     model = load_model(folder)
     assert type(model) is type(trainer.model) and not model.training
     assert torch.equal(logits_of(trainer, model), logits_of(trainer, trainer.model))
@@ -156,13 +158,13 @@ def test_a_checkpoint_is_the_model_that_was_trained_and_without_an_equal_bert_is
 
 
 @pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
-@pytest.mark.parametrize("host", OTHERS)
+@pytest.mark.parametrize("architecture", OTHERS)
 def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logits(
-    extracted_of, tmp_path, host, attention
+    extracted_of, tmp_path, architecture, attention
 ):
-    trainer, folder = extracted_of(host, attention)
+    trainer, folder = extracted_of(architecture, attention)
     export(folder, tmp_path / "stock")
-    auto, kind = STOCK[host]
+    auto, kind = STOCK[architecture]
     stock, report = auto.from_pretrained(tmp_path / "stock", output_loading_info=True)
     assert type(stock) is kind and not any(report[key] for key in ("missing_keys", "unexpected_keys"))
     with torch.no_grad():
@@ -175,14 +177,14 @@ def test_an_exported_checkpoint_loads_with_stock_hugging_face_and_has_equal_logi
 
 
 @pytest.mark.parametrize("form", ["ours", "stock"])
-@pytest.mark.parametrize("host", OTHERS)
-def test_the_example_of_the_model_card_runs_in_the_directory(extracted_of, tmp_path, monkeypatch, host, form):
-    trainer, folder = extracted_of(host)
+@pytest.mark.parametrize("architecture", OTHERS)
+def test_the_example_of_the_model_card_runs_in_the_directory(extracted_of, tmp_path, monkeypatch, architecture, form):
+    trainer, folder = extracted_of(architecture)
     export(folder, tmp_path / "stock")
     monkeypatch.chdir(folder if form == "ours" else tmp_path / "stock")
     names = {}
     exec(Path("README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], names)
-    expected = type(trainer.model) if form == "ours" else STOCK[host][1]
+    expected = type(trainer.model) if form == "ours" else STOCK[architecture][1]
     assert type(names["model"]) is expected and "tokenizer" in names
 
 

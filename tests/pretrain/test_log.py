@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from documented import own_files
+from documented import custom_files
 from pretrain.corpora import options
 from symbert.cli import main
 from symbert.errors import IntegrityError
@@ -41,7 +41,7 @@ def test_neither_lines_that_are_others_than_the_run_wrote_nor_a_loss_that_is_no_
 def test_the_documented_tracker_gives_tensorboard_all_numbers_of_a_run(tmp_path, root, manifest, monkeypatch, brief):
     from tensorboardX.proto.event_pb2 import Event
 
-    (tmp_path / "my_tracker.py").write_text(own_files(root, "docs/pretraining.md")["my_tracker.py"])
+    (tmp_path / "my_tracker.py").write_text(custom_files(root, "docs/pretraining.md")["my_tracker.py"])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SYMBERT_TRACKER", "my_tracker:tensorboard")

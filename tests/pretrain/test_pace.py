@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from model.models import configured
-from symbert.hosts import HOSTS, Rows
+from symbert.architectures import ARCHITECTURES, Rows
 from symbert.model.bert import MaskedModel, layer_weights
 from symbert.pretrain import pace as pace_module
 from symbert.pretrain.pace import Pace, known_peak, memory_mb
@@ -54,5 +54,5 @@ def test_the_papers_runs_take_this_many_operations():
         with torch.device("meta"):
             model = MaskedModel(configured(size, attention))
         rows = Rows(model.config.vocab_size, 512, 0.15)
-        total = 200_000 * HOSTS["encoder"].step_flops(model.config, layer_weights(model), rows, 256) / 1e18
+        total = 200_000 * ARCHITECTURES["encoder"].step_flops(model.config, layer_weights(model), rows, 256) / 1e18
         assert total == pytest.approx(exaflop, rel=0.004), (size, attention)

@@ -10,7 +10,7 @@ from symbert.pretrain.run import Records, SessionFacts, storage_of
 
 FACTS = {
     **{"host": "node1", "commit": "0123abcd", "device": "cpu", "processor": "x, AVX2", "threads": 2, "processes": 1},
-    **{"micro_batch_size": 8, "shard_parameters": False, "precision": "fp32", "recipe": "faithful"},
+    **{"micro_batch_size": 8, "shard_parameters": False, "precision": "fp32", "compile": False},
     **{"versions": {"torch": "2.13.0", "numpy": "2.4.6"}, "started": "2026-01-31T12:00:00Z"},
 }
 

@@ -88,11 +88,11 @@ VERSION = 1  # of these numbers
 def test_a_run_has_the_numbers_of_its_version(finished, tmp_path, manifest, brief, here):
     """Another loss, mask, start or schedule retrained nothing, and results of both were mixed without a word."""
     assert version_of(Pretraining) == VERSION, "write the numbers of the new version here"
-    for (name, host, seed), expected in NUMBERS.items():
-        operator = own("wide", **{"class": "original", "start": "wide"}) if name == "wide" else name
+    for (name, architecture, seed), expected in NUMBERS.items():
+        operator = own("wide", **{"class": "original", "init_scale": "wide"}) if name == "wide" else name
         run = finished if name == "pairwise" else tmp_path / name
         if run != finished:
-            assert here(options(manifest, brief(), run, operator, host=host, seed=seed))[0] == 0
+            assert here(options(manifest, brief(), run, operator, architecture=architecture, seed=seed))[0] == 0
         assert losses(run)["validation"] == pytest.approx(expected, rel=1e-4), (
             "raise Pretraining's version (symbert/pretrain/run.py), and say why under 'Breaks results'"
         )
@@ -148,7 +148,7 @@ def test_a_run_is_not_trained_with_other_code_than_planned(tmp_path, manifest, b
 
 def test_an_operator_and_a_size_of_the_users_own_are_those_of_run_json(tmp_path, manifest, brief, here):
     """A job knows no configuration."""
-    wide, flat = own("wide", **{"class": "original", "start": "wide"}), replace(SIZES["tiny"], num_hidden_layers=1)
+    wide, flat = own("wide", **{"class": "original", "init_scale": "wide"}), replace(SIZES["tiny"], num_hidden_layers=1)
     words = options(manifest, brief(steps=10), tmp_path / "run", wide, size="flat", shape=flat)
     assert here(words)[0] == 0
     config = read_json(tmp_path / "run/state/config.json")
@@ -281,11 +281,11 @@ def test_a_diverging_run_ends_and_keeps_its_last_checkpoint(tmp_path, manifest, 
         assert found == [f"step-{step:08d}" for step in kept]
 
 
-@pytest.mark.parametrize("host", ["encoder", "decoder"])
-def test_a_validation_that_is_not_finite_ends_a_run_as_divergence(tmp_path, manifest, brief, here, host):
+@pytest.mark.parametrize("architecture", ["encoder", "decoder"])
+def test_a_validation_that_is_not_finite_ends_a_run_as_divergence(tmp_path, manifest, brief, here, architecture):
     """It was believed that a training loss shows each divergence: the last step's weights are read by none."""
     settings = brief(learning_rate=1e30, warmup_steps=0, steps=1, evaluate_every=1, save_every=1)
-    code, error = here(options(manifest, settings, tmp_path / "run", host=host))
+    code, error = here(options(manifest, settings, tmp_path / "run", architecture=architecture))
     assert code == 65 and "validation loss nan" in error and "pretrain.learning_rate" in error
     assert not (tmp_path / "run/done.json").exists()
 
@@ -341,13 +341,13 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("environment", [{"CXX": "/nonexistent"}, {"PATH": "/nonexistent"}])
-def test_a_machine_without_a_compiler_is_no_bug_of_the_fast_recipe(tmp_path, manifest, brief, environment):
+def test_a_machine_without_a_compiler_is_no_bug_of_compile(tmp_path, manifest, brief, environment):
     """In a process of its own, because torch remembers what it compiled and with what."""
-    words = command(manifest, brief(recipe="fast", steps=1, save_every=1), tmp_path / "run")
+    words = command(manifest, brief(compile=True, steps=1, save_every=1), tmp_path / "run")
     told = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), **environment}
     done = subprocess.run(words, capture_output=True, text=True, env=told)
     assert done.returncode == 64, done.stderr
-    assert re.search("'recipe' is fast, .* no compiler works .*; install .*", done.stderr.splitlines()[-1])
+    assert re.search("'compile' is true, .* no compiler works .*; install .*", done.stderr.splitlines()[-1])
 
 
 @pytest.fixture

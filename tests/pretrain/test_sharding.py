@@ -77,14 +77,16 @@ def _process(function: Callable, rank: int, size: int, port: int, end) -> None:
     os._exit(0)
 
 
-@pytest.mark.parametrize(("size", "host", "micro_batch_size"), [(4, "encoder", 1), (2, "decoder", None)])
-def test_processes_with_parts_of_the_parameters_learn_what_one_does(manifest, brief, size, host, micro_batch_size):
+@pytest.mark.parametrize(("size", "architecture", "micro_batch_size"), [(4, "encoder", 1), (2, "decoder", None)])
+def test_processes_with_parts_of_the_parameters_learn_what_one_does(
+    manifest, brief, size, architecture, micro_batch_size
+):
     """The gradient is clipped in each step."""
     settings = brief(dropout=0.0, warmup_steps=0, gradient_clip=0.5)
 
     def take_steps() -> dict[str, list[float]]:
         with join_world() as world:
-            run = planned(manifest, settings, host=host)
+            run = planned(manifest, settings, architecture=architecture)
             trainer = Trainer(run, world, micro_batch_size, shard_parameters=True)
             start = trainer.evaluate()
             steps = [trainer.step(step) for step in range(STEPS)]
@@ -179,6 +181,6 @@ def test_any_number_of_processes_goes_on_with_a_checkpoint(tmp_path, manifest, b
 
 def test_what_cannot_be_sharded_is_refused_before_processes_wait_for_each_other(manifest, brief):
     world = World(0, 2, CPU)
-    for changes, said in (({"recipe": "fast"}, "'recipe' is fast"), ({"batch_size": 9}, "'pretrain.batch_size' is 9")):
+    for changes, said in (({"compile": True}, "'compile' is true"), ({"batch_size": 9}, "'pretrain.batch_size' is 9")):
         with pytest.raises(ConfigError, match=said):
             Trainer(planned(manifest, brief(**changes)), world, shard_parameters=True)

@@ -183,10 +183,10 @@ def test_where_one_sequence_is_too_much_the_keys_that_help_are_named_and_another
 
 
 @pytest.mark.parametrize("attention", ["pairwise", "symmetric-others"])
-def test_the_fast_recipe_is_one_graph_and_computes_the_same(build, monkeypatch, attention):
+def test_a_compiled_model_is_one_graph_and_computes_the_same(build, monkeypatch, attention):
     """`fullgraph` refuses any graph break; the number of graphs shows that batches of other masks compile none.
 
-    An H100 took 0.76 of the speed of `faithful`: transformers made a mask of ones whose last stride was 0, which no
+    An H100 took 0.76 of the speed without: transformers made a mask of ones whose last stride was 0, which no
     kernel of attention takes. Only an operator with a mask of its own may have one.
     """
     graphs, masks, compile_ = [], [], torch.compile
@@ -199,22 +199,22 @@ def test_the_fast_recipe_is_one_graph_and_computes_the_same(build, monkeypatch, 
 
     monkeypatch.setattr(torch, "compile", lambda module, **options: compile_(module, backend=count, **options))
     torch._dynamo.reset()
-    fast, faithful = build(attention, recipe="fast"), build(attention)
+    compiled, plain = build(attention, compile=True), build(attention)
     for step in range(4):
-        assert fast.step(step).loss == pytest.approx(faithful.step(step).loss, rel=1e-5)
+        assert compiled.step(step).loss == pytest.approx(plain.step(step).loss, rel=1e-5)
     assert len(graphs) == 1 and len(masks) == 2  # layers
     for mask in masks:
         assert mask is None if attention == "pairwise" else mask.meta["example_value"].stride(-1) == 1
-    assert fast.evaluate() == pytest.approx(faithful.evaluate(), rel=1e-5)
+    assert compiled.evaluate() == pytest.approx(plain.evaluate(), rel=1e-5)
 
 
 @pytest.mark.campaign
-def test_the_fast_recipe_compiles_to_real_code(build):
+def test_a_model_is_compiled_to_real_code(build):
     """With the compiler that users get, once; g++ is needed for kenlm anyway."""
     torch._dynamo.reset()
-    fast, faithful = build(recipe="fast", dropout=0.0), build()
+    compiled, plain = build(compile=True, dropout=0.0), build()
     for step in range(2):
-        assert fast.step(step).loss == pytest.approx(faithful.step(step).loss, rel=1e-4)
+        assert compiled.step(step).loss == pytest.approx(plain.step(step).loss, rel=1e-4)
 
 
 def test_mixed_precision_keeps_weights_in_float32_and_comes_near(build):

@@ -13,7 +13,7 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from symbert.configuration import ReportFacts, merge, settings_from
+from symbert.configuration import ReportSettings, merge, settings_from
 from symbert.corpus.parts import Encoder, Tokens
 from symbert.corpus.shards import Learned, Packed
 from symbert.experiment.project import read_config
@@ -39,16 +39,16 @@ def outputs(tmp_path):
 
 
 @pytest.fixture
-def report_facts():
-    """Makes the facts of a short run on stand-ins, but for the given ones; `settings` that are not given are the
-    paper's. At the scale imported others measured."""
+def report_settings():
+    """Makes the settings of the report on a short run on stand-ins, but for the given ones; `settings` that are not
+    given are the paper's. At the scale imported others measured."""
 
-    def make(settings=None, steps=1800, scale="demo", **changes) -> ReportFacts:
+    def make(settings=None, steps=1800, scale="demo", **changes) -> ReportSettings:
         of_demo = {"corpus.source": "embedded", "glue.source": "embedded", "corpus.pack.sequence_length": 64}
         of_demo |= {"pretrain.steps": steps, "pretrain.batch_size": 32}
         settings = {} if scale == "imported" else published.SETTINGS | of_demo | (settings or {})
-        facts = {"experiment": "demo-embedded", "title": "A demo", "scale": scale, "steps": steps}
-        return settings_from(facts | {"settings": settings} | changes, ReportFacts, "report")
+        described = {"experiment": "demo-embedded", "title": "A demo", "scale": scale, "steps": steps}
+        return settings_from(described | {"settings": settings} | changes, ReportSettings, "report")
 
     return make
 
@@ -129,7 +129,7 @@ def record(size, attention, step, task, seed, score=0.6, **changes):
         "versions": {},
         "checkpoint_sha256": f"{size}-{attention}-{step}",
         "data_sha256": f"{task} rows",
-        "recipe": "faithful",
+        "compile": False,
         "precision": "fp32",
         "constant_prediction": False,
     } | changes
@@ -170,7 +170,7 @@ def robustness_record(scored, *sets, **changes):
     """The robustness record of a score record, with these sets."""
     cell = ("size", "attention", "pretrain_seed", "step", "task", "finetune_seed", "settings_hash", "stand_in")
     record = {
-        key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "recipe", "precision", "versions")
+        key: scored[key] for key in (*cell, "checkpoint_sha256", "data_sha256", "compile", "precision", "versions")
     }
     clean = dict(scored["metrics"])
     return record | {"clean": clean, "sets": {_set_id(facts): facts for facts in sets}} | changes
@@ -246,13 +246,13 @@ ESCAPE_LOSS = 5.59  # nats, just below the plateau of these runs
 
 @pytest.fixture
 def falling():
-    """Makes the validation losses of a run: on a plateau until the step `leaves`, then falling to `end`; for None, as a
+    """Makes the validation losses of a run: on a plateau until the step `escape`, then falling to `end`; for None, as a
     power of the step throughout, which stays above the plateau."""
 
-    def make(leaves, end=4.8):
-        share = [1 - math.exp(-max(0, step - (leaves or 0)) / 900) for step in STEPS]
+    def make(escape, end=4.8):
+        share = [1 - math.exp(-max(0, step - (escape or 0)) / 900) for step in STEPS]
         losses = [5.6 - (5.6 - end) * part / share[-1] for part in share]
-        losses = [6 - 0.05 * math.log(step) for step in STEPS] if leaves is None else losses
+        losses = [6 - 0.05 * math.log(step) for step in STEPS] if escape is None else losses
         return list(zip(STEPS, losses, strict=True))
 
     return make
@@ -273,7 +273,7 @@ def write_timing():
             "processor": "A chip, AVX2",
             "versions": {"torch": "2.13.0"},
         }
-        chosen = {"threads": 1, "processes": 1, "micro_batch_size": 32, "precision": "fp32", "recipe": "faithful"}
+        chosen = {"threads": 1, "processes": 1, "micro_batch_size": 32, "precision": "fp32", "compile": False}
         speed = {"step_seconds": step_seconds, "tokens_per_second": 100_000.0, "mfu": 0.25, "peak_flops": 60e9}
         speed["flops_per_second"] = 15e9
         rest = {"memory_mb": 310.4, "steps_timed": 1700, "step": 1800, "sessions": 1}
@@ -292,7 +292,7 @@ def write_speeds(tmp_path):
             "device": "cpu",
             "processor": "A chip, AVX2",
             "precision": "fp32",
-            "recipe": "faithful",
+            "compile": False,
             "threads": 1,
         }
         facts = {

@@ -14,7 +14,7 @@ from report.conftest import write
 from symbert.errors import MissingInputError, UsageError
 from symbert.report.bundle import bundle, contents_of
 
-HOSTS = {"original": "gpu-node-07.cluster", "symmetric": "login", "decoder": "secret-node"}
+MACHINES = {"original": "gpu-node-07.cluster", "symmetric": "login", "decoder": "secret-node"}
 MIRROR = "/somewhere/private/mirror"
 RUNS = {
     "original": "runs/encoder/tiny-original-0a1b2c3d/seed-1",
@@ -24,9 +24,9 @@ RUNS = {
 SCORES = "scores/glue-89abcdef/encoder/tiny-original-0a1b2c3d/seed-1/step-1800/1x2-01234567.json"
 PARTS, PUBLISHED = "corpus/parts-fedcba98", "published/oscar-corpus--OSCAR-2301-76543210"
 SETTINGS = {
-    f"results/{RUNS['original']}/run.json": {"size": "tiny", "host": "encoder"},
+    f"results/{RUNS['original']}/run.json": {"size": "tiny", "architecture": "encoder"},
     f"results/{PARTS}/settings.json": {"vocabulary": f"{MIRROR}/google-bert/bert-base-uncased/vocab.txt"},
-    f"results/{PUBLISHED}/settings.json": {"kind": "dataset", "revision": "main"},
+    f"results/{PUBLISHED}/settings.json": {"repo_type": "dataset", "revision": "main"},
 }
 INPUTS = {
     "runs": [f"results/{RUNS['original']}", f"results/{RUNS['symmetric']}"],
@@ -71,13 +71,13 @@ def make(folder: Path) -> Path:
     write(results / PARTS / "part_1.npy", "token ids")
     manifest = {"rows": {"train": 3000, "validation": 50}, "tokens": 195_200}
     write(results / "corpus/shards-00112233/manifest.json", manifest)
-    for name, host in HOSTS.items():
+    for name, machine in MACHINES.items():
         home, run = results / RUNS[name], {"size": "tiny", "attention": name}
         if name == "decoder":
-            run = {"size": "tiny", "attention": "original", "model_host": "decoder"}
+            run = {"size": "tiny", "attention": "original", "architecture": "decoder"}
         facts = {**run, "pretrain_seed": 1, "parameters": 156_780, "validation_loss": 3.25, "steps": 1800}
         write(home / "done.json", facts)
-        write(home / "timing.json", {**run, "pretrain_seed": 1, **SESSION, "host": host, "sessions": 1})
+        write(home / "timing.json", {**run, "pretrain_seed": 1, **SESSION, "host": machine, "sessions": 1})
         write(home / "metrics.jsonl", '{"split": "validation", "step": 1800, "loss": 3.25}\n')
         write(home / "state/weights/model.safetensors", "weights")
         write(home / "log.txt", "a log")
@@ -153,21 +153,21 @@ def test_the_archive_has_results_and_code_but_no_weights_logs_or_bytecode(archiv
     assert {f"{RUNS['original']}/metrics.jsonl", "src/symbert/cli.py", "envs/constraints.txt"} <= names
     assert {SCORES, f"{PARTS}/part_1.json", f"{PUBLISHED}/commit.json", "corpus/shards-00112233/manifest.json"} <= names
     inside = {name.rpartition("/")[2] for name in names if name.startswith(RUNS["decoder"])}
-    assert inside == {"done.json", "timing.json", "metrics.jsonl"}, "of every host"
+    assert inside == {"done.json", "timing.json", "metrics.jsonl"}, "of every architecture"
     assert not [
         name for name in names if re.search(r"safetensors|npy$|log\.txt$|pycache|egg-info|/state/|experiment-", name)
     ]
 
 
 def test_no_name_of_a_machine_and_no_absolute_path_is_inside(archive, made):
-    canaries = [*HOSTS.values(), MIRROR, str(made), str(Path.home())]
+    canaries = [*MACHINES.values(), MIRROR, str(made), str(Path.home())]
     for file in archive.rglob("*.*"):
         if file.is_file() and not file.is_relative_to(archive / "src") and file.suffix in (".json", ".csv", ".md"):
             assert [canary for canary in canaries if canary in file.read_text()] == [], file
     experiment = json.loads((archive / "experiment.json").read_text())
     assert experiment["configuration"]["mirror"] == "mirror"
     assert experiment["settings"][f"results/{PARTS}/settings.json"]["vocabulary"] == "vocab.txt"
-    assert experiment["settings"][f"results/{RUNS['original']}/run.json"]["host"] == "encoder", "no machine"
+    assert experiment["settings"][f"results/{RUNS['original']}/run.json"]["architecture"] == "encoder", "no machine"
 
 
 def test_the_mirror_of_the_configuration_is_inside_without_its_place(folder, tmp_path, root):

@@ -175,7 +175,7 @@ def test_a_claim_about_an_escape_is_judged_no_finer_than_its_evaluations(trained
 def test_the_growth_of_the_plateau_is_judged_no_finer_than_its_evaluations(
     monkeypatch, original, variants, ours, holds
 ):
-    """A plateau of original that no run of base left counted against the claim that it grows."""
+    """A plateau of original that no run of base escaped counted against the claim that it grows."""
     base = {"original": original, "symmetric": variants, "pairwise": variants}
     monkeypatch.setattr(
         claims, "escape_in", lambda data, size, name: Escape(*(base[name] if size == "base" else (12_000, 12_250)))
@@ -199,12 +199,14 @@ SEEDS = [1, 2, 3, 4, 5]
 
 
 @pytest.fixture
-def tabulated(counted, report_facts, outputs):
+def tabulated(counted, report_settings, outputs):
     """Writes the table with these files and changes to the settings; returns its rows."""
 
     def make(settings=None, attention=OPERATORS, **files):
         parameters = counted(("tiny", "small", "base"), attention)
-        write_exhibit("table-claims", outputs, parameters=parameters, facts=report_facts(**(settings or {})), **files)
+        write_exhibit(
+            "table-claims", outputs, parameters=parameters, experiment=report_settings(**(settings or {})), **files
+        )
         return read(outputs[0])
 
     return make
@@ -259,7 +261,7 @@ def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkey
     ("settings", "flags", "reason"),
     [
         (PAPER, {}, None),
-        (PAPER | {"settings": published.SETTINGS | {"recipe": "fast"}}, {}, "pre-training is not the paper’s"),
+        (PAPER | {"settings": published.SETTINGS | {"compile": True}}, {}, "pre-training is not the paper’s"),
         (PAPER | {"settings": published.SETTINGS | {"glue.epochs": 3}}, {}, "fine-tuning is not the paper’s"),
         (PAPER, {"stand_in": True}, "the tasks are stand-ins"),
         ({"scale": "imported", "steps": 200_000}, {}, None),

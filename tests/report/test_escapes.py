@@ -148,7 +148,7 @@ def test_escapes_before_the_first_and_after_the_last_evaluation_are_said_as_such
     assert several.in_words == "825 (≤ 500 to > 1,800)"
 
 
-def test_a_run_that_rises_above_the_level_for_good_keeps_its_escape_and_has_diverged(report_facts, runs_of):
+def test_a_run_that_rises_above_the_level_for_good_keeps_its_escape_and_has_diverged(report_settings, runs_of):
     """Escapes at 2,500 and explodes at 10,000: the exit was at 10,500."""
     models = {"original": None, "pairwise": 10_000}
     losses = {name: [falling(2500, until=20_000, every=500, rises=rises)] * 5 for name, rises in models.items()}
@@ -160,7 +160,7 @@ def test_a_run_that_rises_above_the_level_for_good_keeps_its_escape_and_has_dive
         for name, of_name in losses.items()
         for seed, run in enumerate(of_name, start=1)
     ]
-    supported = summary(collected(report_facts(escape_loss=LEVEL), runs=runs_of(*runs)))[0]
+    supported = summary(collected(report_settings(escape_loss=LEVEL), runs=runs_of(*runs)))[0]
     assert "Of pairwise 5 of 5 runs diverged" in supported and "Of original" not in supported
     assert "at step 2,500" in supported and "10,500" not in supported and "later escape" not in supported
 

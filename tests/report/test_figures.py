@@ -18,13 +18,18 @@ from symbert.report.style import house_style, looks_of
 LOOKS = looks_of(OPERATORS, OF_PROJECT)
 
 
-def test_each_point_of_a_sweep_has_losses_of_its_operators(report_facts):
+def test_each_point_of_a_sweep_has_losses_of_its_operators(report_settings):
     rates = [1e-3, 2e-3, 4e-3]
-    axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original", "pairwise"], "learning_rate": rates}
+    axes = {
+        "architecture": ["encoder"],
+        "size": ["tiny"],
+        "attention": ["original", "pairwise"],
+        "learning_rate": rates,
+    }
     grid, steps = Grid("rates", axes, [1, 2, 3], []), [50, 100, 200, 400]
     losses = [pd.DataFrame([[5.0, 5.0, 4.0, 3.0 + at]] * 3, columns=steps) for at, _ in enumerate(grid.points)]
     with house_style():
-        figure = grids_figure(Collection(report_facts(), grids=[(grid, losses)]))
+        figure = grids_figure(Collection(report_settings(), grids=[(grid, losses)]))
         assert_legible(figure)
     assert len(figure.axes) == len(rates)
     for at, panel in enumerate(figure.axes):
@@ -36,20 +41,20 @@ def test_each_point_of_a_sweep_has_losses_of_its_operators(report_facts):
     [
         ({}, True, (1, 2)),
         ({"settings": {"glue.source": "mirror"}}, True, (1,)),
-        ({"settings": {"recipe": "fast"}}, False, (1, 2)),
+        ({"settings": {"compile": True}}, False, (1, 2)),
         ({"scale": "imported"}, True, (1,)),
     ],
 )
 def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
-    report_facts, runs_of, changes, overlaid, seeds
+    report_settings, runs_of, changes, overlaid, seeds
 ):
     steps = [250, 1_000, 14_000, 200_000]
     names = ("original", "symmetric", "shared")
     runs = [("base", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, seeds)]
     with house_style():
         settings = published.SETTINGS | changes.pop("settings", {})
-        facts = report_facts(settings, steps=200_000, **changes)
-        figure = loss_figures(Collection(facts, runs=runs_of(*runs), escape_loss=published.ESCAPE_LOSS))["base"]
+        experiment = report_settings(settings, steps=200_000, **changes)
+        figure = loss_figures(Collection(experiment, runs=runs_of(*runs), escape_loss=published.ESCAPE_LOSS))["base"]
         found = assert_legible(figure)
     assert ("hollow: the authors' runs" in found) == overlaid
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "none"]
@@ -62,7 +67,7 @@ def test_the_authors_losses_are_overlaid_where_pre_training_is_the_papers_only(
     ("of_curve", "words"), [([1], "(fine-tuning seed 1)"), ([2, 1], "(fine-tuning seeds 1, 2)"), ([1, 2, 3], "")]
 )
 def test_the_final_scores_of_figure_3_name_their_seeds_where_the_table_has_others(
-    report_facts, record, write_scores, of_curve, words
+    report_settings, record, write_scores, of_curve, words
 ):
     """Table 3 had the mean of three seeds, and Figure 3 the score of one under the same name."""
     cells = itertools.product(("original", "pairwise"), (900, 1800), (1, 2, 3))
@@ -71,7 +76,7 @@ def test_the_final_scores_of_figure_3_name_their_seeds_where_the_table_has_other
     curve = write_scores([entry for entry in records if entry["finetune_seed"] in of_curve], "curve")
     sweep = {"tasks": ["rte"], "finetune_seeds": [1, 2, 3], "curve": {"sizes": [], "finetune_seeds": of_curve}}
     with house_style():
-        figure = checkpoints_figure(collected(report_facts(), scores=final, curve=curve, sweep=sweep))
+        figure = checkpoints_figure(collected(report_settings(), scores=final, curve=curve, sweep=sweep))
         assert_legible(figure)
     title = figure.axes[0].get_legend().get_title().get_text()
     assert title == f"BERT-tiny: 95 % reached at; final score\n{words}".strip()

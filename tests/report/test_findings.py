@@ -19,7 +19,7 @@ from symbert.corpus import texts
 from symbert.model.anatomy import _visit, logits_of
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import Configuration
-from symbert.model.start import width_of
+from symbert.model.init import width_of
 
 pytestmark = pytest.mark.study
 PAGE, THEORY = start_and_symmetry.PAGES
@@ -35,14 +35,19 @@ SENTENCES = [  # of the page: a contrast, its size, text and steps, and the word
     ("original-symmetric / original", "tiny", COPIES, "`original-symmetric` / `original`, gives {} on copies"),
     ("original-symmetric / original", "tiny", DOCUMENTATION, "on copies and {} on documentation. Logits"),
     ("original-unscaled / original-wide", "tiny", COPIES, "`original-unscaled` / `original-wide` is {} on copies"),
-    ("original-unscaled / original-wide", "tiny", DOCUMENTATION, "but {} on documentation, where 5 of 10 runs stay"),
+    (
+        "original-unscaled / original-wide",
+        "tiny",
+        DOCUMENTATION,
+        "but {} on documentation, where 5 of 10 runs do not escape",
+    ),
 ]
 TIES, START = ("symmetric-wide / original-wide", "symmetric / original"), "original-wide / original"
 ORDER = ("original-wide", "pairwise", "symmetric")  # of the table of word pieces
 LATER = ((0.01, 0.03), (0.03, 0.1))  # excess attention of the largest head, between which steps are counted
 OWN_POSITION = {  # a declared contrast and the words around its ratio on copies and on documentation
     "own-position-at-the-narrow-start": "at the narrow start, predicted, {} on copies and {} on documentation",
-    "own-position-at-the-wide-start": "at the wide one {} and, predicted, at most {}, where all 10 leave, and 8 of",
+    "own-position-at-the-wide-start": "at the wide one {} and, predicted, at most {}, where all 10 escape, and 8 of",
     "start-without-own-position": "the wide start gives {} on copies, as predicted, and {} on documentation",
     "symmetry-without-own-position": "`symmetric-others-wide` / `original-wide` is {} and {}. All have",
 }
@@ -126,10 +131,10 @@ def test_contrasts_and_pages_follow_from_the_runs(runs, contrasts):
     committed = pd.read_csv(collected.RUNS.with_name("contrasts.csv"))
     fresh = pd.read_csv(pd.io.common.StringIO(contrasts.to_csv(index=False)))
     pd.testing.assert_frame_equal(fresh, committed, rtol=1e-9)
-    facts = start_and_symmetry.facts_of(runs, contrasts)
+    facts = start_and_symmetry.numbers_of(runs, contrasts)
     for path in start_and_symmetry.PAGES:
         text = path.read_text(encoding="utf-8")
-        assert outcomes.with_facts(text, facts) == text, path
+        assert outcomes.with_numbers(text, facts) == text, path
 
 
 def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
@@ -176,7 +181,9 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     }
     said += [*table.values()]
     equal = table["pairwise / original-wide", "copying-48", 2.5e-4]
-    assert f"shape](#at-the-shape-of-bert-small) the wide one gives {equal}, or 0 of 8 runs of `pairwise` leave" in page
+    assert (
+        f"shape](#at-the-shape-of-bert-small) the wide one gives {equal}, or 0 of 8 runs of `pairwise` escape" in page
+    )
     original, pairwise = dose.tests_of(runs, "copying-48").values()
     for line in (original, pairwise):  # a trend, a square, and later at the largest width
         square, late = (float(line[column].split("[")[1].split(",")[0]) for column in (1, 4))
@@ -193,7 +200,7 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     place = ("deep8", "documentation-48", 6000)
     said.append(ratio_in_words(logarithms_of(runs, START, *place, **other)))
     assert said[-1] == declaration.in_words(deep.iloc[0]) and said[-1] in README
-    assert deep["verdict"].item() == "shorter" and deep["stay"].item() == "0/0" and "p = 0.0078" in README
+    assert deep["verdict"].item() == "shorter" and deep["not_escaped"].item() == "0/0" and "p = 0.0078" in README
     said.append(ratio_in_words(logarithms_of(runs, "symmetric / original", *place, **other)))
     assert f"with two layers and, without a declared test, {said[-1]} with eight." in page and said[-1] in README
     on_copies = logarithms_of(runs, START, "deep8", "copying-48", 1500, **other)
@@ -224,8 +231,8 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     censored = tie_at_start, ratios["start"] - start_on_copies, ratios["cycled"], ratios["cycled"] - ratios["swapped"]
     bounds = "{:.2f}, {:.2f}, {:.2f} and {:.2f}".format(*(np.exp(values.mean()) for values in censored))
     neither = np.exp((ratios["directed"] - tie_at_start).mean())
-    left = runs.loc[runs["rule left"] & (runs["study"] != "search"), "rule"]
-    shortest = runs.loc[~runs["stays"] & (runs["study"] != "search"), "step"].min()
+    left = runs.loc[runs["rule escaped"] & (runs["study"] != "search"), "rule"]
+    shortest = runs.loc[~runs["not_escaped"] & (runs["study"] != "search"), "step"].min()
     assert f"Plateaus last {shortest:.0f} (in the warm-up) to {left.max():,.0f} steps" in page
     for sentence in (
         f"With two layers it gives {told['copying']} on copies, and costs steps, {told['neighbours']}, where in",
@@ -253,7 +260,7 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
         for text, length in (("copying-48", 1000), ("documentation-48", 4000)):
             said.append(ratio_in_words(logarithms_of(runs, " / ".join(pair), "tiny", text, length, **own)))
         assert words.format(*said[-2:]) in page
-    assert (of_own["holm_p"].round(4) == 0.0078).all() and of_own["stay"].tolist() == ["0/2", *["0/0"] * 7]
+    assert (of_own["holm_p"].round(4) == 0.0078).all() and of_own["not_escaped"].tolist() == ["0/2", *["0/0"] * 7]
     assert of_own.loc[("own-position-at-the-wide-start", "documentation"), "below_one"] == 10
     assert (of_own.loc[pd.IndexSlice[:, "documentation"], "by step +0.2"] - 1).abs().max() < 0.03
     assert (of_own["logrank_verdict"] == "within 25 %").tolist() == [False, True, False, False] * 2
@@ -271,18 +278,26 @@ def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
     logs = np.log(cells[["step -0.6", "rule"]].astype(float))
     means = [(logs[by, name] - logs[by, "original"]).mean() for by in ("step -0.6", "rule") for name in ORDER]
     assert words.format(*np.exp(means)) in page
-    assert not outcomes.at(runs, study="word-pieces")["stays"].any()
+    assert not outcomes.at(runs, study="word-pieces")["not_escaped"].any()
     levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
     rows = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation")
     both, second, tied, wide, third = (rows.iloc[number] for number in (1, 2, 3, 4, 6))  # in their declared order
     assert tied[[name for name in tied.index if name.startswith("by ")]].between(0.96, 1.04).all()
     said += [*told.values(), *map(declaration.in_words, (wide, both, second, third))]
-    assert f"`symmetric` is at least {said[-3]} with eight, {longer} with two, partly" in page and both["stay"] == "6/0"
+    assert (
+        f"`symmetric` is at least {said[-3]} with eight, {longer} with two, partly" in page
+        and both["not_escaped"] == "6/0"
+    )
     assert f"`original-wide` at least {said[-4]} |" in page
     assert f"the start is undecided: {said[-2]}, p = {second['p']:.2f}. Seen" in page and said[-2] in README
     assert f"`pairwise` / `original-wide` is at least {said[-1]} with eight layers, not declared." in page
-    assert (second["verdict"], second["stay"], second["below_one"]) == ("undecided", "1/0", 4)
-    assert (third["verdict"], third["below_one"], tied["below_one"], tied["stay"]) == ("none declared", 1, 4, "0/0")
+    assert (second["verdict"], second["not_escaped"], second["below_one"]) == ("undecided", "1/0", 4)
+    assert (third["verdict"], third["below_one"], tied["below_one"], tied["not_escaped"]) == (
+        "none declared",
+        1,
+        4,
+        "0/0",
+    )
     words = "start is {} at 2.6 nats, {} by the report's rule and {} by that rule after two thirds of the steps. At 3.0"
     assert words.format(*levels) in page and f"before the plateau, it is {levels[-1]}." in page
     assert {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} <= {*said}
@@ -324,7 +339,7 @@ def test_two_studies_seven_grids_and_the_papers_comparison_on_documentation_stan
     differences = (ends["symmetric"] - ends["original"]).dropna()
     low, high = ttest_1samp(differences, 0).confidence_interval(0.95)
     assert f"**{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]** |" in page
-    assert (ends[["pairwise", "symmetric-wide"]] > 2.8).all() and "0 of 8 leave" in page
+    assert (ends[["pairwise", "symmetric-wide"]] > 2.8).all() and "0 of 8 escape" in page
 
 
 def test_a_tie_widens_the_logits_between_distinct_tokens_as_the_page_says(page):
@@ -368,7 +383,7 @@ def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
     for rate, pair in itertools.product((5e-4, 2e-3), starts):
         assert of["tiny", "copying-48", rate, *pair].high < 1
     new = outcomes.at(contrasts, study="start-and-symmetry", grid="copying").set_index(["first", "second"])
-    assert len(new) == 9 and (new["seeds"] == 10).all() and (new["stay"] == "0/0").all()
+    assert len(new) == 9 and (new["seeds"] == 10).all() and (new["not_escaped"] == "0/0").all()
     shorter = new.loc[[*starts, *ties, ("original-symmetric", "original"), ("symmetric-others", "symmetric")]]
     assert (shorter["verdict"] == "shorter").all() and (shorter["holm_p"].round(4) == 0.0176).all()
     assert shorter["below_one"].tolist() == [10, 10, 10, 10, 9, 10, 10]
@@ -383,7 +398,7 @@ def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
         assert not excludes_one("tiny", "documentation-48", *pair)
     for text in ("copying-48", "documentation-48"):
         assert of["tiny", text, 1e-3, "symmetric-others", "symmetric"].below_one == 10
-    assert of["tiny", "documentation-48", 1e-3, "original-unscaled", "original-wide"].stay == "5/0"
+    assert of["tiny", "documentation-48", 1e-3, "original-unscaled", "original-wide"].not_escaped == "5/0"
     interactions = contrasts[contrasts["grid"] == "8 to 2 layers"].set_index(["first", "second"]).loc[[*starts, *ties]]
     assert (interactions["below_one"] == 5).all() and (interactions["student_p"] < 0.004).all()
     declared = contrasts[contrasts["study"] == "plateau"].dropna(subset="holm_p")
@@ -399,10 +414,10 @@ def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
 
 def test_the_sentences_on_attention_say_what_its_runs_say(page):
     measures, learned = pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)
-    exits = measures[measures["moment"] == "exit"].sort_values("copies").groupby(["size", "attention", "seed"]).last()
+    exits = measures[measures["moment"] == "escape"].sort_values("copies").groupby(["size", "attention", "seed"]).last()
     agreeing = exits.loc[pd.IndexSlice[:, ["original", "original-wide"], :], "agreement"]
     assert len(agreeing) == 12 and f"in {agreeing.min():.2f} to {agreeing.max():.2f} of the dimensions" in page
-    assert mechanism.facts_of(measures)["mechanism-predictions"].count("refuted by ") == 8
+    assert mechanism.numbers_of(measures)["mechanism-predictions"].count("refuted by ") == 8
     steps = {}
     for run in learned.itertuples():
         excess = np.array(run.attended.split(), float) - 64 / 48**2
@@ -416,9 +431,9 @@ def test_the_sentences_on_attention_say_what_its_runs_say(page):
     assert words.format(*(reached["deep8", name, 0.03] for name in cells)) in page
     spans = [reached["deep8", cells[0], high] - reached["deep8", cells[0], low] for low, high in LATER]
     assert "{:.0f} steps from 0.01 to 0.03, and {:.0f} from there to 0.1.".format(*spans) in page
-    overlap = learned["overlap exit"]
-    assert f"at the exit by {overlap.min():.2f} to {overlap.max():.2f} in all 24 runs" in page
-    signs = learned.groupby("attention")["agreement exit"].agg(["min", "max"]).loc[["original", "original-wide"]]
+    overlap = learned["overlap escape"]
+    assert f"at the escape by {overlap.min():.2f} to {overlap.max():.2f} in all 24 runs" in page
+    signs = learned.groupby("attention")["agreement escape"].agg(["min", "max"]).loc[["original", "original-wide"]]
     words = "in {:.2f} to {:.2f} of the dimensions for `original`, and in {:.2f} to {:.2f} for `original-wide`"
     assert words.format(*signs.to_numpy().ravel()) in page
     starts = learned[learned["size"] == "deep8"].groupby("attention")["overlap start"].mean()
@@ -475,7 +490,7 @@ def test_the_sentences_on_the_dose_say_what_the_runs_say(runs, page):
     )
     earliest = {name: set(steps[name].idxmin(axis=1)) for name in steps}
     assert earliest == {"original": {"1.20"}, "pairwise": {"0.31", "0.60", "1.20"}}
-    assert "layers leaves earliest at 1.2, `pairwise`, which starts at 1.8, between 0.31 and 1.2." in page
+    assert "layers escapes earliest at 1.2, `pairwise`, which starts at 1.8, between 0.31 and 1.2." in page
     means = [f"{distances['original'][width].mean():.2f}" for width in ("0.08", "1.20", "3.50")]
     means += [f"{distances['pairwise'][width].mean():.2f}" for width in ("0.60", "1.80")]
     original, pairwise = dose.tests_of(runs, "documentation-48").values()
@@ -483,13 +498,15 @@ def test_the_sentences_on_the_dose_say_what_the_runs_say(runs, page):
     assert words.format(original[3], float(pairwise[3])) in page
     words = "needs {} at width 0.08, {} at 1.2 and {} at 3.5, `pairwise` {} at 0.6 and at least {} at 1.8."
     assert words.format(*means) in page
-    stay = runs[(runs["study"] == "dose") & runs["stays"]].groupby("attention").size()
-    assert stay.to_dict() == {
+    not_escaped = runs[(runs["study"] == "dose") & runs["not_escaped"]].groupby("attention").size()
+    assert not_escaped.to_dict() == {
         "original-7.00": 5, "pairwise-0.08": 1, "pairwise-1.80": 1, "pairwise-3.50": 5, "pairwise-7.00": 5
     }  # fmt: skip
-    at_widths = (stay[f"pairwise-{width}"] for width in ("0.08", "1.80", "3.50", "7.00"))
-    words = "{} of 80 runs stay: of `original` {} at 7, of `pairwise` {}, {}, {} and {} at 0.08, 1.8, 3.5 and 7."
-    assert words.format(stay.sum(), stay["original-7.00"], *at_widths) in page
+    at_widths = (not_escaped[f"pairwise-{width}"] for width in ("0.08", "1.80", "3.50", "7.00"))
+    words = (
+        "{} of 80 runs do not escape: of `original` {} at 7, of `pairwise` {}, {}, {} and {} at 0.08, 1.8, 3.5 and 7."
+    )
+    assert words.format(not_escaped.sum(), not_escaped["original-7.00"], *at_widths) in page
     widths, slopes = np.sqrt([float(width) for width in dose.RISING]), {}
     for name, text in itertools.product(steps, ("copying-48", "documentation-48")):
         lines = dose.cells_of(runs, name, "distance", text)[dose.RISING].to_numpy()
@@ -517,9 +534,9 @@ def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, co
     assert verdicts["copying-slow"] == ["shorter"] * 4 + ["longer"]
     assert verdicts["copying"] == ["shorter", "shorter", "longer", "shorter", "shorter"]
     assert verdicts["documentation"] == ["within 25 %", "longer", "longer", "within 25 %", "longer"]
-    assert width.loc["documentation", "stay"].tolist() == ["0/0", "8/0", "8/0", "0/0", "8/0"]
-    assert width.loc["copying", "stay"].tolist() == ["0/0", "0/0", "8/0", "0/0", "0/0"]
-    assert (width.loc[width["stay"] == "8/0", "holm_p"].round(3) == 0.039).all()
+    assert width.loc["documentation", "not_escaped"].tolist() == ["0/0", "8/0", "8/0", "0/0", "8/0"]
+    assert width.loc["copying", "not_escaped"].tolist() == ["0/0", "0/0", "8/0", "0/0", "0/0"]
+    assert (width.loc[width["not_escaped"] == "8/0", "holm_p"].round(3) == 0.039).all()
     tied = width.xs("symmetry-at-the-wide-start", level="contrast").loc[["copying", "copying-slow"]]
     assert (tied["holm_p"].round(3) == 0.039).all() and (tied["logrank_verdict"] == "within 25 %").all()
     words = (
@@ -552,7 +569,7 @@ def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, co
     assert "is {}, the tie {}. At 2.5e-4 they are {} and {}.".format(*travelled) in page
     steps = runs[(runs["study"] == "width") & (runs["seed"] == 41) & (runs["text"] == "documentation-48")]
     steps = steps.set_index(["learning_rate", "attention"])["step"]
-    words = "at half the rate `pairwise` leaves at step {:.0f}, `original` at {:.0f}, at its own {:.0f}."
+    words = "at half the rate `pairwise` escapes at step {:.0f}, `original` at {:.0f}, at its own {:.0f}."
     assert words.format(steps[1.25e-4, "pairwise"], steps[1.25e-4, "original"], steps[2.5e-4, "original"]) in page
     ends = [float(losses.split()[-1]) for losses in cells.loc[(1e-3, "pairwise"), "losses"]]
     assert f"`pairwise` worsens to {np.mean(ends):.1f} nats" in page
@@ -562,7 +579,7 @@ def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, co
 def test_the_analysis_of_the_dose_finds_the_line_that_runs_lie_on(runs, sign):
     draw = np.random.default_rng(1)
     rows = [
-        {"study": "dose", "text": "copying-48", "attention": f"{name}-{width}", "seed": seed, "stays": False}
+        {"study": "dose", "text": "copying-48", "attention": f"{name}-{width}", "seed": seed, "not_escaped": False}
         | {"distance": 0.5 + sign * 0.1 * float(width) ** 0.5 + 1e-4 * draw.normal(), "step": 300 + draw.normal()}
         for name, width, seed in itertools.product(("original", "pairwise"), dose.WIDTHS, range(21, 26))
     ]
@@ -592,10 +609,10 @@ def test_the_predictions_of_a_directed_text_are_judged_by_the_intervals_of_their
         pace = draw.uniform(900, 1800)  # of a seed
         for attention, factor in zip(attentions, (1, *factors), strict=True):
             row = {**outcomes.COPIES[layers], "study": study, "text": text, "attention": attention, "seed": seed}
-            row |= dict.fromkeys(("rule", "rule, two thirds"), pace) | {"corpus_hash": text, "stays": False}
+            row |= dict.fromkeys(("rule", "rule, two thirds"), pace) | {"corpus_hash": text, "not_escaped": False}
             steps = pace * factor * np.exp(0.01 * draw.normal())
             rows.append(row | dict.fromkeys(("step", "distance", "step +0.2", "step -0.2", "step -0.6"), steps))
-    lines = direction.facts_of(pd.DataFrame(rows))["direction-predictions"].splitlines()[2:]
+    lines = direction.numbers_of(pd.DataFrame(rows))["direction-predictions"].splitlines()[2:]
     assert [line.split(" | ")[-1].strip(" |") for line in lines] == expected
 
 

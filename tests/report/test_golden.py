@@ -36,7 +36,7 @@ from report.conftest import (
     write,
     write_lines,
 )
-from report.judgements import judgement
+from report.minimal_pairs import minimal_pairs
 from symbert.cli import main
 from symbert.configuration import merge
 from symbert.errors import DataError
@@ -45,9 +45,9 @@ from symbert.report import published
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.exhibits import EXHIBITS
 from symbert.report.figures import (
+    architectures_figure,
     blimp_figure,
     checkpoints_figure,
-    hosts_figure,
     loss_figures,
     robustness_figure,
 )
@@ -62,10 +62,10 @@ SKIPPED = {"tables/provenance.csv", "tables/provenance.md"}  # of this machine
 SKIPPED |= {"data/pairs.csv", "data/robustness.csv"}  # long
 ATTENTION, SEEDS = ("original", "symmetric", "pairwise"), (1, 2, 3)
 MODELS = [*itertools.product(["tiny"], ATTENTION, SEEDS)]
-LEAVES = {"original": (800, 900, 850), "symmetric": (600, None, 700), "pairwise": (400, 450, 500)}  # by seed
+ESCAPES = {"original": (800, 900, 850), "symmetric": (600, None, 700), "pairwise": (400, 450, 500)}  # by seed
 SUPERGLUE = list(SUITES["superglue"].tasks)
 SUITE_HASHES = {"superglue": "5009", "squad2": "50ad", "blimp": "b11a"}
-HOST_RUNS = {  # of other hosts: what the last evaluation measured
+ARCHITECTURE_RUNS = {  # of other architectures: what the last evaluation measured
     ("decoder", "original", 1): {"perplexity": 20.0},
     ("decoder", "original", 2): {"perplexity": 24.0},
     ("decoder", "symmetric", 1): {"perplexity": 33.0},
@@ -95,11 +95,11 @@ def of_suite(task, seed, attention):
     return scored(("tiny", attention, 1), 1800, task, seed, settings_hash=SUITE_HASHES[suite], **facts)
 
 
-def host_run(folder, host, attention, seed, measures):
+def architecture_run(folder, architecture, attention, seed, measures):
     points = [{"split": "validation", "step": step, "loss": 3.0} | {name: share * value
               for name, value in measures.items()} for step, share in ((600, 0.5), (1800, 1))]  # fmt: skip
     write_lines(folder / "metrics.jsonl", [{"split": "initial", "step": 0, "logit_std": [1.0]}, *points])
-    run = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "model_host": host}
+    run = {"size": "tiny", "attention": attention, "pretrain_seed": seed, "architecture": architecture}
     done = {**done_of(run, 1800, 3.0, folder / "metrics.jsonl"), "parameters": 150}
     write(folder / "done.json", done | {f"validation_{name}": value for name, value in measures.items()})
     return folder
@@ -118,10 +118,10 @@ def heads_file(file):
 
 @pytest.fixture
 def folder(
-    tmp_path, monkeypatch, configuration, report_facts, write_scores, write_run, write_timing,
+    tmp_path, monkeypatch, configuration, report_settings, write_scores, write_run, write_timing,
     write_speeds, corpus_files, counted, falling
 ):  # fmt: skip
-    """The experiment: three pre-training and fine-tuning seeds, checkpoints, suites, hosts and the rest."""
+    """The experiment: three pre-training and fine-tuning seeds, checkpoints, suites, architectures and the rest."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     monkeypatch.setattr("symbert.report.collect.counted", lambda *_: counted(("tiny", "small", "base"), ATTENTION))
@@ -135,10 +135,10 @@ def folder(
         sets += [domain_set(name, 0.4 + 0.01 * entry["finetune_seed"]) for name in ("hans", "ax")
                  if entry["task"] == "mnli"]  # fmt: skip
         robust.append(robustness_record(entry, *sets))
-    runs = [write_run(size, name, falling(LEAVES[name][seed - 1]), seed=seed) for size, name, seed in MODELS]
+    runs = [write_run(size, name, falling(ESCAPES[name][seed - 1]), seed=seed) for size, name, seed in MODELS]
     others = [
-        host_run(tmp_path / f"runs/{host}/tiny-{name}/seed-{seed}", host, name, seed, measures)
-        for (host, name, seed), measures in HOST_RUNS.items()
+        architecture_run(tmp_path / f"runs/{architecture}/tiny-{name}/seed-{seed}", architecture, name, seed, measures)
+        for (architecture, name, seed), measures in ARCHITECTURE_RUNS.items()
     ]
     for run in (*runs, *others):
         write_timing(run)
@@ -148,7 +148,7 @@ def folder(
     beside = {"squad2": [], "superglue": []}
     for cell in suites:
         beside["squad2" if cell[0] == "squad2" else "superglue"].append(of_suite(*cell))
-    judged = [judgement(name, seed, step, right=3 + at + seed + step // 900)
+    judged = [minimal_pairs(name, seed, step, right=3 + at + seed + step // 900)
               for (at, name), seed, step in itertools.product(enumerate(ATTENTION), (1, 2), (900, 1800))]  # fmt: skip
     inputs = {
         "scores": {"glue": write_scores(records)}
@@ -157,7 +157,7 @@ def folder(
         "robustness": write_scores(robust, "robustness"),
         **{"runs": runs, "runs_of_others": others, "speeds": [write_speeds(original=[0.02], pairwise=[0.03])]},
         **{"parts": corpus_files(1, 2, 10), "manifest": tmp_path / "manifest.json"},
-        "blimp": [write(tmp_path / f"judged/{at}.json", entry) for at, entry in enumerate(judged)],
+        "blimp": [write(tmp_path / f"pairs/{at}.json", entry) for at, entry in enumerate(judged)],
         "anatomy": [heads_file(tmp_path / "anatomy.csv")],
     }
     inputs = json.loads(json.dumps(inputs, default=lambda path: str(path.relative_to(tmp_path))))
@@ -167,7 +167,7 @@ def folder(
     sweep |= {"sizes": ["tiny"], "curve": {"finetune_seeds": [1], "sizes": [], "steps": {}}}  # no more is asked
     told = {"experiment": "golden", "key": "0123abcd", "inputs": inputs, "settings": {}}
     told["configuration"] = {**configuration, "sweep": configuration["sweep"] | sweep, "tasks": {}}
-    told["report"] = to_builtins(report_facts(settings, experiment="golden", title="Experiment golden"))
+    told["report"] = to_builtins(report_settings(settings, experiment="golden", title="Experiment golden"))
     return write(tmp_path / "results/golden/experiment.json", told).parent
 
 
@@ -254,7 +254,7 @@ def test_figures_draw_what_the_collection_says(folder):
         for name, curve in lines_of(losses).items():
             seeds = losses_of(data.runs)["tiny", name]
             assert curve.tolist() == [[step, seeds[step].mean()] for step in seeds]
-            assert lines_of(escapes)[name][:, 0].tolist() == [50 + step for step in LEAVES[name] if step]
+            assert lines_of(escapes)[name][:, 0].tolist() == [50 + step for step in ESCAPES[name] if step]
         bands = [artist for artist in losses.collections if isinstance(artist, PolyCollection)]
         for band, seeds in zip(bands, losses_of(data.runs).values(), strict=True):
             low, high = ttest_1samp(seeds[900], 0).confidence_interval(0.95)
@@ -267,7 +267,7 @@ def test_figures_draw_what_the_collection_says(folder):
             np.testing.assert_allclose(curve, points)
         (marked,) = [line for line in panel.lines if line.get_xdata()[0] == pytest.approx(1207.5)]
         assert marked.get_color() == looks_of(ATTENTION, OF_PROJECT)["pairwise"].color, "where it is at 95 %"
-        (decoder,) = panels_of(hosts_figure(data))
+        (decoder,) = panels_of(architectures_figure(data))
         assert lines_of(decoder)["original"].tolist() == [[600, 11], [1800, 22]], "the mean of two seeds"
         (panel,) = panels_of(blimp_figure(data))
         ends = [(65 * (percent + 5) + 200) / 67 for percent in (50, 60)]  # of two seeds, 5 and 6, and 6 and 7 of 10

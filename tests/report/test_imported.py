@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csv_rows import read_shown
-from documented import own_files
+from documented import custom_files
 from legibility import assert_legible
 from symbert.cli import main
 from symbert.errors import ConfigError, DataError, UsageError
@@ -250,7 +250,7 @@ def test_an_import_is_an_experiment_with_a_report(files, tmp_path, monkeypatch, 
     assert origin["name"] == "small" and list(origin["files"]) == ["theirs.csv", "losses.csv"]
     assert origin["steps"] == 4_000
     data = collect(experiment)
-    assert (data.facts.experiment, data.facts.steps, data.facts.settings) == ("small", 4_000, {})
+    assert (data.experiment.experiment, data.experiment.steps, data.experiment.settings) == ("small", 4_000, {})
     assert len(data.trained) == 8 and set(data.trained["step"]) == {4_000} and len(data.curves["glue"]) == 4
     assert data.runs[["step", "loss"]].values.tolist() == [[250 * at, 9 - at / 4] for at in range(1, 17)]
     made = {file.stem for file in folder.glob("report/*s/*.*")}
@@ -490,7 +490,7 @@ def test_several_results_stand_in_one_table_as_documented(published_import, root
     shutil.copy(published_import / "report/data/scores.csv", ours)
     rows = [f"base,mine,{column},{seed},0.7" for column in published.COLUMNS for seed in (1, 2, 3)]
     Path("scores.csv").write_text("\n".join([HEADER, *rows]), encoding="utf-8")
-    exec(own_files(root, "docs/report.md")["join.py"], {})
+    exec(custom_files(root, "docs/report.md")["join.py"], {})
     import_scores(Path("both.csv"), "both")
     table = {row["model"]: row for row in read_shown(Path("results/both/report/tables/table3_glue.csv"))}
     first = {row["model"]: row for row in read_shown(published_import / "report/tables/table3_glue.csv")}

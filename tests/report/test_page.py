@@ -42,7 +42,7 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture
-def written(tmp_path, report_facts):
+def written(tmp_path, report_settings):
     """Writes a page of a table and a figure in two chapters, a drawing and a text; returns its text."""
 
     def make(words="Caption.", cell="a", title="A demo"):
@@ -63,7 +63,7 @@ def written(tmp_path, report_facts):
         shown.append(write_exhibit(operators_drawing(None), drawing, tmp_path, "Operators", "A drawing"))
         lines = ["What was <compared>.", "The GLUE score (stand-in) is higher."]
         shown.append(write_exhibit(lines, Words("summary", "", ""), tmp_path / "report", "At a glance", ""))
-        write_page(tmp_path / "report", Collection(report_facts(title=title)), shown)
+        write_page(tmp_path / "report", Collection(report_settings(title=title)), shown)
         return (tmp_path / "report/report.html").read_text(encoding="utf-8")
 
     return make
@@ -101,13 +101,13 @@ def test_text_has_no_meaning_for_html_and_the_top_tells_of_stand_ins(written):
     assert "The GLUE score (stand-in) is higher." in page.text and "Stand-in corpus." in page.text
 
 
-def test_the_page_marks_stand_ins_unless_all_tasks_are_stand_ins(record, write_scores, report_facts, tmp_path):
+def test_the_page_marks_stand_ins_unless_all_tasks_are_stand_ins(record, write_scores, report_settings, tmp_path):
     """The page stripped the mark of a mean of which one column was a stand-in: it called that a GLUE score."""
 
     def page(stand_ins):
         records = [record("tiny", "original", 1800, task, 1, stand_in=task in stand_ins) for task in ("rte", "cola")]
         sweep = {"tasks": ["rte", "cola"], "finetune_seeds": [1]}
-        data = collected(report_facts(), sweep=sweep, scores=write_scores(records))
+        data = collected(report_settings(), sweep=sweep, scores=write_scores(records))
         words = Words("table3_glue", "Caption.", "")
         write_page(tmp_path, data, [write_exhibit(glue_table(data), words, tmp_path, "At a glance", "Table 3")])
         return Reader((tmp_path / "report.html").read_text(encoding="utf-8")).text

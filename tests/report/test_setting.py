@@ -25,13 +25,13 @@ def paper(root):
     return merge(base, {"scale": "paper", "source": "hub"})
 
 
-def facts_of(config):
+def report_settings_of(config):
     return report_of(typed(config))
 
 
 def others(config):
     """Whether pre-training, and whether fine-tuning, is other than the paper's."""
-    data = collected(facts_of(config))
+    data = collected(report_settings_of(config))
     return other_training(data) is not None, other_finetuning(data) is not None
 
 
@@ -46,8 +46,8 @@ def changed(config, stage, key):
 
 def test_the_configuration_as_it_stands_is_the_papers_but_for_deviations_that_are_told(paper, root):
     deviations = {key: value for key, (value, _) in published.DEVIATIONS.items()}
-    assert facts_of(paper).settings == published.SETTINGS | deviations and others(paper) == (False, False)
-    frame = settings_table(collected(facts_of(paper))).frame
+    assert report_settings_of(paper).settings == published.SETTINGS | deviations and others(paper) == (False, False)
+    frame = settings_table(collected(report_settings_of(paper))).frame
     numbers = {key: f"deviation {number}" for key, (_, number) in published.DEVIATIONS.items()}
     assert {key: told for key, told in zip(frame["setting"], frame["differs"], strict=True) if told} == numbers
     told = (root / "docs/deviations.md").read_text()
@@ -66,7 +66,7 @@ def test_the_configuration_as_it_stands_is_the_papers_but_for_deviations_that_ar
 )
 def test_a_corpus_of_other_documents_is_not_the_papers_and_no_claim_is_judged(paper, change):
     """Their parts had another key, but the page called them the paper's and judged its claims."""
-    data = collected(facts_of(merge(paper, {"corpus": change})))
+    data = collected(report_settings_of(merge(paper, {"corpus": change})))
     assert other_training(data) and other_finetuning(data) and other_scores(data)
     assert all(obstacle is None or obstacle(data) for _, obstacle in CHECKS.values())
 
@@ -98,7 +98,7 @@ def test_another_value_of_any_scientific_key_is_not_the_papers(paper):
     for key in (key for key in paper["glue"] if key not in NO_SCORES):
         assert others(changed(paper, "glue", key)) == (False, True), key
     changes = [{"corpus": {"parts": 1}}, {"corpus": {"pack": {"max_documents": 1000}}}]
-    changes += [{"recipe": "fast"}, {"corpus": {"source": "mirror"}, "mirror": "/here"}]
+    changes += [{"compile": True}, {"corpus": {"source": "mirror"}, "mirror": "/here"}]
     changes += [{"corpus": {"pack": {"sequence_length": 128}}}, {"corpus": {"filter": {"match": "suffix"}}}]
     for change in changes:
         assert others(merge(paper, change)) == (True, True), change
@@ -110,18 +110,18 @@ def test_how_often_and_how_a_run_is_computed_leave_it_the_papers(paper):
 
 
 def test_the_title_is_the_users_or_names_the_experiment(paper):
-    assert facts_of(paper | {"title": "Mine"}).title == "Mine"
-    assert facts_of(paper).title == "Paper: three operators on OSCAR-2301"
+    assert report_settings_of(paper | {"title": "Mine"}).title == "Mine"
+    assert report_settings_of(paper).title == "Paper: three operators on OSCAR-2301"
 
 
-def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page(report_facts, record, write_scores):
+def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page(report_settings, record, write_scores):
     def told(settings=None, **changes):
         records = [
             record("tiny", "original", 1800, task, seed, **changes) for task in ("rte", "cola") for seed in (1, 2)
         ]
         records[0] |= {"partial": True, "constant_prediction": True}
         sweep = {"tasks": ["rte", "cola"], "finetune_seeds": [1, 2]}
-        data = collected(report_facts(settings), sweep=sweep, scores=write_scores(records))
+        data = collected(report_settings(settings), sweep=sweep, scores=write_scores(records))
         return note_of(data), " ".join(sentences_of(data))
 
     note, page = told(stand_in=True)
@@ -136,7 +136,7 @@ def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page
 
 
 def test_rows_that_were_trained_on_and_places_that_were_moved_are_counted_on_the_page(
-    report_facts, record, write_scores
+    report_settings, record, write_scores
 ):
     counts = {"rte": {"seen": {"rte": [60, 160]}}, "wsc": {"seen": {"wsc": [0, 104]}, "moved": {"validation": 2}}}
     page = ""
@@ -144,15 +144,15 @@ def test_rows_that_were_trained_on_and_places_that_were_moved_are_counted_on_the
         sweep = {"tasks": [task], "finetune_seeds": [1, 2]}
         changes = {"metrics": {task: 0.5}, "majority": {task: 0.5}, **counts.get(task, {})}
         records = [record("tiny", "original", 1800, "rte", seed) | {"task": task} | changes for seed in (1, 2)]
-        page += " ".join(sentences_of(collected(report_facts(), suite, sweep, scores=write_scores(records))))
+        page += " ".join(sentences_of(collected(report_settings(), suite, sweep, scores=write_scores(records))))
     assert page.count("rte: 60 of 160 rows have the token ids of a training row.") == 1
     assert page.count("wsc: in 2 rows a published place") == 1 and "cola:" not in page
 
 
-def test_a_grid_that_reads_the_corpus_is_told_beside_grids_of_small_texts(report_facts):
-    axes = {"host": ["encoder"], "size": ["tiny"], "attention": ["original"]}
+def test_a_grid_that_reads_the_corpus_is_told_beside_grids_of_small_texts(report_settings):
+    axes = {"architecture": ["encoder"], "size": ["tiny"], "attention": ["original"]}
     losses = pd.DataFrame([[3.0, 2.0]], index=[1], columns=[50, 100])
     texts, corpus = Grid("texts", {"text": ["copying"], **axes}, [1], []), Grid("corpus", axes, [1], [])
-    assert "small texts: copying" in note_of(collected(report_facts(), grids=[(texts, [losses])]))
-    assert "stand-in corpus" not in note_of(collected(report_facts(), grids=[(texts, [losses])]))
-    assert "stand-in corpus" in note_of(collected(report_facts(), grids=[(texts, [losses]), (corpus, [losses])]))
+    assert "small texts: copying" in note_of(collected(report_settings(), grids=[(texts, [losses])]))
+    assert "stand-in corpus" not in note_of(collected(report_settings(), grids=[(texts, [losses])]))
+    assert "stand-in corpus" in note_of(collected(report_settings(), grids=[(texts, [losses]), (corpus, [losses])]))

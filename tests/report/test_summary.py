@@ -14,7 +14,7 @@ STEPS = range(50, 1801, 50)
 
 
 @pytest.fixture
-def sentences(write_scores, report_facts, record, runs_of):
+def sentences(write_scores, report_settings, record, runs_of):
     """The sentences of models whose score is better than that of original by so many points, with noise of a fifth of
     one, and whose escapes come after so many steps, a different one in each pre-training seed."""
 
@@ -29,19 +29,19 @@ def sentences(write_scores, report_facts, record, runs_of):
             sweep = {"tasks": ["rte", "sst2"], "finetune_seeds": list(finetune_seeds)}
             scores = {"scores": write_scores(records), "sweep": sweep}
         runs = [
-            ("tiny", name, seed, STEPS, [_loss(step, leaves) for step in STEPS])
+            ("tiny", name, seed, STEPS, [_loss(step, escape) for step in STEPS])
             for name, steps in (escapes or {}).items()
-            for seed, leaves in enumerate(steps, start=1)
+            for seed, escape in enumerate(steps, start=1)
         ]
-        facts = report_facts(escape_loss=escape_loss, **changes)
-        return summary(collected(facts, runs=runs_of(*runs), **scores))
+        experiment = report_settings(escape_loss=escape_loss, **changes)
+        return summary(collected(experiment, runs=runs_of(*runs), **scores))
 
     return make
 
 
-def _loss(step, leaves):
-    """A plateau that is left after a step; never for None."""
-    return 5 + math.exp(-step / 60) / 100 - (0 if leaves is None else 1.5 * max(0.0, math.log(step / leaves)))
+def _loss(step, escape):
+    """A plateau that is escaped after a step; never for None."""
+    return 5 + math.exp(-step / 60) / 100 - (0 if escape is None else 1.5 * max(0.0, math.log(step / escape)))
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_a_difference_of_scores_is_supported_where_the_primary_test_shows_it(sen
 
 
 @pytest.mark.parametrize(
-    ("leaves", "words"), [(300, "an earlier escape"), (1000, "a later escape"), (None, "a later escape")]
+    ("escape", "words"), [(300, "an earlier escape"), (1000, "a later escape"), (None, "a later escape")]
 )
-def test_a_difference_of_escapes_is_supported_where_its_test_shows_it(sentences, leaves, words):
+def test_a_difference_of_escapes_is_supported_where_its_test_shows_it(sentences, escape, words):
     original = [500, 550, 600, 650, 500, 550, 600, 650]
-    supported, *_ = sentences(escapes={"original": original, "pairwise": [leaves] * 8})
+    supported, *_ = sentences(escapes={"original": original, "pairwise": [escape] * 8})
     assert f"The data support {words} from the plateau of tiny-pairwise than of tiny-original (" in supported
     assert supported.endswith("; all else is undecided: there are no scores.")
 
@@ -104,7 +104,7 @@ def test_escapes_are_equal_where_the_interval_of_their_ratio_says_so(sentences):
     ],
 )
 def test_the_first_to_escape_is_said_of_three_seeds_and_by_more_than_the_grid(sentences, pairwise, first):
-    """Medians of one seed were said to show which operator leaves first, and one of two equal steps was the first."""
+    """Medians of one seed were said to show which operator escapes first, and one of two equal steps was the first."""
     count = len(pairwise)
     escapes = {"original": [800] * count, "symmetric": [1200] * count, "pairwise": pairwise}
     supported, *_ = sentences(escapes=escapes)
@@ -129,22 +129,22 @@ def test_without_a_level_no_escapes_are_stated_and_the_key_is_named(sentences, s
     assert "at step" not in supported and "first" not in supported and "The data support no difference" in supported
 
 
-def test_what_a_step_reads_is_told_of_each_host(report_facts):
+def test_what_a_step_reads_is_told_of_each_architecture(report_settings):
     """A decoder of smaller batches and fewer steps."""
-    hosts = ["encoder", "decoder"]
-    settings = {"hosts.decoder.batch_size": 8, "hosts.decoder.steps": 500}
-    *_, trained = summary(collected(report_facts(settings), sweep={"hosts": hosts}))
+    architectures = ["encoder", "decoder"]
+    settings = {"architectures.decoder.batch_size": 8, "architectures.decoder.steps": 500}
+    *_, trained = summary(collected(report_settings(settings), sweep={"architectures": architectures}))
     steps, *_ = trained.split("; corpus")
     told = [re.findall(r"[\d,]+", part) for part in steps.split("; ")]
     assert told == [["32", "64", "1,800"], ["8", "64", "500"]]
 
 
-def test_scores_of_another_suite_are_not_said_to_be_glues(write_scores, report_facts, record):
+def test_scores_of_another_suite_are_not_said_to_be_glues(write_scores, report_settings, record):
     """Scores of SuperGLUE were "GLUE from its publisher", and stand-ins of GLUE "scores on GLUE, not GLUE"."""
     scored = {"task": "boolq", "metrics": {"boolq": 0.6}, "majority": {"boolq": 0.5}}
     records = [record("tiny", "original", 1800, "rte", 1) | scored]
     sweep = {"tasks": ["boolq"], "finetune_seeds": [1], "suites": ["superglue"]}
     for source, words in (("hub", "scores: SuperGLUE from the hub."), ("embedded", "text, not SuperGLUE.")):
-        facts = report_facts({"glue.source": source})
-        *_, trained = summary(collected(facts, scores=write_scores(records), sweep=sweep, suite="superglue"))
+        experiment = report_settings({"glue.source": source})
+        *_, trained = summary(collected(experiment, scores=write_scores(records), sweep=sweep, suite="superglue"))
         assert trained.endswith(words)

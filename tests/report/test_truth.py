@@ -34,18 +34,24 @@ def scored(model, seeds=5, columns=("rte", "sst2"), pretrained=(1,), step=1800):
     ]
 
 
-def trained(model, seeds=(1,), leaves=500):
-    """Runs of a model that leave the plateau after a step."""
+def trained(model, seeds=(1,), escape=500):
+    """Runs of a model that escape the plateau after a step."""
     size, _, attention = model.partition("-")
-    losses = [5 + math.exp(-step / 60) - 1.5 * max(0.0, math.log(step / leaves)) for step in STEPS]
+    losses = [5 + math.exp(-step / 60) - 1.5 * max(0.0, math.log(step / escape)) for step in STEPS]
     run = {"size": size, "attention": attention, "step": list(STEPS), "logit_std": math.nan}
     return [run | {"pretrain_seed": seed, "loss": losses, "attention_entropy": math.nan} for seed in seeds]
 
 
 BOTH = [*scored("tiny-original"), *scored("tiny-pairwise")]
-HOST = {"host": "decoder", "size": "tiny", "attention": "original", "steps": 500, "validation_loss": 3.0}
-JUDGED = {
-    "host": "encoder",
+ARCHITECTURE = {
+    "architecture": "decoder",
+    "size": "tiny",
+    "attention": "original",
+    "steps": 500,
+    "validation_loss": 3.0,
+}
+PAIRS = {
+    "architecture": "encoder",
     "size": "tiny",
     "attention": "original",
     "pretrain_seed": 1,
@@ -104,7 +110,7 @@ CASES = {
         "scale": "imported",
         "scores": [*scored("tiny-mine", 2, ["rte"]), *scored("-roberta", 1, ["mrpc"])],
     },
-    "losses alone": {"runs": [*trained("tiny-original"), *trained("tiny-pairwise", leaves=300)]},
+    "losses alone": {"runs": [*trained("tiny-original"), *trained("tiny-pairwise", escape=300)]},
     "losses of one operator": {"runs": trained("tiny-original", (1, 2, 3, 4, 5))},
     "losses of five seeds, two the same": {
         "runs": [*trained("tiny-original", (1, 2, 3, 4, 5)), *trained("tiny-pairwise", (4, 5, 6, 7, 8))]
@@ -120,20 +126,24 @@ CASES = {
         "runs": [*trained("tiny-original", (1, 2, 3)), *trained("tiny-pairwise", (1, 2, 3))],
         "contrasts": [],
     },
-    "another host alone": {"hosts": [HOST | {"pretrain_seed": 1}, HOST | {"pretrain_seed": 2}]},
-    "minimal pairs alone": {"blimp": [JUDGED | {"stand_in": False}], "runs": trained("tiny-original")},
+    "another architecture alone": {
+        "architectures": [ARCHITECTURE | {"pretrain_seed": 1}, ARCHITECTURE | {"pretrain_seed": 2}]
+    },
+    "minimal pairs alone": {"blimp": [PAIRS | {"stand_in": False}], "runs": trained("tiny-original")},
 }
 
 
 @pytest.fixture
-def head(report_facts):
+def head(report_settings):
     """What a page's head says of an experiment, sentence by sentence, and the note of its files."""
 
-    def make(scores=(), runs=(), hosts=None, blimp=None, scale="demo", **facts):
+    def make(scores=(), runs=(), architectures=None, blimp=None, scale="demo", **facts):
         tables = {"runs": runs_of(list(runs))}
         tables |= {"scores": {"glue": pd.DataFrame(scores)}} if scores else {}
-        tables |= {name: pd.DataFrame(rows) for name, rows in (("hosts", hosts), ("blimp", blimp)) if rows}
-        data = collected(report_facts(scale=scale, escape_loss=4.8, **facts), **tables)
+        tables |= {
+            name: pd.DataFrame(rows) for name, rows in (("architectures", architectures), ("blimp", blimp)) if rows
+        }
+        data = collected(report_settings(scale=scale, escape_loss=4.8, **facts), **tables)
         return [*summary(data), *sentences_of(data)], note_of(data), data
 
     return make
@@ -145,8 +155,8 @@ def models_of(rows):
 
 
 def model_of(row):
-    """Host, size and operator."""
-    return row.get("host", "encoder"), row["size"], row["attention"]
+    """Architecture, size and operator."""
+    return row.get("architecture", "encoder"), row["size"], row["attention"]
 
 
 def of_model(rows, name):
@@ -167,7 +177,7 @@ def check_reason(reason, scores, runs, data):
     elif reason == "there are no losses of encoders":
         assert not runs
     elif re.fullmatch("no contrast of escapes is named", reason):
-        assert data.facts.contrasts == []
+        assert data.experiment.contrasts == []
     elif found := re.fullmatch("no other operator has (scores|losses) beside (\\S+)", reason):
         rows = {"scores": scores, "losses": runs}[found[1]]
         sizes = {row["size"] for row in of_model(rows, found[2])}
@@ -232,7 +242,7 @@ def test_no_sentence_states_what_was_not_counted(head, case):
         assert not re.search(r"nan|None|inf\b|\s-\w|--|\(\)|, ,|: ?[,;.]|BERT-[,;. ]|\bmodels: models", sentence), (
             sentence
         )
-    every = [*scores, *runs, *given.get("hosts", [])]
+    every = [*scores, *runs, *given.get("architectures", [])]
     # The reasons, and which differences are supported.
     reasons = re.search(
         "(?:The data support no difference between operators|all else is undecided)(?:: (.*))?\\.$", supported
@@ -250,8 +260,10 @@ def test_no_sentence_states_what_was_not_counted(head, case):
         named = re.match("(Compared|Measured): (.*); seeds: (\\S+)(?: to (\\S+))? of pre-training(.*)\\.", compared)
         sized = set(map(model_of, every))
         assert (named[1] == "Measured") == (len(sized) == 1)
-        for host, size, attention in sized:
-            family = {"encoder": f"BERT-{size}" if size else "without a size"}.get(host, f"{host} {size}")
+        for architecture, size, attention in sized:
+            family = {"encoder": f"BERT-{size}" if size else "without a size"}.get(
+                architecture, f"{architecture} {size}"
+            )
             assert re.search(rf"\b{attention}\b[^;]*(\(|; models: )[^;)]*\b{family}\b", compared)
         for part in re.findall(r"([a-z, ]+) \(([^)]*)\)", named[2]):
             together = itertools.product(part[0].strip().split(", "), part[1].split(", "))

@@ -10,7 +10,7 @@ from unittest import mock
 import pandas as pd
 from msgspec import structs
 
-from symbert.configuration import Configuration, Curve, ReportFacts
+from symbert.configuration import Configuration, Curve, ReportSettings
 from symbert.experiment.project import PROJECT, read_config
 from symbert.glue.tasks import SUITES
 from symbert.report.collect import Collection, checked_runs, read_inputs, read_run, runs_of
@@ -18,23 +18,29 @@ from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Table, Words, write_table
 from symbert.report.style import write_figure
 
-SWEEP = {"hosts": ["encoder"], "sizes": [], "attention": [], "pretrain_seeds": [1], "finetuned_pretrain_seeds": None}
+SWEEP = {
+    "architectures": ["encoder"],
+    "sizes": [],
+    "attention": [],
+    "pretrain_seeds": [1],
+    "finetuned_pretrain_seeds": None,
+}
 SWEEP |= {"finetune_seeds": [], "tasks": ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]}
 
 
 def collected(
-    facts: ReportFacts | None = None, suite: str = "glue", sweep: dict[str, Any] | None = None, **given: Any
+    experiment: ReportSettings | None = None, suite: str = "glue", sweep: dict[str, Any] | None = None, **given: Any
 ) -> Collection:
     """A collection from files by the names of inputs, scores and checkpoints those of `suite`, and what the sweep asks
     for. What is no files is a field as it stands: tables, counts. Runs need no timing.json."""
     files = {name: value for name, value in given.items() if _is_of_files(value)}
     fields = {name: value for name, value in given.items() if name not in files}
-    if facts is None:
+    if experiment is None:
         return Collection(**fields)
     files |= {name: {suite: files[name]} for name in ("scores", "curve") if name in files}
     files |= {name: [files[name]] for name in ("anatomy",) if name in files}
     with mock.patch("symbert.report.collect.machine_of", dict):
-        return replace(read_inputs(facts, asking_for(**(sweep or {})), files), **fields)
+        return replace(read_inputs(experiment, asking_for(**(sweep or {})), files), **fields)
 
 
 @cache

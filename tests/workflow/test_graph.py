@@ -18,7 +18,9 @@ ONE = "attention: [original], pretrain_seeds: [1], suites: [glue]"
 SETTINGS = {
     "demo": [],
     "paper": ["scale=paper", "source=hub"],
-    "hosts": ["sweep={hosts: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"],
+    "architectures": [
+        "sweep={architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"
+    ],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
     "one": [f"sweep={{{ONE}}}"],
     "more": [
@@ -75,10 +77,14 @@ def test_the_demo_and_the_papers_scale_ask_for_their_matrix_and_not_for_the_full
     assert paper["prepare_part"] == paper["download_part"] == 300
 
 
-def test_hosts_suites_and_operators_are_wildcards_of_the_same_rules(jobs):
-    hosts = jobs("hosts")
-    assert (hosts["pretrain"], hosts["pack"]) == (20, 1)
-    assert hosts["extract"] == 4 + 10 and hosts["score"] == 4 + 4 and hosts["prepare_task"] == 8 + 8 + 8
+def test_architectures_suites_and_operators_are_wildcards_of_the_same_rules(jobs):
+    architectures = jobs("architectures")
+    assert (architectures["pretrain"], architectures["pack"]) == (20, 1)
+    assert (
+        architectures["extract"] == 4 + 10
+        and architectures["score"] == 4 + 4
+        and architectures["prepare_task"] == 8 + 8 + 8
+    )
     assert jobs("every operator")["pretrain"] == len(OPERATORS)
 
 

@@ -1,8 +1,8 @@
-# pretrain: a run per host, model and seed, and the checkpoints taken from it.
+# pretrain: a run per architecture, model and seed, and the checkpoints taken from it.
 
 from symbert.pretrain.launch import launcher, options_of_training
 
-OF_JOB = "results/runs/{wildcards.host}/{wildcards.model:q}/seed-{wildcards.seed}"
+OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildcards.seed}"
 
 
 rule pretrain:
@@ -37,7 +37,7 @@ rule extract:
         f"{RUN}/step-{{step}}.log",
     priority: 3
     group:
-        "extract-{host}-{model}-{seed}"
+        "extract-{architecture}-{model}-{seed}"
     conda:
         "../../envs/symbert.yaml"
     resources:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from symbert.corpus.document import Document, Metadata
-from symbert.corpus.kinds import begin_of, refuse_another_kind
+from symbert.corpus.file_formats import begin_of, refuse_other_format
 from symbert.errors import ConfigError, DataError, line_of
 
 MOST_CHARACTERS_OF_A_SHORT_LINE = 100
@@ -81,7 +81,7 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
         language_model = kenlm.Model(str(model), settings)
     except (OSError, RuntimeError) as error:
         if model.is_file():
-            refuse_another_kind(model, begin_of(model), expected="KenLM")
+            refuse_other_format(model, begin_of(model), expected="KenLM")
         raise DataError(f"{model}: not a KenLM model ({line_of(error)})") from None
 
     def perplexity(text: str) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from symbert.corpus.kinds import FIRST, PARQUET, begin_of, refuse_another_kind
+from symbert.corpus.file_formats import FIRST, PARQUET, begin_of, refuse_other_format
 from symbert.corpus.lines import LONGEST_LINE, read_lines
 from symbert.errors import ConfigError, DataError, line_of
 from symbert.files import reading
@@ -370,7 +370,7 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[Table]":
 
         for file in path.rglob("*.arrow"):
             with open(file, "rb") as content:
-                refuse_another_kind(file, content.read(FIRST), expected="Arrow")
+                refuse_other_format(file, content.read(FIRST), expected="Arrow")
                 content.seek(max(0, file.stat().st_size - len(END_OF_STREAM)))
                 if content.read() != END_OF_STREAM:
                     raise ValueError(f"{file.name} was cut: it has no end mark")
@@ -381,7 +381,7 @@ def _tables(path: Path, columns: Sequence[str]) -> "Iterator[Table]":
     else:
         import pyarrow.parquet
 
-        refuse_another_kind(path, begin_of(path), expected=PARQUET)
+        refuse_other_format(path, begin_of(path), expected=PARQUET)
         unbuffered = {"pre_buffer": False, "buffer_size": BYTES_AT_ONCE}  # or a whole row group would be held
         with pyarrow.parquet.ParquetFile(path, **unbuffered) as file:
             names = file.schema_arrow.names

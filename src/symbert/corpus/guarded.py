@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from symbert.corpus.wordpiece import CODE_POINTS, LONGEST_WORD, PIECE, SPECIAL_TOKENS, Reference, join
+from symbert.corpus.wordpiece import CHUNK, CODE_POINTS, LONGEST_WORD, SPECIAL_TOKENS, Reference, join
 
 CONTEXTS = (
     "x?x",
@@ -65,7 +65,7 @@ class Guarded:
 
     def __init__(self, tokie: Any, reference: Reference, letter: str) -> None:
         self.name = f"tokie {metadata.version('tokie')}"
-        self.referred = self._pieces_referred = 0
+        self.referred = self._chunks_referred = 0
         self._tokie, self._reference = tokie, reference
         self._contexts = [context.replace("x", letter).replace("X", letter.upper()) for context in CONTEXTS]
         self._compared, self._agreeing = np.zeros((2, CODE_POINTS), bool)
@@ -76,27 +76,27 @@ class Guarded:
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, [CLS] ... [SEP]; DisagreementError when tokie breaks down."""
-        before = self._pieces_referred
+        before = self._chunks_referred
         ids = join(self.encoded(text))
-        self.referred += self._pieces_referred > before
+        self.referred += self._chunks_referred > before
         return ids
 
     def encoded(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of its pieces, each [CLS] ... [SEP]."""
-        for piece in self._reference.pieces(text):
-            if self._accepts(piece):
-                yield encode_piece(self._tokie, piece)
+        """The ids of its chunks, each [CLS] ... [SEP]."""
+        for chunk in self._reference.chunks(text):
+            if self._accepts(chunk):
+                yield encode_chunk(self._tokie, chunk)
             else:
-                self._pieces_referred += 1
-                yield self._reference.encode(piece)
+                self._chunks_referred += 1
+                yield self._reference.encode(chunk)
 
-    def _accepts(self, piece: str) -> bool:
+    def _accepts(self, chunk: str) -> bool:
         # From 65,536 bytes on tokie cuts a text for its threads, within words where it finds no blank (seen on 0.1.4).
-        if len(piece) > PIECE:
+        if len(chunk) > CHUNK:
             return False
-        if piece.isascii():
-            return not any(character in piece for character in self._differing_ascii)
-        return self.trusts(np.frombuffer(piece.encode("utf-32-le"), np.uint32))
+        if chunk.isascii():
+            return not any(character in chunk for character in self._differing_ascii)
+        return self.trusts(np.frombuffer(chunk.encode("utf-32-le"), np.uint32))
 
     def trusts(self, points: np.ndarray) -> bool:
         """Whether both give the same ids around all of these code points."""
@@ -135,15 +135,15 @@ class Guarded:
 
     def _agree(self, text: str) -> bool:
         try:
-            return np.array_equal(self._reference.encode(text), encode_piece(self._tokie, text))
+            return np.array_equal(self._reference.encode(text), encode_chunk(self._tokie, text))
         except DisagreementError:
             return False
 
 
 def _odd_texts(x: str) -> list[str]:
-    """Texts about blanks, word length, the size of pieces, and special tokens; `x` is a letter of the vocabulary."""
-    lengths = [letter * count for letter in (x, "é", "\U00020000") for count in (99, 100, 101, PIECE)]
-    odd = ["", "   ", "\n", f"##{x}", f"{x}##{x}", "[unused1]", f"{x} " * (PIECE // 2), "\u00a0é" * (PIECE // 2)]
+    """Texts about blanks, word length, the size of chunks, and special tokens; `x` is a letter of the vocabulary."""
+    lengths = [letter * count for letter in (x, "é", "\U00020000") for count in (99, 100, 101, CHUNK)]
+    odd = ["", "   ", "\n", f"##{x}", f"{x}##{x}", "[unused1]", f"{x} " * (CHUNK // 2), "\u00a0é" * (CHUNK // 2)]
     for token in SPECIAL_TOKENS.values():
         odd += [token, token * 2, f"{x}{token}{x}", f"[{token}]", f" {token} é "]
         odd += [token.lower(), token[:-1], token[1:], f"{token[:-1]}{token}"]
@@ -156,11 +156,11 @@ def _words(vocabulary: dict[str, int], letter: str) -> list[str]:
     return sorted({stem[:length] for stem in stems for length in range(1, min(len(stem), LONGEST_WORD) + 1)})
 
 
-def encode_piece(tokie: Any, piece: str) -> np.ndarray:
-    """tokie's ids of a text of at most PIECE characters; DisagreementError when it breaks down."""
+def encode_chunk(tokie: Any, chunk: str) -> np.ndarray:
+    """tokie's ids of a text of at most CHUNK characters; DisagreementError when it breaks down."""
     # One text at a time: given several, tokie starts a thread per processor, whatever RAYON_NUM_THREADS says.
     try:
-        return tokie.encode_batch_flat([piece])[0]
+        return tokie.encode_batch_flat([chunk])[0]
     except BaseException as error:  # a panic in Rust is no Exception
         if type(error).__name__ != "PanicException":
             raise

@@ -55,7 +55,7 @@ def fetch_blocklist(url: str, output: Path) -> None:
 
 
 def resolve(kind: str, repository: str, revision: str) -> str:
-    """The commit (40 hexadecimal digits) that a branch or tag of a repository (`kind`: dataset or model) is now.
+    """The commit (40 hexadecimal digits) that a branch or tag of a repository (`repo_type`: dataset or model) is now.
 
     A commit is taken as it is, without a question. Raises RemoteError and MissingInputError.
     """

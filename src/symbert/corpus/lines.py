@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from symbert.corpus.kinds import FIRST, refuse_another_kind
+from symbert.corpus.file_formats import FIRST, refuse_other_format
 from symbert.errors import DataError
 from symbert.files import reading
 
@@ -34,7 +34,7 @@ def read_lines(path: Path) -> Iterator[bytes | str]:
     try:
         with reading(path, absent="download it, or correct its path"), open(path, "rb") as file:
             content = _expanded(path, file)
-            refuse_another_kind(path, content.peek(FIRST))
+            refuse_other_format(path, content.peek(FIRST))
             while line := content.readline(LONGEST_LINE + 1):
                 is_too_long = len(line) > LONGEST_LINE
                 while is_too_long and line and not line.endswith(b"\n"):
@@ -65,7 +65,7 @@ def _expanded(path: Path, file: io.BufferedReader) -> io.BufferedIOBase:
         if len(begin) < len(ZSTD):
             raise EOFError
         if text:
-            refuse_another_kind(path, file.peek(FIRST))
+            refuse_other_format(path, file.peek(FIRST))
             raise DataError(f"{path}: neither gzip nor zstd nor a line of JSON; get the file again")
     return file
 

@@ -32,7 +32,7 @@ from symbert.files import MEGABYTE, publish, sha256_of, together, write_json
 from symbert.sources import RESTORE, listed_sha256, located, name_of_text, verified
 from symbert.steps import File, Step, read_step
 
-OWN_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
+CUSTOM_PART = re.compile(r"[0-9a-f]{16}-\w+")  # as `name_of_text` calls it
 AT_ONCE = 64  # documents that are filtered before they are encoded
 FIRST_CHECKED = 16  # documents
 CHECKED_SHARE = 200  # one document in so many
@@ -101,7 +101,7 @@ def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> 
     if text.exists() and not (text.is_file() or text.is_dir()):
         raise UsageError(f"{text}: is no file, and a part is read twice: for its SHA-256 first; write it to a file")
     digest = _verified_digest(text, step.checksums)
-    if step.split_by_content and OWN_PART.fullmatch(output.stem) and name_of_text(str(text), digest) != output.stem:
+    if step.split_by_content and CUSTOM_PART.fullmatch(output.stem) and name_of_text(str(text), digest) != output.stem:
         raise DataError(f"{text}: changed since the workflow was started; start it again")
     _write_part(text, output, step, max_bad_fraction, digest)
 
@@ -207,15 +207,15 @@ def _some_at_once(documents: Iterator[Line]) -> Iterator[Line]:
 
     Not so many of long ones, which memory would have to hold.
     """
-    some: list[Line] = []
+    held: list[Line] = []
     characters = 0
     for line, document in documents:
-        some.append((line, document))
+        held.append((line, document))
         characters += len(document.content)
-        if len(some) == AT_ONCE or characters > MEGABYTE:
-            yield from some
-            some, characters = [], 0
-    yield from some
+        if len(held) == AT_ONCE or characters > MEGABYTE:
+            yield from held
+            held, characters = [], 0
+    yield from held
 
 
 def id_of(document: Document) -> str:

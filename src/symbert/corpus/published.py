@@ -13,7 +13,7 @@ class Repository(Step, frozen=True):
     """Files of a repository of the hub at a revision. The commit to which it resolves is asked for once, and kept
     beside them in commit.json."""
 
-    kind: Literal["dataset", "model"]
+    repo_type: Literal["dataset", "model"]
     repository: str  # owner/name
     revision: str
 
@@ -57,6 +57,6 @@ def download(file: Path, /, checksums: Path | None = None) -> None:
         hub.fetch_blocklist(origin.url, file)
         return
     digest = listed_digest(checksums, "sha256", file.name, remedy=FEWER_PARTS) if checksums else None
-    commit = hub.commit_of(folder, origin.kind, origin.repository, origin.revision)
+    commit = hub.commit_of(folder, origin.repo_type, origin.repository, origin.revision)
     path = str(file.relative_to(folder))
-    hub.fetch_from_hub(origin.kind, origin.repository, path, commit, file, digest)
+    hub.fetch_from_hub(origin.repo_type, origin.repository, path, commit, file, digest)

@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from symbert.configuration import CODE, OwnText, read_by
+from symbert.configuration import CODE, CustomText, read_by
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import Learned, Manifest, Shard, unigram_entropy
 from symbert.corpus.wordpiece import RAREST_CHARACTER, SPECIAL_TOKENS, TOKEN, encoder, write_vocabulary
@@ -33,7 +33,7 @@ class WriteText(Step, frozen=True):
     place: ClassVar[str] = "corpus/text"
     files: ClassVar[dict[str, str]] = {"manifest": "manifest.json"}
 
-    text: OwnText
+    text: CustomText
     read: str | list[File]  # what the text is made by, or read from
 
 

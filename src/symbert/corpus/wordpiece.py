@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from tokenizers.trainers import WordPieceTrainer
 
-from symbert.corpus.kinds import FIRST, refuse_another_kind
+from symbert.corpus.file_formats import FIRST, refuse_other_format
 from symbert.errors import DataError
 from symbert.files import reading, write_text
 
@@ -23,7 +23,7 @@ SPECIAL_TOKENS = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]"
 TOKEN = np.dtype(np.uint16)
 LARGEST_VOCABULARY = np.iinfo(TOKEN).max + 1
 CODE_POINTS = 0x110000
-PIECE = 16_000  # characters, at most 64,000 bytes
+CHUNK = 16_000  # characters, at most 64,000 bytes
 COMMON_BREAKS = r"(?:[ \t\n!-/:-@\[\\^-`{-~\u4e00-\u9fff]|(?<![A-Za-z])\])"
 """Before one of these no word and no special token goes on, and no accent moves across: text can be cut there. They are
 blanks, the punctuation of ASCII but a bracket that may end a special token, and ideographs."""
@@ -84,7 +84,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     try:
         with reading(path, absent="download it"):
             content = Path(path).read_bytes()
-        refuse_another_kind(path, content[:FIRST])
+        refuse_other_format(path, content[:FIRST])
         text = content.decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 ({error.reason}); get the file again") from None
@@ -142,25 +142,25 @@ class Reference:
         return join(self.encoded(text))
 
     def encoded(self, text: str) -> Iterator[np.ndarray]:
-        """The ids of its pieces, each [CLS] ... [SEP]."""
-        return (np.array(self.tokenizer.encode_batch_fast([piece])[0].ids, TOKEN) for piece in self.pieces(text))
+        """The ids of its chunks, each [CLS] ... [SEP]."""
+        return (np.array(self.tokenizer.encode_batch_fast([chunk])[0].ids, TOKEN) for chunk in self.chunks(text))
 
-    def pieces(self, text: str) -> Iterator[str]:
-        """A text cut so that the ids of the pieces, put together, are those of the text. A piece has at most PIECE
+    def chunks(self, text: str) -> Iterator[str]:
+        """A text cut so that the ids of the chunks, put together, are those of the text. A chunk has at most CHUNK
         characters, but where no break occurs in as many. Of such a one the long words of ASCII are shortened, for
         tokenizers takes 60 to 400 bytes of memory a character, and a text may have 64 MB of base64 in a line."""
-        return (piece if len(piece) <= PIECE else LONG_RUN.sub(r"\1", piece) for piece in _cut(text))
+        return (chunk if len(chunk) <= CHUNK else LONG_RUN.sub(r"\1", chunk) for chunk in _cut(text))
 
 
 def _cut(text: str) -> Iterator[str]:
-    """A text cut before some of its breaks: the last one within PIECE characters, or else the next one."""
+    """A text cut before some of its breaks: the last one within CHUNK characters, or else the next one."""
     first, last = re.compile(COMMON_BREAKS), re.compile(f"(?s:.+)(?={COMMON_BREAKS})")
     start = 0
-    while len(text) - start > PIECE:
-        if found := last.match(text, start, start + PIECE + 1):
+    while len(text) - start > CHUNK:
+        if found := last.match(text, start, start + CHUNK + 1):
             after = found.end()
         else:
-            found = first.search(text, start + PIECE + 1)
+            found = first.search(text, start + CHUNK + 1)
             after = found.start() if found else len(text)
         yield text[start:after]
         start = after
@@ -169,7 +169,7 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def join(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """The ids of pieces as one text's: [CLS] of the first and [SEP] of the last are kept."""
+    """The ids of chunks as one text's: [CLS] of the first and [SEP] of the last are kept."""
     joined = bytearray()
     for part in parts:
         ids = part.astype(TOKEN, copy=False).tobytes()

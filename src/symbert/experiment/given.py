@@ -38,7 +38,7 @@ def read_yaml(path: Path) -> Config:
 
 
 def read_settings(path: Path) -> Config:
-    """A file of settings whose texts stay texts where `configuration.check` reads what texts of `--config` spell."""
+    """A file of settings whose texts stay texts where `configuration.resolve` reads what texts of `--config` spell."""
     values: Config = quoted(read_yaml(path))
     return values
 
@@ -76,7 +76,7 @@ def read_words(words: Iterable[str]) -> Config:
     """`key=value` words as Snakemake's `--config` takes them; of a section that is given twice both count.
 
     A value is a number or a truth value if it looks so, whatever its quotes; else YAML whose leaves are texts, which
-    `configuration.check` reads by their types. UsageError for a word without `=`.
+    `configuration.resolve` reads by their types. UsageError for a word without `=`.
     """
     return reduce(merge, map(_assignment, words), {})
 

@@ -14,20 +14,21 @@ from typing import Any, TypeVar
 import yaml
 from msgspec import to_builtins
 
+from symbert.architectures import ARCHITECTURES, ENCODER
 from symbert.configuration import (
     Configuration,
     Dataset,
     GlueSettings,
     PairLimits,
     PretrainSettings,
-    ReportFacts,
+    ReportSettings,
     Stage,
     TaskLimits,
+    custom_texts,
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
-    judging_seeds,
-    own_texts,
+    minimal_pair_seeds,
     parts_of,
     protocol_of,
     report_of,
@@ -48,9 +49,8 @@ from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids,
 from symbert.files import hash_of, known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
 from symbert.glue.challenges import challenges_for
 from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks
-from symbert.glue.score import Finetune, Judge, Robustness, kept_at
-from symbert.glue.tasks import SUITES, OwnRows, Suite, tasks_of_suite
-from symbert.hosts import ENCODER, HOSTS
+from symbert.glue.score import Finetune, MinimalPairs, Robustness, kept_at
+from symbert.glue.tasks import SUITES, CustomRows, Suite, tasks_of_suite
 from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
@@ -86,7 +86,7 @@ CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Sn
 
 
 AnyRows = TypeVar("AnyRows", PrepareTasks, PrepareRobustness, PreparePairs)
-Scoring = Finetune | Robustness | Judge
+Scoring = Finetune | Robustness | MinimalPairs
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Experiment:
         self._shapes = {Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()}  # by model
         self.scorings: list[tuple[Scoring, list[str]]] = [] if self.grids else list(self._scorings())  # with tasks
         self.scores: dict[str, Score] = {}  # by file
-        self.kept: dict[str, Score] = {}  # by the file of a request for weights too, of scores that are there without
+        self.kept: dict[str, Score] = {}  # by the file of a selection for weights too, of scores that are there without
         for run in self.runs if self.scorings else ():
             self._score(run)
         self.needs = self._needs(1)
@@ -164,7 +164,7 @@ class Experiment:
     def summary(self) -> str:
         """Its name, and how it is configured."""
         sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
-        return f"{self.name}: scale {self.config.scale}, {sources}, recipe {self.config.recipe}"
+        return f"{self.name}: scale {self.config.scale}, {sources}{', compiled' if self.config.compile else ''}"
 
     @property
     def longer_rows(self) -> Iterator[str]:
@@ -201,11 +201,13 @@ class Experiment:
         """The folder of all files of a repository, or of UT1's."""
         if root := root_of(self.config, stage):
             return f"{root}/{file.repository}"
-        if file.kind == "ut1":
+        if file.repo_type == "ut1":
             return self._plan(Ut1(url=self.config.corpus.blocklist_url)).folder
         section = self.config.corpus if stage == "corpus" else self.config.glue
-        default = section.revision if file.kind == "dataset" else "main"
-        return self._plan(Repository(kind=file.kind, repository=file.repository, revision=revision or default)).folder
+        default = section.revision if file.repo_type == "dataset" else "main"
+        return self._plan(
+            Repository(repo_type=file.repo_type, repository=file.repository, revision=revision or default)
+        ).folder
 
     # The corpus.
 
@@ -218,7 +220,7 @@ class Experiment:
         if source == DATASET and self.config.corpus.dataset:
             named = self._dataset_files(self.config.corpus.dataset)
         else:
-            named = sorted(_named(own_texts(self.config)))
+            named = sorted(_named(custom_texts(self.config)))
         texts = dict(named)
         self.equal_texts = [(path, texts[name]) for name, path in named if path != texts[name]]
         return texts
@@ -232,7 +234,7 @@ class Experiment:
         from symbert.corpus.hub import listed_files  # huggingface_hub takes a moment
 
         repository = asked.path
-        folder = self._plan(TextRepository(kind="dataset", repository=repository, revision=asked.revision)).folder
+        folder = self._plan(TextRepository(repo_type="dataset", repository=repository, revision=asked.revision)).folder
         commit, sizes = listed_files(Path(folder), repository, asked.revision)
         self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
         self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
@@ -280,24 +282,30 @@ class Experiment:
         if self.grids:
             return list(dict.fromkeys(run for grid in self.grids for run in self.runs_of_grid(grid)))
         axes = (sweep.sizes, sweep.attention, sweep.pretrain_seeds)
-        return [Run(*values, host) for host in HOSTS if host in sweep.hosts for values in product(*axes)]
+        return [
+            Run(*values, architecture)
+            for architecture in ARCHITECTURES
+            if architecture in sweep.architectures
+            for values in product(*axes)
+        ]
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
         """The pre-trainings of a grid, point by point, with each seed."""
         variants = [(point, variant_of(self.config, point), seed) for point in grid.points for seed in grid.seeds]
         return [
-            Run(point["size"], point["attention"], seed, point["host"], variant) for point, variant, seed in variants
+            Run(point["size"], point["attention"], seed, point["architecture"], variant)
+            for point, variant, seed in variants
         ]
 
     @property
     def encoders(self) -> list[Run]:
         """The pre-trainings that are fine-tuned and compared with the paper."""
-        return [run for run in self.runs if run.host == ENCODER and not self.grids]
+        return [run for run in self.runs if run.architecture == ENCODER and not self.grids]
 
     def _run(self, run: Run) -> Pretraining:
         """A pre-training, and what it and the extraction of its models read."""
         step = Pretraining(
-            host=run.host,
+            architecture=run.architecture,
             size=run.size,
             shape=self.shapes[run.size],
             operator=self.operators[run.attention],
@@ -315,8 +323,8 @@ class Experiment:
         return self._manifest(run.variant)
 
     def training(self, run: Run) -> PretrainSettings:
-        """How a run is trained: as every run of its host, but for swept keys."""
-        return training_of(self.config, run.host, dict(run.variant))
+        """How a run is trained: as every run of its architecture, but for swept keys."""
+        return training_of(self.config, run.architecture, dict(run.variant))
 
     def checkpoint(self, run: Run, step: int) -> str:
         """The folder of a checkpoint."""
@@ -327,60 +335,68 @@ class Experiment:
         curve = self.config.sweep.curve
         return sorted({*curve.steps.get(size, ()), self.final}) if size in curve.sizes else []
 
-    def steps(self, run: Run, host: str = ENCODER) -> list[int]:
-        """All checkpoints of a run that are fine-tuned: none of another host than the encoder."""
-        if self.grids or run.host != host or run.pretrain_seed not in finetuned_pretrain_seeds(self.config):
+    def steps(self, run: Run, architecture: str = ENCODER) -> list[int]:
+        """All checkpoints of a run that are fine-tuned: none of another architecture than the encoder."""
+        if (
+            self.grids
+            or run.architecture != architecture
+            or run.pretrain_seed not in finetuned_pretrain_seeds(self.config)
+        ):
             return []
         return sorted({*self.compared, *self.curve_steps(run.size)})
 
-    def judging_steps(self, run: Run) -> list[int]:
+    def minimal_pair_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that judge BLiMP's pairs: the last, and those that are fine-tuned, or would be of an
         encoder, as far as the run keeps them."""
         is_asked = "blimp" in self.config.sweep.suites
-        if not is_asked or run.pretrain_seed not in judging_seeds(self.config, run.host):
+        if not is_asked or run.pretrain_seed not in minimal_pair_seeds(self.config, run.architecture):
             return []
         training = self.training(run)
-        kept = (step for step in self.steps(run, run.host) if step < training.steps and not step % training.save_every)
+        kept = (
+            step
+            for step in self.steps(run, run.architecture)
+            if step < training.steps and not step % training.save_every
+        )
         return sorted({*kept, training.steps})
 
     def extracted_steps(self, run: Run) -> list[int]:
         """All checkpoints of a run that become models: those that are scored, and those that the report looks at; of
-        another host than the encoder, the last one too."""
+        another architecture than the encoder, the last one too."""
         if self.grids:
             return []
-        is_last_read = run.host != ENCODER or self.config.sweep.anatomy
+        is_last_read = run.architecture != ENCODER or self.config.sweep.anatomy
         last = [self.training(run).steps] if is_last_read else []
-        return sorted({*self.steps(run), *self.judging_steps(run), *last})
+        return sorted({*self.steps(run), *self.minimal_pair_steps(run), *last})
 
     # Tasks and scores.
 
     def _scorings(self) -> Iterator[tuple[Scoring, list[str]]]:
         """How checkpoints are scored, and on which tasks: on suites, tasks of the user's own, noise and other domains,
         and pairs."""
-        own = self.config.tasks
+        custom = self.config.tasks
         for suite in SUITES.values():
             tasks = tasks_of_suite(suite.name, self.tasks)
-            if published := [task for task in tasks if task not in own]:
+            if published := [task for task in tasks if task not in custom]:
                 yield from self._scorings_of(suite, published, {})
             for task in tasks:
-                if task in own:
-                    yield from self._scorings_of(suite, [task], {task: own[task].digested()})
+                if task in custom:
+                    yield from self._scorings_of(suite, [task], {task: custom[task].digested()})
         if "blimp" in self.config.sweep.suites:
             suite = SUITES["blimp"]
             limits = protocol_of(self.config, suite.name, PairLimits)
             rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
-            yield self._plan(Judge(rows=self._rows(rows, [suite.name]))), [suite.name]
+            yield self._plan(MinimalPairs(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(
-        self, suite: Suite, tasks: list[str], own: dict[str, OwnRows]
+        self, suite: Suite, tasks: list[str], custom: dict[str, CustomRows]
     ) -> Iterator[tuple[Scoring, list[str]]]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
         rows = PrepareTasks(
             suite=suite.name,
             limits=protocol_of(self.config, suite.name, TaskLimits),
             vocabulary=self.vocabulary,
-            source=None if own else self._published_rows(suite),
-            own=own,
+            source=None if custom else self._published_rows(suite),
+            custom=custom,
         )
         protocol = protocol_of(self.config, suite.name, GlueSettings)
         trained = self._plan(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
@@ -419,12 +435,12 @@ class Experiment:
     def _score(self, run: Run) -> None:
         """Ask for the scores of a run's checkpoints."""
         steps = self.steps(run)
-        asked = {Finetune: steps, Robustness: [self.final] if steps else [], Judge: self.judging_steps(run)}
-        for step in sorted({step for of_kind in asked.values() for step in of_kind}):
+        asked = {Finetune: steps, Robustness: [self.final] if steps else [], MinimalPairs: self.minimal_pair_steps(run)}
+        for step in sorted({step for of_method in asked.values() for step in of_method}):
             for scoring, tasks in self.scorings:
                 if step not in asked[type(scoring)]:
                     continue
-                seeds = [] if isinstance(scoring, Judge) else self.finetune_seeds(run, step)
+                seeds = [] if isinstance(scoring, MinimalPairs) else self.finetune_seeds(run, step)
                 score = self._score_of(run, step, scoring, tasks, seeds)
                 read = [scoring.rows.file(task) for task in tasks]
                 if isinstance(scoring, Robustness):
@@ -438,7 +454,12 @@ class Experiment:
                     self.kept[again], self.inputs_of[again] = score, read
 
     def _score_of(self, run: Run, step: int, scoring: Scoring, tasks: list[str], seeds: list[int]) -> Score:
-        names = {"host": run.host, "model": Path(self.runs[run]).parent.name, "seed": run.pretrain_seed, "step": step}
+        names = {
+            "architecture": run.architecture,
+            "model": Path(self.runs[run]).parent.name,
+            "seed": run.pretrain_seed,
+            "step": step,
+        }
         folder = f"{scoring.folder}/{SCORED.format(**names)}"
         return Score(run, step, scoring, tasks, seeds, self.checkpoint(run, step), folder)
 
@@ -512,12 +533,12 @@ class Experiment:
         """The files of the report, by what they hold; `symbert report` reads them by these names."""
         suites = dict.fromkeys(["glue", *(name for name in SUITES if tasks_of_suite(name, self.tasks))])
         inputs = {
-            "runs": [self.runs[run] for run in self.runs if run.host == ENCODER],
-            "runs_of_others": [self.runs[run] for run in self.runs if run.host != ENCODER],
+            "runs": [self.runs[run] for run in self.runs if run.architecture == ENCODER],
+            "runs_of_others": [self.runs[run] for run in self.runs if run.architecture != ENCODER],
             "scores": {suite: self._scores(Finetune, suite, lambda size: self.compared) for suite in suites},
             "curve": {suite: self._scores(Finetune, suite, self.curve_steps) for suite in suites},
             "robustness": self._scores(Robustness, "glue"),
-            "blimp": self._scores(Judge, "blimp"),
+            "blimp": self._scores(MinimalPairs, "blimp"),
             "parts": [self.parts.paths(part=part)["record"] for part in self.texts],
             "manifest": self.shards,
             **self.measured,
@@ -530,13 +551,13 @@ class Experiment:
             inputs["manifests"] = {name: [*map(self.manifest, of_grid)] for name, of_grid in runs.items()}
         return inputs
 
-    def _scores(self, kind: type[Scoring], suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
-        """The files of scores of a kind on a suite, at these steps of a size or at all; the user's own tasks stand with
-        GLUE."""
+    def _scores(self, method: type[Scoring], suite: str, steps: Callable[[str], list[int]] | None = None) -> list[str]:
+        """The files of scores of a method on a suite, at these steps of a size or at all; the user's own tasks stand
+        with GLUE."""
         return [
             file
             for file, score in self.scores.items()
-            if isinstance(score.scoring, kind)
+            if isinstance(score.scoring, method)
             and score.scoring.suite == suite
             and (steps is None or score.step in steps(score.run.size))
         ]
@@ -545,7 +566,7 @@ class Experiment:
     def input_files(self) -> list[str]:
         """The files that the report waits for."""
         runs = [f"{run}/{name}" for run in self.runs.values() for name in ("done.json", "metrics.jsonl", "timing.json")]
-        others = [run for run in self.runs if run.host != ENCODER]
+        others = [run for run in self.runs if run.architecture != ENCODER]
         weights = [
             f"{self.checkpoint(run, step)}/model.safetensors" for run in others for step in self.extracted_steps(run)
         ]
@@ -555,7 +576,7 @@ class Experiment:
 
     @property
     def lacking_weights(self) -> dict[str, Score]:
-        """The requests for weights of fine-tuned models whose scores are there, from a time without
+        """The selections for weights of fine-tuned models whose scores are there, from a time without
         `glue.keep_finetuned`."""
         return {file: score for file, score in self.kept.items() if self._lacks_weights(score)}
 
@@ -603,7 +624,7 @@ class Experiment:
         return f"{self.folder}/{REPORTED.format(key=self.key)}"
 
     @property
-    def report_settings(self) -> ReportFacts:
+    def report_settings(self) -> ReportSettings:
         """What the report says of the configuration."""
         return report_of_grids(self.config, self.grids) if self.grids else report_of(self.config)
 

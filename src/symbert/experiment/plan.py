@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from symbert.architectures import ARCHITECTURES, ENCODER, Rows, encoder_flops
 from symbert.configuration import annotations_of, source_of
 from symbert.console import aligned, data_size
 from symbert.corpus.annotation import INSTALL_KENLM
@@ -18,8 +19,7 @@ from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
-from symbert.glue.score import Finetune, Judge, Robustness
-from symbert.hosts import ENCODER, HOSTS, Rows, encoder_flops
+from symbert.glue.score import Finetune, MinimalPairs, Robustness
 from symbert.paths import Run
 from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
 from symbert.sizes import VOCABULARY_SIZE, Shape
@@ -40,7 +40,7 @@ TOKENS_PER_SECOND = {"published": 5.5e6, "computed": 1.6e6}
 TOKEN_BYTES = 2
 MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are said
 CHARACTERS = 100  # of a small text without word pieces, about
-OWN_ROWS = 10_000  # of a split of a task whose publisher says no number, about
+CUSTOM_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
 Good within a factor of two, by `rates`. Download: the corpus alone. Disk at its most; raw parts are removed once they
 are read.
@@ -54,7 +54,7 @@ class Output:
 
     stage: str  # corpus | pretrain | glue | report
     file: str
-    left: bool  # whether it is to come
+    is_missing: bool  # whether it is to come
     seconds: float = 0.0  # of one device
     on_gpu: bool = False  # beside a GPU one core is busy
     bytes: float = 0.0  # at most, with what lies beside it
@@ -78,11 +78,11 @@ def outputs_of(experiment: Experiment) -> list[Output]:
         *_corpus(experiment),
         *_pretraining(experiment),
         *_scores(experiment),
-        *(Output("report", file, _left(file)) for file in report),
+        *(Output("report", file, _is_missing(file)) for file in report),
     ]
 
 
-def _left(*files: str) -> bool:
+def _is_missing(*files: str) -> bool:
     return not all(Path(file).exists() for file in files)
 
 
@@ -98,15 +98,15 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
         text = _text_of(name, experiment.sizes_of.get(name))
         of_part = text / TEXT_PER_TOKEN * (KEPT if config.corpus.filter.rules else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
-        download = is_remote * _left(name) * experiment.sizes_of.get(name, COMPRESSED * text)
+        download = is_remote * _is_missing(name) * experiment.sizes_of.get(name, COMPRESSED * text)
         written = TOKEN_BYTES * of_part + download * config.corpus.keep_raw
-        left = _left(*shards) and _left(file)
-        yield Output("corpus", file, left, seconds, bytes=written, download=download)
+        is_missing = _is_missing(*shards) and _is_missing(file)
+        yield Output("corpus", file, is_missing, seconds, bytes=written, download=download)
         tokens += of_part
     tokens = min(tokens, config.corpus.pack.max_documents * TOKENS_PER_DOCUMENT)
     for manifest in rows:
         packed = tokens if manifest in shards else 0.0
-        yield Output("corpus", manifest, _left(manifest), bytes=TOKEN_BYTES * packed)
+        yield Output("corpus", manifest, _is_missing(manifest), bytes=TOKEN_BYTES * packed)
 
 
 def _text_of(name: str, size: int | None = None) -> float:
@@ -122,17 +122,17 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
-        shape, host = experiment.shapes[run.size], HOSTS[run.host]
+        shape, architecture = experiment.shapes[run.size], ARCHITECTURES[run.architecture]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
         held_out = settings.steps / settings.evaluate_every * pack.validation_sequences
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
-        flops = host.step_flops(shape, shape.layer_weights, rows, sequences)
+        flops = architecture.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
         parameters = shape.parameters(rows.vocabulary_size)  # of the operator `original`, the most of ours
-        yield Output("pretrain", done, _left(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
+        yield Output("pretrain", done, _is_missing(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
         for step in experiment.extracted_steps(run):
             weights = f"{experiment.checkpoint(run, step)}/model.safetensors"
-            yield Output("pretrain", weights, _left(weights), bytes=FLOAT32 * parameters)
+            yield Output("pretrain", weights, _is_missing(weights), bytes=FLOAT32 * parameters)
 
 
 def rows_of(experiment: Experiment, run: Run) -> Rows:
@@ -150,9 +150,9 @@ def warnings_of(experiment: Experiment) -> list[str]:
     which a step without any hidden token is to be expected, whose loss and gradient are zero."""
     lines = lines_of_lost(experiment)
     is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
-    if is_computed and _left(experiment.shards) and not find_spec("kenlm"):
+    if is_computed and _is_missing(experiment.shards) and not find_spec("kenlm"):
         lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
-    for run in {run.variant: run for run in experiment.runs if run.host == ENCODER}.values():
+    for run in {run.variant: run for run in experiment.runs if run.architecture == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)
         if expected > MANY_EMPTY:
@@ -181,7 +181,7 @@ def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float)
 def _scores(experiment: Experiment) -> Iterator[Output]:
     """Rows of tasks, and the scores of every checkpoint."""
     for file in sorted({score.scoring.rows.file(task) for score in experiment.scores.values() for task in score.tasks}):
-        yield Output("glue", file, _left(file))
+        yield Output("glue", file, _is_missing(file))
     is_kept = experiment.config.glue.keep_finetuned
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
         shape, weights = experiment.shapes[score.run.size], 0.0
@@ -189,7 +189,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
             parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
             weights = FLOAT32 * parameters * len(score.tasks) * len(score.seeds)
         seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
-        yield Output("glue", file, _left(file), seconds, shape.needs_gpu, weights)
+        yield Output("glue", file, _is_missing(file), seconds, shape.needs_gpu, weights)
 
 
 def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
@@ -199,12 +199,12 @@ def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
     trains = not (is_robustness and glue.keep_finetuned)
     passes = trains + (1 + len(noise.noise) * len(noise.noise_kinds)) * is_robustness  # of evaluation rows
     flops = steps = 0.0
-    if isinstance(score.scoring, Judge):
+    if isinstance(score.scoring, MinimalPairs):
         return flops, steps
     trained = score.scoring.trained if isinstance(score.scoring, Robustness) else score.scoring
     prepared, settings = trained.rows.limits, trained.protocol
     for task in map(trained.rows.task, score.tasks):
-        rows = {split: task.official_rows.get(split, OWN_ROWS) for split in task.splits}
+        rows = {split: task.official_rows.get(split, CUSTOM_ROWS) for split in task.splits}
         train = min(rows.pop("train"), prepared.max_examples or math.inf) * task.rows_of_row
         scored = sum(min(count, prepared.max_evaluation_examples or math.inf) for count in rows.values())
         read = 3 * settings.epochs * trains * train + passes * scored * task.rows_of_row
@@ -215,7 +215,7 @@ def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
 
 def disk_line(outputs: list[Output]) -> str:
     """How much is still to be written, and whether the disk of the runs, which need most, has room."""
-    needed = sum(output.bytes for output in outputs if output.left)
+    needed = sum(output.bytes for output in outputs if output.is_missing)
     free, mount = free_space(Path(RESULTS, "runs"))
     warning = ": too small" if needed > free else ""
     return f"{data_size(needed)} to come at most, {data_size(free)} free on {mount}{warning}"
@@ -226,7 +226,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
     rates, rows = experiment.config.rates, [("to come", "files", "GPU-hours", "core-hours", "disk", "download")]
     for stage in ("corpus", "pretrain", "glue", "report", "all"):
         files = [output for output in outputs if stage in (output.stage, "all")]
-        coming = [output for output in files if output.left]
+        coming = [output for output in files if output.is_missing]
         gpu = sum(output.seconds * output.on_gpu for output in coming) / 3600
         core = sum(output.seconds + rates.job_seconds for output in coming) / 3600
         disk = sum(output.bytes for output in coming)

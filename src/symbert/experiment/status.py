@@ -114,14 +114,14 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
         yield f"  warning  corpus: {len(equal):,} of {count:,} files equal another and are read once: {which}"
     yield from (f"  warning  {line}" for line in warnings_of(experiment))
-    own_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
-    unfollowed = unfollowed_code(experiment.operators, sorted(own_texts))
+    custom_texts = {text.source for text in experiment.config.texts.values() if ":" in text.source}
+    unfollowed = unfollowed_code(experiment.operators, sorted(custom_texts))
     yield from (f"  warning  {line}" for line in (*experiment.longer_rows, *unfollowed))
 
 
 def trained_anew(experiment: Experiment, before: dict[str, Any]) -> list[str]:
-    """The folders of runs to come whose host, model and seed are done with the settings that stand in `before`, which
-    has those of an earlier start by their files."""
+    """The folders of runs to come whose architecture, model and seed are done with the settings that stand in `before`,
+    which has those of an earlier start by their files."""
 
     def model(folder: str) -> str:
         return re.sub("-[0-9a-f]{8}(?=/seed-)", "", folder)  # without its key

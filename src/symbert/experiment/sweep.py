@@ -13,9 +13,9 @@ from msgspec.structs import asdict, replace
 from symbert.configuration import (
     SWEPT,
     Configuration,
-    OwnText,
+    CustomText,
     PackSettings,
-    ReportFacts,
+    ReportSettings,
     check_training,
     given,
     report_of,
@@ -26,7 +26,8 @@ from symbert.paths import VARIANT
 
 Values = dict[str, Any]  # by axis: {attention: pairwise}
 
-AXES = {"host": "hosts", "size": "sizes", "attention": "attention"}  # of a point, by their keys in `sweep`
+# of a point, by their keys in `sweep`
+AXES = {"architecture": "architectures", "size": "sizes", "attention": "attention"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Grid:
     """Points of a sweep: the product of what its axes list."""
 
     name: str
-    axes: dict[str, list[Any]]  # text, host, size, attention, and swept keys
+    axes: dict[str, list[Any]]  # text, architecture, size, attention, and swept keys
     seeds: list[int]
     contrasts: list[Contrast]
 
@@ -55,7 +56,7 @@ class Grid:
 
 
 def grids_of(config: Configuration) -> list[Grid]:
-    """The grids of a sweep; none where it lists hosts, sizes, operators and seeds alone."""
+    """The grids of a sweep; none where it lists architectures, sizes, operators and seeds alone."""
     sweep = given(config.sweep)
     if config.sweep.grids:
         return [_grid(name, {**sweep, **given(grid)}) for name, grid in config.sweep.grids.items()]
@@ -83,7 +84,7 @@ def _contrasts(grid: str, sweep: dict[str, Any]) -> Iterator[Contrast]:
 def variant_of(config: Configuration, point: Values) -> VARIANT:
     """The values of swept keys at a point; without those that the configuration has anyway, so that runs of two grids
     are one where they are equal."""
-    usual = asdict(config.corpus.pack) | asdict(training_of(config, point["host"]))
+    usual = asdict(config.corpus.pack) | asdict(training_of(config, point["architecture"]))
     usual |= asdict(config.texts[point["text"]]) if "text" in point else {}
     return tuple((key, value) for key, value in point.items() if key in SWEPT and value != usual.get(key, ...))
 
@@ -94,27 +95,27 @@ def packed_as(config: Configuration, variant: VARIANT) -> PackSettings:
     return replace(config.corpus.pack, **swept)
 
 
-def text_of(config: Configuration, variant: VARIANT) -> OwnText | None:
+def text_of(config: Configuration, variant: VARIANT) -> CustomText | None:
     """The small text of a variant; None where it reads the corpus."""
     swept = dict(variant)
     if "text" not in swept:
         return None
-    own = {key: value for key, value in swept.items() if key in OwnText.__struct_fields__}
-    return replace(config.texts[swept["text"]], **own)
+    custom = {key: value for key, value in swept.items() if key in CustomText.__struct_fields__}
+    return replace(config.texts[swept["text"]], **custom)
 
 
-def report_of_grids(config: Configuration, grids: list[Grid]) -> ReportFacts:
+def report_of_grids(config: Configuration, grids: list[Grid]) -> ReportSettings:
     """What the report says of a sweep that has grids: nothing is fine-tuned, and each grid has values of its own."""
-    facts = report_of(config)
+    report = report_of(config)
     swept = {
         f"sweep.grids.{grid.name}.{key}": ", ".join(map(str, values))
         for grid in grids
         for key, values in grid.axes.items()
         if key in SWEPT
     }
-    of_scores = [key for key in facts.settings if key.startswith("glue.") and key != "glue.source"]
-    settings = {key: value for key, value in facts.settings.items() if key not in of_scores}
-    return replace(facts, settings=settings | swept)
+    of_scores = [key for key in report.settings if key.startswith("glue.") and key != "glue.source"]
+    settings = {key: value for key, value in report.settings.items() if key not in of_scores}
+    return replace(report, settings=settings | swept)
 
 
 def check_sweep(config: Configuration) -> None:
@@ -132,6 +133,6 @@ def check_sweep(config: Configuration) -> None:
 
 def _check_point(config: Configuration, point: Values) -> None:
     for key in ("text", *PackSettings.__struct_fields__):
-        if key in point and "text" in point and key not in ("text", *OwnText.__struct_fields__):
+        if key in point and "text" in point and key not in ("text", *CustomText.__struct_fields__):
             raise ConfigError(f"config: 'sweep.{key}': a small text is not packed so; leave it or 'sweep.text' out")
-    check_training(config, point["host"], point)
+    check_training(config, point["architecture"], point)

@@ -1,4 +1,4 @@
-"""Keys that a user changed and no stage reads, with the sources, filters, hosts and suites that are chosen."""
+"""Keys that a user changed and no stage reads, with the sources, filters, architectures and suites that are chosen."""
 
 import json
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from symbert.architectures import ENCODER, OTHERS
 from symbert.configuration import (
     Configuration,
     MinimalPairSettings,
@@ -20,8 +21,7 @@ from symbert.corpus.dataset import is_of_hub
 from symbert.errors import ConfigError
 from symbert.experiment.sweep import grids_of
 from symbert.glue.tasks import PUBLISHED, suite_of, tasks_of_sweep
-from symbert.hosts import ENCODER, OTHERS
-from symbert.sources import DATASET, OF_USERS, OWN_TEXT
+from symbert.sources import CUSTOM_TEXT, DATASET, OF_USERS
 
 RULES = {  # keys of `corpus.filter` that one rule alone reads
     **dict.fromkeys(("blocked_categories", "categories_from", "match"), "categories"),
@@ -48,15 +48,15 @@ def _value(values: Any, key: str) -> Any:
 def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     """Keys that not every choice reads: whether this one does, and the remedy where it does not.
 
-    A thing that is defined under its name (operators, sizes, tasks, texts, and what hosts and suites have of their own)
-    may wait there for a sweep that names it.
+    A thing that is defined under its name (operators, sizes, tasks, texts, and what architectures and suites have of
+    their own) may wait there for a sweep that names it.
     """
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
     parts, filters = len(parts_of(config)), config.corpus.filter
     yield "mirror", corpus in OF_USERS or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
-    yield "corpus.files", corpus == OWN_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
+    yield "corpus.files", corpus == CUSTOM_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
     yield "corpus.dataset", corpus == DATASET, "set 'corpus.source' to dataset, or 'corpus.dataset' to null"
-    yield "corpus.parts", corpus != OWN_TEXT, "'corpus.files' is read whole; narrow its pattern"
+    yield "corpus.parts", corpus != CUSTOM_TEXT, "'corpus.files' is read whole; narrow its pattern"
     yield "corpus.parts", corpus != DATASET, "a dataset is read whole; name some of its files in 'data_files'"
     yield "corpus.parts", config.corpus.parts == parts, f"the {corpus} corpus has {parts} parts; lower it"
     yield "corpus.revision", corpus == "hub", "it is of the hub; set 'corpus.source' to hub, or leave it out"
@@ -77,24 +77,24 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     robustness = config.glue.robustness
     yield "glue.robustness.files", bool(robustness.sets), "name its sets in 'glue.robustness.sets'"
     yield "glue.robustness.noise_kinds", bool(robustness.noise), "say how much in 'glue.robustness.noise'"
-    yield from _hosts(config)
+    yield from _architectures(config)
     yield from _scored(config)
     yield from _suites(config)
 
 
-def _hosts(config: Configuration) -> Iterator[tuple[str, bool, str]]:
-    hosts = config.sweep.hosts
-    yield "pretrain.mask_probability", ENCODER in hosts, "encoders alone have masked tokens; leave it out"
-    for host in OTHERS:
-        yield f"hosts.{host}.mask_probability", False, "encoders alone have masked tokens; leave it out"
+def _architectures(config: Configuration) -> Iterator[tuple[str, bool, str]]:
+    architectures = config.sweep.architectures
+    yield "pretrain.mask_probability", ENCODER in architectures, "encoders alone have masked tokens; leave it out"
+    for architecture in OTHERS:
+        yield f"architectures.{architecture}.mask_probability", False, "encoders alone have masked tokens; leave it out"
     for key in PretrainKeys.__struct_fields__:
-        is_read = any(key not in config.hosts.get(host, {}) for host in hosts)
-        yield f"pretrain.{key}", is_read, f"'hosts.{hosts[0]}.{key}' stands above it; change that"
+        is_read = any(key not in config.architectures.get(architecture, {}) for architecture in architectures)
+        yield f"pretrain.{key}", is_read, f"'architectures.{architectures[0]}.{key}' stands above it; change that"
 
 
 def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     has_grids = bool(grids_of(config))
-    is_finetuned = ENCODER in config.sweep.hosts and finetuned_pretrain_seeds(config) and not has_grids
+    is_finetuned = ENCODER in config.sweep.architectures and finetuned_pretrain_seeds(config) and not has_grids
     for key in ("tasks", "finetune_seeds", "untrained"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
     for key in ("suites", "anatomy"):
@@ -104,8 +104,8 @@ def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
 def _suites(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     sweep = config.sweep
     suites = {suite_of(task).name for task in tasks_of_sweep(sweep.suites, sweep.tasks)}
-    left = [task for task in sweep.tasks if task in PUBLISHED and suite_of(task).name not in suites]
-    yield "sweep.tasks", not left, f"{', '.join(left)}: their suite is not in 'sweep.suites'; add it there"
+    unscored = [task for task in sweep.tasks if task in PUBLISHED and suite_of(task).name not in suites]
+    yield "sweep.tasks", not unscored, f"{', '.join(unscored)}: their suite is not in 'sweep.suites'; add it there"
     readers = dict.fromkeys(SuiteKeys.__struct_fields__, suites)
     if "blimp" in sweep.suites:
         readers |= {key: suites | {"blimp"} for key in MinimalPairSettings.__struct_fields__}

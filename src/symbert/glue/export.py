@@ -9,7 +9,7 @@ from symbert.errors import ConfigError, MissingInputError, line_of
 from symbert.files import together, verify_sha256
 from symbert.glue.metrics import read_kept
 from symbert.glue.score import DROPOUTS, Kept
-from symbert.glue.tasks import own_task, task_named
+from symbert.glue.tasks import custom_task, task_named
 from symbert.glue.train import HEADS, load_classifier
 from symbert.model.bert import Classifier
 from symbert.model.hf import copy_tokenizer, fold, refuse_used, write_model
@@ -33,7 +33,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     verify_sha256(weights, kept.weights_sha256, "remove it, and fine-tune again")
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", kept.record.checkpoint_sha256, remedy)
-    task = own_task(kept.record.task, kept.own) if kept.own else task_named(kept.record.task)
+    task = custom_task(kept.record.task, kept.custom) if kept.custom else task_named(kept.record.task)
     hidden, attention = (kept.dropout[key] for key in DROPOUTS)
     trained = load_classifier(checkpoint, task.num_labels, hidden, HEADS[task.head].model)
     trained.config.attention_probs_dropout_prob = attention
@@ -43,8 +43,8 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
         labels = dict(enumerate(task.labels if has_classes else ["LABEL_0"]))
         trained.config.problem_type = "single_label_classification" if has_classes else "regression"
         trained.config.id2label, trained.config.label2id = labels, {label: number for number, label in labels.items()}
-    facts = ("task", "finetune_seed", "metrics", "stand_in")
-    trained.config.finetuning = {key: getattr(kept.record, key) for key in facts}
+    described = ("task", "finetune_seed", "metrics", "stand_in")
+    trained.config.finetuning = {key: getattr(kept.record, key) for key in described}
     try:
         exported = fold(trained.eval())
     except ConfigError as error:

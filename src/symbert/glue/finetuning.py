@@ -25,8 +25,8 @@ from symbert.glue.train import HEADS, TaskRows, load_classifier, predict, read_r
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import extracted_sha256, load_model
 from symbert.pretrain.compute import (
+    describe_machine,
     explained,
-    facts_of_machine,
     pick_device,
     resolve_precision,
 )
@@ -40,10 +40,10 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         run = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
         facts = read_json(folder / "config.json", {"pretraining": run})["pretraining"]
-        names = ("size", "attention", "pretrain_seed", "model_host", "step")
+        names = ("size", "attention", "pretrain_seed", "architecture", "step")
         self.folder, self.device = folder, pick_device()
         self.identity: Record = {name: facts[name] for name in names if name in facts}
-        self.versions: Record = {"python": platform.python_version(), **facts_of_machine(self.device)["versions"]}
+        self.versions: Record = {"python": platform.python_version(), **describe_machine(self.device)["versions"]}
 
     @cached_property
     def sha256(self) -> str:

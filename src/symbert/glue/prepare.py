@@ -35,11 +35,11 @@ from symbert.glue.sources import (
     tell_shared,
 )
 from symbert.glue.squad import HELD_OUT, hold_out, tokenise_questions
-from symbert.glue.tasks import OwnRows, Task, published_split, task_named, tasks_of
+from symbert.glue.tasks import CustomRows, Task, published_split, task_named, tasks_of
 from symbert.sources import located, verified
 from symbert.steps import RESULTS, File, Step, read_step
 
-FACTS = b"symbert"  # key of the metadata of a file
+METADATA = b"symbert"  # key of the metadata of a file
 ROWS_AT_ONCE = 2_000
 ROW_GROUP = 2**28  # bytes from which rows are written and no longer held; of all tasks ReCoRD alone has more
 IDS, TYPES = pa.list_(pa.int32()), pa.list_(pa.int8())  # of the columns input_ids and token_type_ids
@@ -56,12 +56,12 @@ class PrepareTasks(Step, frozen=True):
     limits: TaskLimits
     vocabulary: File
     source: File | None = None  # the folder of the published files
-    own: dict[str, OwnRows] = msgspec.field(default_factory=dict)  # in place of the suite's tasks
+    custom: dict[str, CustomRows] = msgspec.field(default_factory=dict)  # in place of the suite's tasks
 
     @property
     def name(self) -> str:
         """The suite, or the task of the user's own."""
-        return next(iter(self.own), self.suite)
+        return next(iter(self.custom), self.suite)
 
     @property
     def folder(self) -> str:
@@ -70,7 +70,7 @@ class PrepareTasks(Step, frozen=True):
 
     def task(self, name: str) -> Task:
         """One of its tasks; UsageError for an unknown one."""
-        return task_named(name, tasks_of(self.own))
+        return task_named(name, tasks_of(self.custom))
 
     def file(self, task: str) -> str:
         """The rows of a task."""
@@ -79,9 +79,9 @@ class PrepareTasks(Step, frozen=True):
     def reads_for(self, task: str) -> list[str]:
         """The paths that the job of a task waits for."""
         row = self.task(task)
-        own = [row.files[split].path for split in row.splits if split in row.files]
+        custom = [row.files[split].path for split in row.splits if split in row.files]
         published = [f"{self.source.path}/{published_split(row, split).path}" for split in row.splits if self.source]
-        return [*map(located, own or published), located(self.vocabulary.path)]
+        return [*map(located, custom or published), located(self.vocabulary.path)]
 
 
 class PrepareRobustness(Step, frozen=True):
@@ -175,12 +175,12 @@ class PairFacts(msgspec.Struct, kw_only=True):
 
 
 Facts = TypeVar("Facts", TaskFacts, RobustnessFacts, PairFacts)
-Sets = Iterator[tuple[str, SetFacts, pa.Table]]  # name, facts, rows of text of each set
+Sets = Iterator[tuple[str, SetFacts, pa.Table]]  # name, description, rows of text of each set
 
 
 def prepare_task(folder: Path, task: str, /, allow_partial: bool = False) -> None:
     """Write <task>.parquet in a folder of results/tasks/, as its settings.json says: token ids of a task's rows, of its
-    noisy and out-of-domain sets, or of minimal pairs. The file's metadata has facts (see `facts_of`).
+    noisy and out-of-domain sets, or of minimal pairs. `metadata_of` reads what else the file says.
 
     DataError where a published file is damaged or of another shape, a file of the user's own was changed since the
     start, or there are not as many rows as published and `allow_partial` is false.
@@ -210,7 +210,7 @@ def prepare_rows(output: Path, step: PrepareTasks, task: Task, allow_partial: bo
         check_complete(f"{task.name}: split '{split}'", rows.num_rows, official[split], allow_partial)
     used = {split: sample(task, split, rows, step.limits) for split, rows in available.items()}
     counts = {split: rows.num_rows for split, rows in used.items()}
-    facts = TaskFacts(
+    metadata = TaskFacts(
         task=task.name,
         stand_in=any(map(is_stand_in, available.values())),
         rows=counts,
@@ -223,8 +223,8 @@ def prepare_rows(output: Path, step: PrepareTasks, task: Task, allow_partial: bo
         used["train"], used[HELD_OUT] = hold_out(used["train"])
         prepared = (tokenise_questions(split, rows, encoder(vocabulary), max_length) for split, rows in used.items())
     else:
-        prepared = _tokenised(task, used, pair_encoder(vocabulary, max_length), facts.moved)
-    write_prepared(output, _counted(task, prepared, facts.seen), facts)
+        prepared = _tokenised(task, used, pair_encoder(vocabulary, max_length), metadata.moved)
+    write_prepared(output, _counted(task, prepared, metadata.seen), metadata)
 
 
 def _tokenised(task: Task, used: dict[str, pa.Table], tokenizer: Tokenizer, moved: Counts) -> Iterator[pa.Table]:
@@ -273,13 +273,13 @@ def prepare_sets(output: Path, step: PrepareRobustness, task: Task, allow_partia
     tokenizer = pair_encoder(verified(step.clean.vocabulary.path), step.clean.limits.max_length)
     available = {split: read_split(task, split, step.clean.source) for split in task.scores}
     first = next(iter(available.values()))
-    facts = RobustnessFacts(task=task.name, stand_in=is_stand_in(first), sets={})
+    metadata = RobustnessFacts(task=task.name, stand_in=is_stand_in(first), sets={})
     texts = {"": first.slice(0, 0)}
     for name, facts_of_set, rows in chain(_noise(task, available, step), _challenges(task, step, allow_partial)):
         check_measurable(f"the set '{name}'", facts_of_set.metrics, rows["label"].to_numpy())
-        facts.sets[name], texts[name] = facts_of_set, rows
+        metadata.sets[name], texts[name] = facts_of_set, rows
     prepared = (named("set", name, tokenise(task, rows, tokenizer)) for name, rows in texts.items())
-    write_prepared(output, prepared, facts)
+    write_prepared(output, prepared, metadata)
 
 
 def _noise(task: Task, splits: dict[str, pa.Table], step: PrepareRobustness) -> Sets:
@@ -287,7 +287,7 @@ def _noise(task: Task, splits: dict[str, pa.Table], step: PrepareRobustness) -> 
         rows = sample(task, split, splits[split], step.clean.limits)
         official = task.official_rows.get(split, len(splits[split]))
         for kind, share in product(step.chosen.noise_kinds, step.chosen.noise):
-            facts = SetFacts(
+            metadata = SetFacts(
                 kind="noise",
                 name=kind,
                 share=share,
@@ -298,7 +298,7 @@ def _noise(task: Task, splits: dict[str, pa.Table], step: PrepareRobustness) -> 
                 official_rows=official,
                 partial=len(rows) != official,
             )
-            yield name_of_set(kind, share, column), facts, _struck(task, split, rows, kind, share)
+            yield name_of_set(kind, share, column), metadata, _struck(task, split, rows, kind, share)
 
 
 def _struck(task: Task, split: str, rows: pa.Table, kind: str, share: float) -> pa.Table:
@@ -315,7 +315,7 @@ def _challenges(task: Task, step: PrepareRobustness, allow_partial: bool) -> Set
         available, official = read_challenge(challenge, Path(step.root.path)), challenge.official_rows
         check_complete(f"the set '{challenge.name}'", len(available), official, allow_partial)
         rows = spread(available, step.clean.limits.max_evaluation_examples, 0)
-        facts = SetFacts(
+        metadata = SetFacts(
             kind="out-of-domain",
             name=challenge.name,
             share=None,
@@ -326,7 +326,7 @@ def _challenges(task: Task, step: PrepareRobustness, allow_partial: bool) -> Set
             official_rows=official,
             partial=len(rows) != official,
         )
-        yield challenge.name, facts, rows
+        yield challenge.name, metadata, rows
 
 
 def prepare_pairs(output: Path, step: PreparePairs, allow_partial: bool) -> None:
@@ -371,10 +371,10 @@ def is_stand_in(rows: pa.Table) -> bool:
     return STAND_IN in (rows.schema.metadata or {})
 
 
-def write_prepared(output: Path, tables: Iterable[pa.Table], facts: msgspec.Struct) -> None:
-    """Publish a file of all rows, with facts in its metadata.
+def write_prepared(output: Path, tables: Iterable[pa.Table], metadata: msgspec.Struct) -> None:
+    """Publish a file of all rows, with metadata.
 
-    Tables are made while the file is written, and may add to the facts: no more are held than a row group has.
+    Tables are made while the file is written, and may add to the metadata: no more are held than a row group has.
     """
     tables = iter(tables)
     first = next(tables)
@@ -388,13 +388,13 @@ def write_prepared(output: Path, tables: Iterable[pa.Table], facts: msgspec.Stru
                 held = []
         if held:
             writer.write_table(pa.concat_tables(held))
-        writer.add_key_value_metadata({FACTS: json.dumps(msgspec.to_builtins(facts))})
+        writer.add_key_value_metadata({METADATA: json.dumps(msgspec.to_builtins(metadata))})
 
 
-def facts_of(prepared: Path, kind: type[Facts]) -> Facts:
+def metadata_of(prepared: Path, kind: type[Facts]) -> Facts:
     """The facts in the metadata of a prepared file; DataError names a file without such."""
     try:
-        return msgspec.json.decode((pq.read_metadata(prepared).metadata or {})[FACTS], type=kind)
+        return msgspec.json.decode((pq.read_metadata(prepared).metadata or {})[METADATA], type=kind)
     except (pa.ArrowInvalid, KeyError, ValueError):
         raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run again") from None
 

@@ -1,13 +1,13 @@
 """Scores of a checkpoint: fine-tuned on tasks, the same models on noisy and out-of-domain rows, or judging pairs.
 
-    results/scores/{suite}/settings.json                                           a Finetune or Judge
-    results/scores/{suite}/{host}/{model}/seed-{seed}/step-{step}/{request}.json   the records of a request
+    results/scores/{suite}/settings.json                                           a Finetune or MinimalPairs
+    results/scores/{suite}/{architecture}/{model}/seed-{seed}/step-{step}/{selection}.json   the records of a selection
         finetuned/{task}/seed-{n}.json, .safetensors                               Kept; weights
-        finished/{request}                                                     empty: a job that runs again was forced
+        finished/{selection}                                                     empty: a job that runs again was forced
     results/robustness/…                                                           the same, of a Robustness
 
-All records of a folder follow from the same settings and weights, so a request takes those that are there, of another
-request or of a job that was interrupted. Imports no torch before it computes.
+All records of a folder follow from the same settings and weights, so a selection takes those that are there, of another
+selection or of a job that was interrupted. Imports no torch before it computes.
 """
 
 import shutil
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta, to_builtins
 
+from symbert.architectures import ENCODER
 from symbert.configuration import GlueSettings
 from symbert.errors import DivergedError
 from symbert.files import sha256_of, single_writer, verify_sha256, write_json
@@ -30,10 +31,9 @@ from symbert.glue.prepare import (
     RobustnessFacts,
     SetFacts,
     TaskFacts,
-    facts_of,
+    metadata_of,
 )
-from symbert.glue.tasks import OwnRows
-from symbert.hosts import ENCODER
+from symbert.glue.tasks import CustomRows
 from symbert.steps import RESULTS, Step, read_step
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Robustness(Step, frozen=True):
         return f"{RESULTS}/robustness/{self.trained.rows.name}-{self.key}"
 
 
-class Judge(Step, frozen=True):
+class MinimalPairs(Step, frozen=True):
     """How checkpoints judge minimal pairs."""
 
     rows: PreparePairs
@@ -103,9 +103,9 @@ class OfCheckpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
     size: str
     attention: str
     pretrain_seed: int
-    model_host: str = ENCODER
+    architecture: str = ENCODER
     step: int
-    settings_hash: str  # the key of the Finetune, Robustness or Judge
+    settings_hash: str  # the key of the Finetune, Robustness or MinimalPairs
     version: int = 1  # of its class
     versions: dict[str, str]  # of Python and packages
     checkpoint_sha256: str  # of the weights
@@ -118,7 +118,7 @@ class OfFinetuning(OfCheckpoint, kw_only=True):
 
     task: str
     finetune_seed: int
-    recipe: str
+    compile: bool
     precision: str
 
 
@@ -177,7 +177,7 @@ class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     record: ScoreRecord
     predictions: dict[str, list[Any]]  # by split that is not trained on
-    own: OwnRows | None = None  # of a task of the user's own
+    custom: CustomRows | None = None  # of a task of the user's own
     dropout: dict[str, float]  # of the classifier, by DROPOUTS
     weights_sha256: str = ""  # where weights stay
 
@@ -212,10 +212,12 @@ def score(
     from symbert.glue.finetuning import Checkpoint, Finetuning
 
     torch.set_num_threads(threads)
-    step, scored, folder = read_step(settings, Finetune | Robustness | Judge), Checkpoint(checkpoint), output.parent
+    step = read_step(settings, Finetune | Robustness | MinimalPairs)
+    scored = Checkpoint(checkpoint)
+    folder = output.parent
     finished = folder / "finished" / output.stem
     with single_writer(folder / "state"):
-        if isinstance(step, Judge):
+        if isinstance(step, MinimalPairs):
             content: Any = hashed(to_builtins(_judgement(step, scored)))
         else:
             if finished.exists():
@@ -243,12 +245,12 @@ def kept_at(folder: Path, task: str, seed: int) -> Path:
     return folder / "finetuned" / task / f"seed-{seed}.json"
 
 
-def _judgement(step: Judge, checkpoint: "Checkpoint") -> PairsRecord:
+def _judgement(step: MinimalPairs, checkpoint: "Checkpoint") -> PairsRecord:
     """How a checkpoint judges the prepared pairs."""
     from symbert.glue.finetuning import judged_pairs
 
     data = Path(step.rows.file())
-    facts = facts_of(data, PairFacts)
+    facts = metadata_of(data, PairFacts)
     counts = judged_pairs(checkpoint, data, facts.mask)
     return PairsRecord(
         **_origin(step, checkpoint, sha256_of(data)),
@@ -258,7 +260,7 @@ def _judgement(step: Judge, checkpoint: "Checkpoint") -> PairsRecord:
     )
 
 
-def _origin(step: Finetune | Robustness | Judge, checkpoint: "Checkpoint", data_sha256: str) -> dict[str, Any]:
+def _origin(step: Finetune | Robustness | MinimalPairs, checkpoint: "Checkpoint", data_sha256: str) -> dict[str, Any]:
     """The fields of OfCheckpoint but for `stand_in`."""
     made = {"settings_hash": step.key, "version": step.version, "versions": checkpoint.versions}
     return {**checkpoint.identity, **made, "checkpoint_sha256": checkpoint.sha256, "data_sha256": data_sha256}
@@ -270,7 +272,7 @@ def _origin_of_seed(step: Finetune | Robustness, finetuning: "Finetuning", seed:
         **_origin(step, finetuning.checkpoint, finetuning.data_sha256),
         "task": finetuning.task.name,
         "finetune_seed": seed,
-        "recipe": finetuning.settings.recipe,
+        "compile": finetuning.settings.compile,
         "precision": finetuning.precision,
     }
 
@@ -297,11 +299,11 @@ def _fine_tuned(step: Finetune, finetuning: "Finetuning", seed: int, folder: Pat
     except DivergedError as error:
         raise DivergedError(f"{finetuning.label(seed)}: {error}") from None
     weights.unlink(missing_ok=True)  # of an earlier job
-    facts = msgspec.structs.asdict(facts_of(finetuning.data, TaskFacts))
+    facts = msgspec.structs.asdict(metadata_of(finetuning.data, TaskFacts))
     kept = Kept(
         record=ScoreRecord(**{**facts, **scores, **_origin_of_seed(step, finetuning, seed)}),
         predictions={split: values.tolist() for split, values in predictions.items()},
-        own=step.rows.own.get(finetuning.task.name),
+        custom=step.rows.custom.get(finetuning.task.name),
         dropout={key: getattr(model.config, key) for key in DROPOUTS},
     )
     if keeps_weights:
@@ -318,7 +320,7 @@ def _on_sets(step: Robustness, finetuning: "Finetuning", seed: int, folder: Path
     file, data = kept_at(folder, finetuning.task.name, seed), Path(step.rows.file(finetuning.task.name))
     if file.is_file() and _is_of((kept := read_kept(file, KeptSets)).record, step, finetuning):
         return kept
-    facts, clean, sets = facts_of(data, RobustnessFacts), {}, {}
+    facts, clean, sets = metadata_of(data, RobustnessFacts), {}, {}
     if facts.sets:
         try:
             model = _kept_or_trained(step.trained, finetuning, seed, trained)

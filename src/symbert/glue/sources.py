@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from symbert.corpus.document import classes_of, flaw_of, is_json, read_rows
-from symbert.corpus.kinds import PARQUET, begin_of, refuse_another_kind
+from symbert.corpus.file_formats import PARQUET, begin_of, refuse_other_format
 from symbert.errors import DataError, MissingInputError, line_of
 from symbert.files import known_sha256
 from symbert.glue.challenges import Challenge
@@ -46,7 +46,7 @@ def read_split(task: Task, split: str, source: File | None) -> pa.Table:
     and column or row where columns, types or labels are not of the task, and a file that was changed meanwhile.
     """
     if task.files:
-        table, file = read_own_split(task, split), task.files[split]
+        table, file = read_custom_split(task, split), task.files[split]
         if known_sha256(file.path) != file.sha256:
             raise DataError(f"{file.path}: changed since the workflow was started; start it again")
         return table
@@ -122,7 +122,7 @@ def _converted(column: pa.ChunkedArray, field: pa.Field, location: str) -> pa.Ch
 def read_table(path: Path, location: str, remedy: str) -> pa.Table:
     """A parquet file whose texts are UTF-8; DataError names `location` and the remedy when it is damaged."""
     try:
-        refuse_another_kind(path, begin_of(path), expected=PARQUET)
+        refuse_other_format(path, begin_of(path), expected=PARQUET)
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         list(table.column_names)  # which are decoded only here
@@ -151,7 +151,7 @@ def read_challenge(challenge: Challenge, root: Path) -> pa.Table:
     return read_published(verified(str(path)), str(path), schema, challenge.labels)
 
 
-def read_own_split(task: Task, split: str) -> pa.Table:
+def read_custom_split(task: Task, split: str) -> pa.Table:
     """The rows of a split of the user's own task with the hub's columns; `idx` is their place in the file.
 
     DataError names file and row for a missing column, an empty cell and another label, and the file for no rows at all.
@@ -170,7 +170,7 @@ def read_own_split(task: Task, split: str) -> pa.Table:
             label = math.nan
         if not math.isfinite(label):
             expected = f"one of {', '.join(task.labels)}" if classes else "a number"
-            column, remedy = task.own_columns[-1], "correct it"
+            column, remedy = task.custom_columns[-1], "correct it"
             if as_yaml_reads(cell) in task.labels:
                 remedy = f"""write it in quotes in 'labels', as "{cell}": YAML reads {cell} as another value"""
             raise DataError(f"{path}: row {place + 1}: '{column}' is {cell!r}, expected {expected}; {remedy}")
@@ -206,18 +206,18 @@ def _own_cells(path: Path, task: Task) -> Iterator[list[Any]]:
     """Texts and label of each row of a file of the user's own; DataError where one is absent, empty, or no text."""
     if (path / "dataset_dict.json").is_file():
         raise DataError(f"{path}: has several splits; name one of them, such as {path}/train")
-    for place, row in enumerate(read_rows(path, task.own_columns), start=1):
+    for place, row in enumerate(read_rows(path, task.custom_columns), start=1):
         if isinstance(row, DataError):
             raise row
-        for name in task.own_columns:
+        for name in task.custom_columns:
             if name not in row:
                 raise DataError(f"{path}: no column '{name}', found {', '.join(row)}; correct 'tasks'")
             if row[name] in (None, ""):
                 raise DataError(f"{path}: row {place}: '{name}' is empty; fill it, or leave the row out")
-            is_text = name != task.own_columns[-1]
+            is_text = name != task.custom_columns[-1]
             if (is_text or isinstance(row[name], Exception)) and (flaw := flaw_of(row[name])):
                 raise DataError(f"{path}: row {place}: '{name}' {flaw}; correct it")
-        yield [row[name] for name in task.own_columns]
+        yield [row[name] for name in task.custom_columns]
 
 
 def refuse_shared_texts(task: Task, train: pa.Table, validation: pa.Table) -> None:

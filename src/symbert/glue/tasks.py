@@ -36,7 +36,7 @@ class Task:
     evaluated: tuple[str, ...] = ("validation",)  # splits that are scored
     folder: str = ""  # at the hub; none: its name
     files: dict[str, File] = field(default_factory=dict)  # of a task of the user's own, by split
-    own_columns: tuple[str, ...] = ()  # of these files: the texts, and last the label
+    custom_columns: tuple[str, ...] = ()  # of these files: the texts, and last the label
     form: str = ""  # function of symbert.glue.forms that makes texts of a row; none: the columns are the texts
     details: dict[str, str] = field(default_factory=dict)  # further columns at the hub; types of symbert.glue.sources
     index: str = "int32"  # the type of the column idx at the hub; none: it has no such column
@@ -314,16 +314,16 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     metric: Metric | Annotated[list[Metric], Meta(min_length=1)]  # of several, the mean is the score
     label: str = "label"  # its column
     labels: Annotated[list[str | int | bool], Meta(min_length=2)] | None = None  # class names
-    kind: Literal["classification", "regression"] = "classification"
+    problem_type: Literal["classification", "regression"] = "classification"
 
 
-class OwnRows(Columns, frozen=True, kw_only=True):
+class CustomRows(Columns, frozen=True, kw_only=True):
     """A task of the user's own, whose files count by their content."""
 
     files: dict[str, File]  # by split
 
 
-class OwnTask(Columns, frozen=True, kw_only=True):
+class CustomTask(Columns, frozen=True, kw_only=True):
     """A task of the user's own in the configuration: its files, and what to read of them."""
 
     train: str
@@ -334,18 +334,18 @@ class OwnTask(Columns, frozen=True, kw_only=True):
         """Its files by split, whose content is not looked at."""
         return {"train": File(self.train), "validation": File(self.validation)}
 
-    def digested(self) -> OwnRows:
+    def digested(self) -> CustomRows:
         """The same with the digests of its files; MissingInputError where one is absent."""
         files = {split: File(file.path, known_sha256(file.path)) for split, file in self.files.items()}
-        return OwnRows(files=files, **{name: getattr(self, name) for name in Columns.__struct_fields__})
+        return CustomRows(files=files, **{name: getattr(self, name) for name in Columns.__struct_fields__})
 
 
-def tasks_of(own: Mapping[str, OwnTask | OwnRows]) -> dict[str, Task]:
-    """All tasks, the user's own among them; ConfigError as `own_task`."""
-    return {**PUBLISHED, **{name: own_task(name, definition) for name, definition in own.items()}}
+def tasks_of(custom: Mapping[str, CustomTask | CustomRows]) -> dict[str, Task]:
+    """All tasks, the user's own among them; ConfigError as `custom_task`."""
+    return {**PUBLISHED, **{name: custom_task(name, definition) for name, definition in custom.items()}}
 
 
-def own_task(name: str, definition: OwnTask | OwnRows) -> Task:
+def custom_task(name: str, definition: CustomTask | CustomRows) -> Task:
     """A task of the user's own.
 
     ConfigError for a name that tables have already, for labels that are missing or repeated, and for a metric that does
@@ -364,8 +364,10 @@ def own_task(name: str, definition: OwnTask | OwnRows) -> Task:
             f"config: 'tasks' has '{name}', which is a task or column of this project or has more than letters, "
             "digits, '_' and '-'; choose another name"
         )
-    if (definition.kind == "regression") == bool(labels):
-        raise ConfigError(f"{key} has {'labels and' if labels else 'no labels, but not'} kind: regression; choose one")
+    if (definition.problem_type == "regression") == bool(labels):
+        raise ConfigError(
+            f"{key} has {'labels and' if labels else 'no labels, but not'} problem_type: regression; choose one"
+        )
     if len(set(labels)) < len(labels):
         raise ConfigError(
             f"{key}: 'labels' has one twice ({', '.join(labels)}); keep one of them, or write them in quotes: YAML "
@@ -384,7 +386,7 @@ def own_task(name: str, definition: OwnTask | OwnRows) -> Task:
         head="classes" if labels else "grades",
         metrics=tuple(metrics),
         files=definition.files,
-        own_columns=(*definition.columns, definition.label),
+        custom_columns=(*definition.columns, definition.label),
     )
 
 

@@ -27,7 +27,7 @@ from symbert.glue.tasks import CHOICES, Task
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.loading import fill, read_checkpoint
 from symbert.model.packed import Encoder, Packing, encode, encoder_for, forward
-from symbert.pretrain.compute import FAST, Updater, autocast, build_optimizer, linear_rate
+from symbert.pretrain.compute import Updater, autocast, build_optimizer, linear_rate
 
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 REMEDY = "lower 'glue.learning_rate'"
@@ -216,7 +216,7 @@ def train(
 ) -> None:
     """Train in place for `settings.epochs`; batch order and dropout follow from `seed` alone.
 
-    The recipe `fast` differs from `faithful` in how a GPU computes: the encoder is compiled. `report_step` gets the
+    With `settings.compile` the encoder is compiled on a GPU. `report_step` gets the
     number of steps done. DivergedError when the loss of a step is not finite, or a weight after the last one.
     """
     torch.manual_seed(seed)
@@ -225,7 +225,7 @@ def train(
     # Weight decay would move the embeddings of pieces that no row has, too.
     with train_used_embeddings(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
         updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, precision, device)
-        encoder, step, steps = encoder_of(model, settings.recipe, device), 0, steps_of(rows.examples, settings)
+        encoder, step, steps = encoder_of(model, settings.compile, device), 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
             losses = []
             for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
@@ -264,13 +264,13 @@ def train_used_embeddings(model: nn.Module, rows: TaskRows) -> Iterator[TaskRows
         embeddings.word_embeddings = whole
 
 
-def encoder_of(model: nn.Module, recipe: str, device: torch.device) -> Encoder:
+def encoder_of(model: nn.Module, is_compiled: bool, device: torch.device) -> Encoder:
     """The encoder of the model's operator; `encode` is compiled to one graph for all lengths where that pays.
 
     On a CPU compiling takes longer than it saves; an encoder of one length at a time is no one graph.
     """
     encoder = encoder_for(model.bert)
-    pays = encoder is encode and recipe == FAST and device.type == "cuda"
+    pays = encoder is encode and is_compiled and device.type == "cuda"
     return torch.compile(encode, fullgraph=True, dynamic=True) if pays else encoder
 
 

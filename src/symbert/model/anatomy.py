@@ -14,7 +14,7 @@ from torch import Tensor
 
 from symbert.errors import DivergedError
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import OF_QUERY_AND_KEY, Attention, Bert, HostModel, checked_pair, mask_for
+from symbert.model.bert import OF_QUERY_AND_KEY, Attention, BaseModel, Bert, checked_pair, mask_for
 from symbert.model.projections import in_rows
 
 DEVIATIONS = 2  # above the mean: rows and columns that count for the directionality, as in the authors' code
@@ -38,7 +38,7 @@ def _visit(model: Bert, ids: Tensor, describe: Callable[[SelfAttention, Tensor],
             hook.remove()
 
 
-def describe_attention(model: HostModel, ids: Tensor) -> dict[str, list[float]]:
+def describe_attention(model: BaseModel, ids: Tensor) -> dict[str, list[float]]:
     """`logit_std` and `attention_entropy` (nats, at most ln(token)) of each layer, without dropout, on `ids` (batch
     token, no padding). A list is empty where a class with a `forward` of its own does not say: nobody knows its logits,
     and its weights where it returns none.

@@ -191,7 +191,7 @@ class WideLinear(nn.Linear):
 
 
 class OriginalGainAttention(OriginalAttention):
-    """Q(x) K(y)ᵀ, where Q starts √head wider than in `original`: a control of the start.
+    """Q(x) K(y)ᵀ, where Q starts √head wider than in `original`: a control of the initialization.
 
     Its initial logits are as wide as those of `pairwise`, whose N(0, 1) factors multiply a query's standard
     deviation by √head. The draws are those of `original`.
@@ -217,7 +217,7 @@ class CopiedLinear(nn.Linear):
 
 
 class OriginalSymmetricAttention(OriginalAttention):
-    """Q(x) K(y)ᵀ, where K starts as Q and is then trained freely: a control of the start.
+    """Q(x) K(y)ᵀ, where K starts as Q and is then trained freely: a control of the initialization.
 
     Its scores start as those of `symmetric` (Saponati et al. 2025, arXiv 2502.10927, start BERT in this way).
     """
@@ -232,8 +232,8 @@ class OriginalSymmetricAttention(OriginalAttention):
 class OriginalUnscaledAttention(OriginalAttention):
     """√d Q(x) K(y)ᵀ: logits that are not divided by √d in the end, with the weights of `original` at the start.
 
-    A control of the start: its logits are those of `original-gain`, and a step of training moves them further. The
-    query carries the factor, so that a plain BERT equals it.
+    A control of the initialization: its logits are those of `original-gain`, and a step of training moves them further.
+    The query carries the factor, so that a plain BERT equals it.
     """
 
     description = Description(control_of="original", color="#5500EE", marker="*", line="dotted")
@@ -244,7 +244,7 @@ class OriginalUnscaledAttention(OriginalAttention):
 
 
 class PairwiseIdentityAttention(PairwiseAttention):
-    """Q(x) S Q(y)ᵀ, where S starts as the identity: a control of the start.
+    """Q(x) S Q(y)ᵀ, where S starts as the identity: a control of the initialization.
 
     Its scores start as those of `symmetric`.
     """
@@ -257,7 +257,7 @@ class PairwiseIdentityAttention(PairwiseAttention):
 
 
 class PairwiseScaledAttention(PairwiseAttention):
-    """Q(x) S Q(y)ᵀ, where S starts as N(0, 1/head): a control of the start.
+    """Q(x) S Q(y)ᵀ, where S starts as N(0, 1/head): a control of the initialization.
 
     The draws are those of `pairwise` divided by √head, which keep a query's standard deviation.
     """

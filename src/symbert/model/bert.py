@@ -1,4 +1,4 @@
-"""BERT with an exchangeable attention operator: operators in their places, embeddings, layers, heads, hosts.
+"""BERT with an exchangeable attention operator: operators in their places, embeddings, layers, heads, architectures.
 
 Parameters have Hugging Face's names and order, and the results equal its classes to the bit (`masked_logits` to
 rounding), without importing transformers, which takes seconds. Shapes: `batch token hidden`.
@@ -30,7 +30,7 @@ from symbert.model.from_transformers import (
     shown,
     zeros_,
 )
-from symbert.model.start import set_width
+from symbert.model.init import set_width
 from symbert.operators import Operator, operator_of
 from symbert.syntax import is_local
 
@@ -67,15 +67,15 @@ def attention_of(config: BertConfig) -> SelfAttention:
             "sets is_causal, which the model decides, true in a decoder; leave is_causal out, and hide tokens in a "
             "forward of its own"
         )
-    elif operator.start is not None and type(site).forward not in OF_QUERY_AND_KEY:
+    elif operator.init_scale is not None and type(site).forward not in OF_QUERY_AND_KEY:
         refusal = (
-            "has a forward of its own, and 'start' measures query and key alone; write what it does into "
-            "query_key_value, remove 'start'"
+            "has a forward of its own, and 'init_scale' measures query and key alone; write what it does into "
+            "query_key_value, remove 'init_scale'"
         )
-    elif config.is_decoder and not keeps_tokens_apart(site):
+    elif config.is_decoder and not is_token_wise(site):
         refusal = (
             "does not say that no token depends on one that a mask hides; hand `attention_mask` on, compute query, key "
-            f"and value of each token by itself, and write keeps_tokens_apart = True into {operator.path}"
+            f"and value of each token by itself, and write token_wise = True into {operator.path}"
         )
     if refusal:
         raise ConfigError(f"attention '{operator.name}': {refusal}, or leave it out of this model")
@@ -90,16 +90,16 @@ def told(error: Exception) -> str:
     return f"{place}{type(error).__name__}: {line_of(error)}"
 
 
-def keeps_tokens_apart(operator: SelfAttention) -> bool:
+def is_token_wise(operator: SelfAttention) -> bool:
     """Whether a token mixes with others by attention alone, under the mask: its query, key and value follow from its
     hidden state, not from its place, its neighbours or random numbers.
 
     The type says so, because outputs may differ for longer rows, in training, or once in a thousand calls: the class is
-    this project's, or says `keeps_tokens_apart = True` itself; subclasses do not inherit it (`symbert check-operator`
+    this project's, or says `token_wise = True` itself; subclasses do not inherit it (`symbert check-operator`
     tries it).
     """
     kind = type(operator)
-    return kind.__module__ == SelfAttention.__module__ or vars(kind).get("keeps_tokens_apart") is True
+    return kind.__module__ == SelfAttention.__module__ or vars(kind).get("token_wise") is True
 
 
 def mask_for(operator: SelfAttention, hidden: Tensor, mask: Tensor | None = None) -> Tensor | None:
@@ -276,10 +276,10 @@ class Predictions(nn.Module):
         return self.decoder(self.transform["LayerNorm"](F.gelu(self.transform["dense"](hidden))))
 
 
-# --- hosts and heads --------------------------------------------------------------------------------------------------
+# --- architectures and heads ------------------------------------------------------------------------------------------
 
 
-class HostModel(nn.Module):
+class BaseModel(nn.Module):
     """A model in which operators are compared: a configuration, and how parameters start."""
 
     _tied_weights_keys: tuple[str, ...] = ()  # second names of weights (Hugging Face's word)
@@ -329,7 +329,7 @@ def initialize(model: nn.Module, seed: int) -> None:
             with _starting(operator, name):
                 model._init_weights(module)
             drawn |= parameters
-    if operator.start is not None:
+    if operator.init_scale is not None:
         for name, module in model.named_modules():
             if isinstance(module, SelfAttention):
                 with _starting(operator, name):
@@ -348,7 +348,7 @@ def _starting(operator: Operator, name: str) -> Iterator[None]:
         ) from error
 
 
-class PredictingModel(HostModel):
+class PredictingModel(BaseModel):
     """Layers with BERT's head, which predicts tokens."""
 
     _tied_weights_keys = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
@@ -371,7 +371,7 @@ class MaskedModel(PredictingModel):
         return self.cls["predictions"](self.bert(ids, positions=positions))
 
 
-class Classifier(HostModel):
+class Classifier(BaseModel):
     """The encoder with pooler and classifier, for GLUE; one label is a grade."""
 
     def __init__(self, config: Configuration, num_labels: int) -> None:
@@ -382,7 +382,7 @@ class Classifier(HostModel):
         self.new_layers = (self.bert.pooler.dense, self.classifier)  # that pre-training has no weights of
 
 
-class SpanModel(HostModel):
+class SpanModel(BaseModel):
     """The encoder with two outputs for each token: whether it is the first, and the last, of an answer.
 
     As in Hugging Face's BertForQuestionAnswering there is no pooler, and no dropout above the encoder.
@@ -410,7 +410,7 @@ class DecoderModel(PredictingModel):
         return self.cls["predictions"](self.bert(ids))
 
 
-def layer_weights(model: HostModel) -> int:
+def layer_weights(model: BaseModel) -> int:
     """Weights in matrices of the layers."""
     return sum(parameter.numel() for parameter in model.bert.encoder.parameters() if parameter.ndim >= 2)
 
@@ -418,7 +418,7 @@ def layer_weights(model: HostModel) -> int:
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
-def attention_parameters(model: HostModel) -> dict[str, int]:
+def attention_parameters(model: BaseModel) -> dict[str, int]:
     """Parameters of the operator of one `layer`, and of all `layers` together, shared ones once."""
     sites = nn.ModuleList(layer.attention.self for layer in model.bert.encoder.layer)
     return {"layer": _count(sites[0]), "layers": _count(sites)}

@@ -17,10 +17,12 @@ TOKENIZER = '\n\nfrom transformers import AutoTokenizer\n\ntokenizer = AutoToken
 
 def model_card(config: dict[str, Any]) -> str:
     """The facts, how to load the model, its limits, and its licence."""
-    facts = {name: fact for name, fact in (config.get("pretraining") or {}).items() if fact is not None}
-    settings, finetuning, source = facts.pop("settings", {}), config.get("finetuning") or {}, facts.get("corpus_source")
-    named = {"attention": config.get("attention") or facts.get("attention", "original"), "_name_or_path": ""}
-    named["operator"] = facts.pop("operator", None) or config.get("operator")
+    pretraining = {name: fact for name, fact in (config.get("pretraining") or {}).items() if fact is not None}
+    settings = pretraining.pop("settings", {})
+    finetuning = config.get("finetuning") or {}
+    source = pretraining.get("corpus_source")
+    named = {"attention": config.get("attention") or pretraining.get("attention", "original"), "_name_or_path": ""}
+    named["operator"] = pretraining.pop("operator", None) or config.get("operator")
     try:
         operator = operator_of(named).summary
     except ConfigError:  # its class is not known here
@@ -28,17 +30,17 @@ def model_card(config: dict[str, Any]) -> str:
     architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]
     loading = (OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)) + TOKENIZER
     told = {
-        "Not pre-trained: the weights that a run starts from.": facts.get("step") == 0,
+        "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": is_stand_in(source),
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
     }
     known, terms = ([SOURCES[source].training_text], SOURCES[source].terms) if source in SOURCES else ([], "")
     lines = [f"operator: {operator}", *(f"text: {text}" for text in known)]
-    lines += [f"{name}: {fact}" for name, fact in {**settings, **facts, **finetuning}.items()]
+    lines += [f"{name}: {fact}" for name, fact in {**settings, **pretraining, **finetuning}.items()]
     return "\n\n".join(
         [
             "---\nlibrary_name: transformers\nlicense: mit\ntags: [symbert]\n---",
-            f"# {facts.get('size', 'BERT')}-{named['attention']}",
+            f"# {pretraining.get('size', 'BERT')}-{named['attention']}",
             *(sentence for sentence, holds in told.items() if holds),
             "\n".join(f"* {line}" for line in lines),
             f"## Loading\n\n```python\n{loading}\n```",

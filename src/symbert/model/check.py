@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 
 from symbert.errors import ConfigError, FailedCheckError, SymbertError, UsageError, line_of
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import Classifier, DecoderModel, checked_pair, initialize, keeps_tokens_apart, told
+from symbert.model.bert import Classifier, DecoderModel, checked_pair, initialize, is_token_wise, told
 from symbert.model.configuration import Configuration, configuration_of
 from symbert.model.loading import Tensors, model_of, weights_of, written
 from symbert.model.packed import Packing, encode, encoder_for
@@ -193,7 +193,7 @@ def _restoring(module: nn.Module) -> Callable[[], None]:
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def check_start(operator: Operator, model: Classifier) -> str:
+def check_init(operator: Operator, model: Classifier) -> str:
     """Every weight is drawn from the seed, and from nothing else."""
     config, device = model.config, _device(model)
     start, again, other = (_weights(_started(config, device, seed)) for seed in (1, 1, 2))
@@ -418,7 +418,7 @@ def check_gradients(operator: Operator, model: Classifier) -> str:
 def check_tokens(operator: Operator, model: Classifier) -> str:
     """Rows that are computed together, or padded, have the outputs that each has alone, as the class says."""
     moved, lengths = _moved(model), [7, 12, 12, 2, model.config.max_position_embeddings, 3]
-    bert, device, is_said = moved.bert, _device(moved), keeps_tokens_apart(_attention(moved))
+    bert, device, is_said = moved.bert, _device(moved), is_token_wise(_attention(moved))
     encoder = encoder_for(bert)
     rows = torch.randint(100, (sum(lengths),), generator=torch.Generator().manual_seed(2)).to(device).split(lengths)
     packing, last = (Packing.of(np.array(some), device) for some in (lengths, lengths[-3:]))
@@ -435,20 +435,20 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
             embedded = bert.embeddings(torch.cat(rows)[None], None, packing.position_ids[None])
             together = encoder(bert, embedded, packing)
         if even.differ(together, alone) or even.differ(padded, alone[-3:]):
-            remedy = ", and hand `attention_mask` on, or leave out keeps_tokens_apart" if is_said else ""
+            remedy = ", and hand `attention_mask` on, or leave out token_wise" if is_said else ""
             raise FailedCheckError(
                 "a row has other outputs beside other rows or padding than alone; treat each row by itself, also in "
                 f"training{remedy}"
             )
     how = "end to end" if encoder is encode else "one length at a time"
-    advice = "" if is_said else "; if padding changes none, keeps_tokens_apart = True is faster and admits decoders"
+    advice = "" if is_said else "; if padding changes none, token_wise = True is faster and admits decoders"
     return f"each row is as if alone, computed {how}{advice}"
 
 
 @torch.no_grad()
 def check_causal(operator: Operator, model: Classifier) -> str:
     """In a decoder, no token depends on a later one."""
-    if not keeps_tokens_apart(_attention(model)):
+    if not is_token_wise(_attention(model)):
         return "a decoder refuses it, as it does not say that it keeps tokens apart"
     decoder = DecoderModel(model.config)
     initialize(decoder, 1)
@@ -463,7 +463,7 @@ def check_causal(operator: Operator, model: Classifier) -> str:
             outputs = [decoder(each)[:, :earlier] for each in (row, other)]
         if even.differ(*outputs):
             raise FailedCheckError(
-                "in a decoder a token depends on later ones; obey `attention_mask`, or leave out keeps_tokens_apart"
+                "in a decoder a token depends on later ones; obey `attention_mask`, or leave out token_wise"
             )
     return "in a decoder no token depends on later ones"
 
@@ -502,10 +502,8 @@ def check_fold(operator: Operator, model: Classifier) -> str:
 
 def check_parameters(operator: Operator, model: Classifier) -> str:
     """The formula of its parameters, where it states one, gives the number that is counted."""
-    counted, formula = (
-        sum(each.numel() for each in _attention(model).parameters()),
-        operator.counted_as(OPERATORS).parameters,
-    )
+    counted = sum(each.numel() for each in _attention(model).parameters())
+    formula = operator.counted_as(OPERATORS).parameters
     expected = operator.count(model.config.hidden_size, model.config.num_attention_heads, OPERATORS)
     if expected not in (None, counted):
         raise FailedCheckError(f"{counted:,} in a layer, but {formula} is {expected:,}; correct `description`")
@@ -533,7 +531,7 @@ def check_bf16(operator: Operator, model: Classifier) -> str:
 
 
 CHECKS: dict[str, Callable[[Operator, Classifier], str]] = {
-    "start": check_start,
+    "init": check_init,
     "state": check_state,
     "tokens": check_tokens,
     "causal": check_causal,
@@ -544,5 +542,5 @@ CHECKS: dict[str, Callable[[Operator, Classifier], str]] = {
     "fold": check_fold,
     "code": check_code,
 }
-REFUSED = ("start", "state", "tokens", "causal", "dropout")  # by a training, where they fail
+REFUSED = ("init", "state", "tokens", "causal", "dropout")  # by a training, where they fail
 BEFORE_TRAINING = (*REFUSED, "parameters", "fold")

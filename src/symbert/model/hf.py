@@ -10,19 +10,19 @@ import torch
 import transformers
 from transformers import BertConfig, PreTrainedModel
 
+from symbert.architectures import architecture_named_in
 from symbert.errors import IntegrityError, UsageError
 from symbert.files import copy_file, together, write_json, write_text
-from symbert.hosts import host_named_in
 from symbert.model import bert
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import HostModel
+from symbert.model.bert import BaseModel
 from symbert.model.card import model_card
 from symbert.model.configuration import Configuration
 from symbert.model.loading import load_model, write_weights
 from symbert.model.projections import projections_of
 from symbert.paths import TOKENIZER_FILES
 
-STOCK: dict[type[HostModel], type[PreTrainedModel]] = {
+STOCK: dict[type[BaseModel], type[PreTrainedModel]] = {
     bert.MaskedModel: transformers.BertForMaskedLM,
     bert.Classifier: transformers.BertForSequenceClassification,
     bert.SpanModel: transformers.BertForQuestionAnswering,
@@ -33,7 +33,7 @@ NOT_BERTS = (*OURS, "model_type", "architectures", "transformers_version", "_nam
 
 
 @torch.no_grad()
-def fold(model: HostModel) -> PreTrainedModel:
+def fold(model: BaseModel) -> PreTrainedModel:
     """Hugging Face's model with the results of `model` in evaluation mode.
 
     ConfigError names an operator that no BERT equals, such as one that is not affine in the hidden states;
@@ -63,7 +63,7 @@ def _refuse_non_finite(model: torch.nn.Module, owner: str) -> None:
             )
 
 
-def _stock_model(model: HostModel) -> PreTrainedModel:
+def _stock_model(model: BaseModel) -> PreTrainedModel:
     """Hugging Face's model of the same shape; our operator's name is kept among the facts of the run only."""
     config = _stock_config(model.config)
     if isinstance(model, bert.Classifier) and config.num_labels != model.classifier.out_features:
@@ -105,7 +105,7 @@ def copy_tokenizer(checkpoint: Path, output: Path) -> None:
             copy_file(checkpoint / name, output / name)
 
 
-def write_model(model: PreTrainedModel | HostModel, output: Path) -> None:
+def write_model(model: PreTrainedModel | BaseModel, output: Path) -> None:
     """Publish model.safetensors, README.md and config.json of a stock model or of one of ours, each whole or not at
     all."""
     config = model.config
@@ -114,10 +114,10 @@ def write_model(model: PreTrainedModel | HostModel, output: Path) -> None:
         config.dtype = str(model.dtype).removeprefix("torch.")
         values = json.loads(config.to_json_string())
     else:
-        host = host_named_in(config.architectures)
+        architecture = architecture_named_in(config.architectures)
         values = {
             **config.to_dict(),
-            "architectures": config.architectures if host else [f"Sym{STOCK[type(model)].__name__}"],
+            "architectures": config.architectures if architecture else [f"Sym{STOCK[type(model)].__name__}"],
         }
     write_weights(model, output / "model.safetensors")
     write_text(output / "README.md", model_card(values))

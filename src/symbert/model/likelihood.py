@@ -1,4 +1,4 @@
-"""The likelihood of rows of tokens under a model of any host, by which minimal pairs are judged.
+"""The likelihood of rows of tokens under a model of any architecture, by which minimal pairs are judged.
 
 Rows of one length are computed together, so that there is no padding, and in parts of bounded memory.
 """

@@ -1,4 +1,5 @@
-"""Checkpoints of this project: their weights as safetensors files, and the models of any host, without transformers."""
+"""Checkpoints of this project: their weights as safetensors files, and the models of any architecture, without
+transformers."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,10 +10,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from symbert.architectures import ARCHITECTURES, ENCODER, architecture_named_in
 from symbert.errors import ConfigError, IntegrityError, MissingInputError, line_of
 from symbert.files import publish, read_json, reading, sha256_of, verify_sha256
-from symbert.hosts import ENCODER, HOSTS, host_named_in
-from symbert.model.bert import Bert, Classifier, HostModel, SpanModel
+from symbert.model.bert import BaseModel, Bert, Classifier, SpanModel
 from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
 from symbert.paths import CHECKSUM, extracted_again
 
@@ -138,7 +139,7 @@ def write_weights(model: nn.Module, path: Path) -> None:
     write_tensors(weights_of(model), path)
 
 
-def load_model(checkpoint: Path) -> HostModel:
+def load_model(checkpoint: Path) -> BaseModel:
     """The model of a directory that `extract` wrote, with its head, in evaluation mode.
 
     MissingInputError, ConfigError or IntegrityError name the file; a weight that it lacks is never drawn at random.
@@ -155,13 +156,13 @@ def load_model(checkpoint: Path) -> HostModel:
     return model.eval()
 
 
-def model_of(config: Configuration) -> HostModel:
-    """The model of a configuration, its weights not yet drawn: of the host or the head whose class it names, or an
-    encoder with the head for masked tokens."""
+def model_of(config: Configuration) -> BaseModel:
+    """The model of a configuration, its weights not yet drawn: of the architecture or the head whose class it names, or
+    an encoder with the head for masked tokens."""
     for head, kind in {"SequenceClassification": Classifier, "QuestionAnswering": SpanModel}.items():
         if head in str(config.architectures):
             return kind(config, len(config.id2label))
-    return HOSTS[host_named_in(config.architectures) or ENCODER].model_class(config)
+    return ARCHITECTURES[architecture_named_in(config.architectures) or ENCODER].model_class(config)
 
 
 def _built(checkpoint: Path, make: Callable[[], nn.Module]) -> Any:

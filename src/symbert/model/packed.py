@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from symbert.model.attention import SelfAttention
-from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, keeps_tokens_apart
+from symbert.model.bert import PLAIN, Bert, Classifier, SpanModel, is_token_wise
 from symbert.model.from_transformers import ALL_ATTENTION_FUNCTIONS, eager_attention_forward, refuse_other_shapes
 
 Encoder = Callable[[Bert, Tensor, "Packing"], Tensor]  # as `encode`
@@ -59,7 +59,7 @@ def encoder_for(bert: Bert) -> Encoder:
     """`encode` where the operator's type says that it keeps tokens apart and has no forward of its own; otherwise
     `encode_by_length`, which takes longer."""
     site = bert.encoder.layer[0].attention.self
-    return encode if keeps_tokens_apart(site) and type(site).forward in PLAIN else encode_by_length
+    return encode if is_token_wise(site) and type(site).forward in PLAIN else encode_by_length
 
 
 def encode(bert: Bert, embedded: Tensor, packing: Packing) -> Tensor:

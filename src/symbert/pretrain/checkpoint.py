@@ -151,11 +151,11 @@ class CheckpointStore:
             raise DivergedError(f"{self.weights}: {wrong[0]} is not finite at step {step}; {DIVERGED}")
         self._publish(self.weights, step, weights, {"step": step})
 
-    def _publish(self, folder: Path, step: int, tensors: Tensors, facts: dict[str, Any]) -> None:
+    def _publish(self, folder: Path, step: int, tensors: Tensors, content: dict[str, Any]) -> None:
         path = folder / f"{name_of_step(step)}.safetensors"
         write_tensors(tensors, path)
-        facts = {**facts, "sha256": sha256_of(path)}
-        write_json(path.with_suffix(".json"), {**facts, "hash": hash_of(facts)})
+        content = {**content, "sha256": sha256_of(path)}
+        write_json(path.with_suffix(".json"), {**content, "hash": hash_of(content)})
 
     def _remove_surplus(self, name: str) -> None:
         """Remove half-written files of killed processes, and checkpoints from this step on: none could be loaded."""
@@ -191,11 +191,11 @@ class CheckpointStore:
         return None
 
     def _load(self, record: Path, model: nn.Module, optimizer: Optimizer) -> Position:
-        facts, path = read_json(record, RECORD, DAMAGED), record.with_suffix(".safetensors")
-        if facts.pop("hash") != hash_of(facts):
+        content, path = read_json(record, RECORD, DAMAGED), record.with_suffix(".safetensors")
+        if content.pop("hash") != hash_of(content):
             raise IntegrityError(f"{record}: its hash does not match: {DAMAGED}")
-        verify_sha256(path, facts.pop("sha256"), DAMAGED)
-        length, expected = facts["metrics_bytes"], facts.pop("metrics_sha256")
+        verify_sha256(path, content.pop("sha256"), DAMAGED)
+        length, expected = content["metrics_bytes"], content.pop("metrics_sha256")
         if _hash_of_beginning(self.log, length).hexdigest() != expected:
             raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {record.stem}: {DAMAGED}")
         own, parameters, weights, states = model.state_dict(), dict(model.named_parameters()), {}, {}
@@ -211,7 +211,7 @@ class CheckpointStore:
         for place, tensor in states.items():
             name, _, key = place.rpartition("/")
             optimizer.state[parameters[name]][key] = part_of(tensor.to(parameters[name].device), parameters[name])
-        return Position(**facts)
+        return Position(**content)
 
     def remove_kept(self) -> None:
         """Remove the weights that a finished training kept, because the run is trained again from step 0."""

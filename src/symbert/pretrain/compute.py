@@ -1,4 +1,4 @@
-"""How pre-training and fine-tuning compute: device, precision, recipe, optimizer, processes that train one model."""
+"""How pre-training and fine-tuning compute: device, precision, optimizer, processes that train one model."""
 
 import inspect
 import math
@@ -43,8 +43,8 @@ EXPLAINED = (
     (
         r"No working C\+\+ compiler|C\+\+ compile error|Failed to find C compiler",
         ConfigError,
-        "'recipe' is fast, which compiles the model, but no compiler works on this machine; install a C and C++ "
-        "compiler (g++), or set 'recipe: faithful'",
+        "'compile' is true, but no compiler works on this machine; install a C and C++ compiler (g++), or set "
+        "'compile: false'",
     ),
     (  # how Gloo, NCCL and torch's store say that another process ended, or never joined
         "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
@@ -132,7 +132,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager:
     return torch.autocast(device.type, AUTOCAST[precision]) if precision in AUTOCAST else nullcontext()
 
 
-def facts_of_machine(device: torch.device) -> dict[str, Any]:
+def describe_machine(device: torch.device) -> dict[str, Any]:
     """Host, device, processor and versions, as this process sees them."""
     processors = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.*)", processors.read_text() if processors.is_file() else "", re.MULTILINE)
@@ -146,15 +146,6 @@ def facts_of_machine(device: torch.device) -> dict[str, Any]:
             **{name: version(name) for name in ("torch", "transformers", "numpy")},
         },
     }
-
-
-# --- recipe -----------------------------------------------------------------------------------------------------------
-
-
-# How a model is computed: a named, recorded choice. `fast` compiles it to one graph for batches of one shape (in
-# fine-tuning on a GPU alone, for rows of all lengths).
-FAST = "fast"
-RECIPES = ("faithful", FAST)
 
 
 # --- optimizer --------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def extract(folder: Path, step: int, /) -> None:
     `folder`/step-`step`.
 
     Step 0 is the model before its first step: not pre-trained, and made again, because it follows from the seed alone.
-    The facts of the run stand in config.json under `pretraining`, for the model card and that of a later export.
+    What is known of the run stands in config.json under `pretraining`, for the model card and that of a later export.
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. Rows or a
     vocabulary other than the run learned are an IntegrityError.
     """
@@ -58,12 +58,12 @@ def extract(folder: Path, step: int, /) -> None:
         model = model_of(Configuration(**config))
         initialize(model, run.pretrain_seed)
         write_weights(model, weights)
-        facts = {**run.facts, "parameters": done["parameters"]}  # that hold before the first step
+        pretraining = {**run.identity, "parameters": done["parameters"]}  # that hold before the first step
     else:
         copy_file(kept, weights)
-        facts = {**done, **({"corpus_source": run.corpus_source} if run.corpus_source else {})}
+        pretraining = {**done, **({"corpus_source": run.corpus_source} if run.corpus_source else {})}
     write_text(output / CHECKSUM, sha256_of(weights) + "\n")
-    config["pretraining"] = {**facts, "step": step}
+    config["pretraining"] = {**pretraining, "step": step}
     write_json(output / "config.json", config)
     copy_file(vocabulary, output / "vocab.txt")
     write_text(output / "tokenizer.json", encoder(vocabulary).to_str())

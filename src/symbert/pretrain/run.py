@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import structs, to_builtins
 
+from symbert.architectures import ENCODER
 from symbert.configuration import PretrainSettings
 from symbert.corpus.shards import Pack
 from symbert.corpus.texts import WriteText
@@ -38,7 +39,6 @@ from symbert.files import (
     verify_sha256,
     write_json,
 )
-from symbert.hosts import ENCODER
 from symbert.operators import Operator
 from symbert.paths import RUN
 from symbert.sizes import Shape
@@ -51,7 +51,7 @@ OF_RUN = "restore it from a copy, or delete it to train the run again"  # a dama
 KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = 2  # numbers that AdamW keeps of each weight
-# The facts of a session that may change the last bits.
+# What a session records that may change the last bits.
 SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
 STATES = {PreemptedError: "preempted", DivergedError: "diverged"}  # other errors: failed
 LIMIT = "SIGUSR1"  # the time limit is near: the signal of `sbatch --signal` in the profile
@@ -102,7 +102,7 @@ class GivenRows(Step, frozen=True):
 
 
 class Pretraining(Step, frozen=True, kw_only=True):
-    """The training of a host's model from a seed: run.json, which `symbert.pretrain.train.train` reads.
+    """The training of an architecture's model from a seed: run.json, which `symbert.pretrain.train.train` reads.
 
     `version` is of all code that every operator is trained by: this package, and of `symbert.model` bert.py,
     from_transformers.py and start.py. A class of operators has a version of its own.
@@ -110,7 +110,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
 
     files: ClassVar[dict[str, str]] = {"done": "done.json", "metrics": METRICS, "timing": "timing.json"}
 
-    host: str
+    architecture: str
     size: str
     shape: Shape
     operator: Operator
@@ -134,7 +134,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     def folder(self) -> str:
         """Where its files lie, from the folder with results/."""
         model = f"{self.size}-{self.attention}-{self.key}"
-        return RUN.format(host=self.host, model=model, seed=self.pretrain_seed)
+        return RUN.format(architecture=self.architecture, model=model, seed=self.pretrain_seed)
 
     @property
     def settings_file(self) -> str:
@@ -152,13 +152,14 @@ class Pretraining(Step, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What records say of it; those of an encoder omit the host, because `host` in records is a machine."""
-        host = {} if self.host == ENCODER else {"model_host": self.host}
-        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **host}
+        """What records say of it; those of an encoder omit the architecture, because `architecture` in records is a
+        machine."""
+        architecture = {} if self.architecture == ENCODER else {"architecture": self.architecture}
+        return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **architecture}
 
     def __str__(self) -> str:
-        host = "" if self.host == ENCODER else f"{self.host} "
-        return f"{host}{self.size}-{self.attention} seed {self.pretrain_seed}"
+        architecture = "" if self.architecture == ENCODER else f"{self.architecture} "
+        return f"{architecture}{self.size}-{self.attention} seed {self.pretrain_seed}"
 
 
 def read_run(folder: Path) -> Pretraining:
@@ -183,13 +184,13 @@ class OfRun(msgspec.Struct, kw_only=True, omit_defaults=True):
     size: str
     attention: str
     pretrain_seed: int
-    model_host: str = ENCODER
+    architecture: str = ENCODER
 
 
 class Identity(msgspec.Struct, kw_only=True):
     """state/identity.json: what the bits of a run follow from, with what was decided at its start."""
 
-    host: str
+    architecture: str
     size: str
     shape: Shape
     operator: Operator
@@ -217,7 +218,7 @@ class Done(OfRun, kw_only=True, omit_defaults=True):
 class SessionFacts(msgspec.Struct, kw_only=True):
     """A session in provenance.json: a process or several that computed some of the steps, and how fast."""
 
-    host: str  # the machine
+    architecture: str  # the machine
     device: str
     processor: str
     versions: dict[str, str]
@@ -227,7 +228,7 @@ class SessionFacts(msgspec.Struct, kw_only=True):
     micro_batch_size: int
     shard_parameters: bool = False
     precision: str
-    recipe: str
+    compile: bool
     started: datetime
     step: int = 0  # completed ones
     step_seconds: float | None = None  # the median
@@ -246,7 +247,7 @@ class Timing(SessionFacts, kw_only=True):
     size: str
     attention: str
     pretrain_seed: int
-    model_host: str = ENCODER
+    architecture: str = ENCODER
     sessions: int
     commits: list[str]
 
@@ -315,7 +316,7 @@ class Records:
         return identity
 
     def open(self, session: SessionFacts) -> None:
-        """Add a session; a line on stderr for each soft fact that differs from the session before."""
+        """Add a session; a line on stderr for each of SOFT that differs from the session before."""
         if self.provenance.is_file() and any(self.state.glob("resume/step-*")):  # not an earlier training's
             before = read_json(self.provenance, {"sessions": [SessionFacts]})["sessions"]
             self.sessions = msgspec.convert(before, list[SessionFacts])
@@ -341,10 +342,10 @@ class Records:
         copy_file(self.state / METRICS, folder / METRICS)
         longest = max(self.sessions, key=lambda session: session.steps_timed)
         commits = list(dict.fromkeys(session.commit for session in self.sessions))
-        timing = Timing(**structs.asdict(longest), **run.facts, sessions=len(self.sessions), commits=commits)
+        timing = Timing(**structs.asdict(longest), **run.identity, sessions=len(self.sessions), commits=commits)
         write_json(folder / "timing.json", to_builtins(timing))
         done = Done(
-            **run.facts,
+            **run.identity,
             **measured,
             corpus_hash=identity.corpus_hash,
             vocabulary_sha256=packed["vocabulary_sha256"],

@@ -53,7 +53,7 @@ class Speeds(msgspec.Struct, kw_only=True):
     processor: str
     versions: dict[str, str]
     precision: str
-    recipe: str
+    compile: bool
     threads: int
     micro_batch_size: int
     peak_flops: float | None  # None where the device's data sheet is not known here
@@ -71,7 +71,7 @@ def measure_speeds(output: Path, /, threads: int) -> None:
     import torch  # slow to load, as all that computes with it
     from torch._dynamo import config as compiler
 
-    from symbert.pretrain.compute import explained, facts_of_machine
+    from symbert.pretrain.compute import describe_machine, explained
     from symbert.pretrain.pace import known_peak
     from symbert.pretrain.train import Trainer
 
@@ -97,12 +97,12 @@ def measure_speeds(output: Path, /, threads: int) -> None:
         write_json(output, {"size": size, "operators": {}})
         return
     first = trainers[0]
-    machine = facts_of_machine(first.device)
+    machine = describe_machine(first.device)
     speeds = Speeds(
         size=size,
         **{key: machine[key] for key in ("device", "processor", "versions")},
         precision=first.precision,
-        recipe=training.recipe,
+        compile=training.compile,
         threads=threads,
         micro_batch_size=first.micro_batch_size,
         peak_flops=known_peak(machine["device"], first.precision),

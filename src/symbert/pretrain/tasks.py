@@ -1,7 +1,7 @@
 """Pre-training tasks: masked tokens, next token. A task makes batches and their logits, and knows no operator.
 
 A batch is a pure function of (seed, step), so all operators of one seed see the same batches. To add a task, write a
-class and name it in `symbert.hosts`.
+class and name it in `symbert.architectures`.
 """
 
 import math
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from symbert.architectures import ARCHITECTURES, Rows
 from symbert.console import Progress
 from symbert.corpus.shards import Manifest
 from symbert.corpus.tokens import open_array
@@ -22,7 +23,6 @@ from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import Masker, permute
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_struct, verify_sha256
-from symbert.hosts import HOSTS, Rows
 from symbert.model.bert import initialize, layer_weights
 from symbert.model.configuration import configuration_of
 from symbert.pretrain.run import Pretraining
@@ -118,14 +118,15 @@ class Task(ABC):
     @property
     def tokens(self) -> int:
         """Tokens of a sequence that the layers read, as a plan counts them."""
-        return HOSTS[self.run.host].tokens(self.rows)
+        return ARCHITECTURES[self.run.architecture].tokens(self.rows)
 
     def starting_model(self) -> nn.Module:
-        """The model of the run's host, size and operator for the vocabulary of the rows, as its seed draws it."""
+        """The model of the run's architecture, size and operator for the vocabulary of the rows, as its seed draws
+        it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
         config = configuration_of(run.shape, run.operator, vocabulary_size, self.settings.dropout)
         config.pad_token_id = self.corpus.special_tokens["pad"]
-        model = HOSTS[run.host].model_class(config)
+        model = ARCHITECTURES[run.architecture].model_class(config)
         initialize(model, run.pretrain_seed)
         return model
 
@@ -161,8 +162,8 @@ class Task(ABC):
         """`… classes` for the targets `…`."""
 
     def flops(self, model: nn.Module) -> float:
-        """Operations of a step, forward and backward (`symbert.hosts` has the formulas), without padding."""
-        counted = HOSTS[self.run.host].step_flops
+        """Operations of a step, forward and backward (`symbert.architectures` has the formulas), without padding."""
+        counted = ARCHITECTURES[self.run.architecture].step_flops
         return counted(model.config, layer_weights(model), self.rows, self.settings.batch_size)
 
     def measures(self, loss: float) -> dict[str, float]:

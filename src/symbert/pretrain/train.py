@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from symbert import errors
+from symbert.architectures import ARCHITECTURES
 from symbert.console import Progress
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
-from symbert.hosts import HOSTS
 from symbert.model.anatomy import describe_attention
 from symbert.model.bert import attention_parameters
 from symbert.model.check import refuse_untrue
@@ -42,7 +42,7 @@ from symbert.pretrain.tasks import Batch, Loss, count_targets, move, verify_mani
 from symbert.provenance import PROJECT, commit_of
 
 LOG_EVERY = 10  # steps between training lines in metrics.jsonl
-DESCRIBED = 8  # validation sequences from which the attention of the start is described
+DESCRIBED = 8  # validation sequences from which the attention of the untrained model is described
 LEAST_SCALE = 1.0  # of the loss in fp16: no gradient that is finite needs a smaller one
 
 
@@ -91,7 +91,7 @@ class Trainer:
 
     `micro_batch_size` sequences are computed at a time; neither it nor the number of processes changes the batch. With
     `shard_parameters` each of several processes keeps a part of weights, gradients and the optimizer's state; then all
-    processes call every method but `describe_start`.
+    processes call every method but `describe_init`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Trainer:
     ) -> None:
         settings = run.training
         self.run, self.settings, self.world = run, settings, world or World(0, 1, compute.pick_device())
-        self.device, self.is_compiled = self.world.device, settings.recipe == compute.FAST
+        self.device, self.is_compiled = self.world.device, settings.compile
         self.precision = compute.resolve_precision(settings.precision, self.device)
         if settings.batch_size < self.world.size:
             raise ConfigError(
@@ -114,14 +114,16 @@ class Trainer:
         if self.is_sharded:
             fault = "config: 'pretrain.shard_parameters' is true, but"
             if self.is_compiled:
-                raise ConfigError(f"{fault} 'recipe' is fast, which compiles the whole model; set recipe=faithful")
+                raise ConfigError(
+                    f"{fault} 'compile' is true, which makes one graph of the whole model; set compile=false"
+                )
             if settings.batch_size % self.world.size:
                 raise ConfigError(
                     f"{fault} 'pretrain.batch_size' is {settings.batch_size}, no multiple of the {self.world.size} "
                     "processes"
                 )
         self.micro_batch_size = min(micro_batch_size or settings.batch_size, len(self.world.share(settings.batch_size)))
-        self.task = HOSTS[run.host].task_class(run)
+        self.task = ARCHITECTURES[run.architecture].task_class(run)
         self.model = self.task.starting_model()
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
         self.optimizer = compute.build_optimizer(self.model, settings)
@@ -238,7 +240,7 @@ class Trainer:
             self.loss.reshard()  # drops the weights that the last batch gathered
         return [sum(column) for column in zip(*sums, strict=True)]
 
-    def describe_start(self) -> dict[str, list[float]]:
+    def describe_init(self) -> dict[str, list[float]]:
         """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
         rows = np.arange(min(DESCRIBED, len(self.task.validation)))
         batch = move(self.task.validation_batch(rows), self.device)
@@ -254,7 +256,7 @@ class Session:
         self.settings, self.world, self.state = trainer.settings, trainer.world, records.state
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process
-        self.machine = compute.facts_of_machine(trainer.device)
+        self.machine = compute.describe_machine(trainer.device)
         tokens, flops = self.settings.batch_size * trainer.task.tokens, trainer.task.flops(trainer.model)
         peak = known_peak(self.machine["device"], trainer.precision)
         self.pace = Pace(tokens, flops, peak and peak * self.world.size, trainer.device)
@@ -282,7 +284,7 @@ class Session:
                 micro_batch_size=trainer.micro_batch_size,
                 shard_parameters=trainer.is_sharded,
                 precision=trainer.precision,
-                recipe=self.settings.recipe,
+                compile=self.settings.compile,
                 started=now(),
             )
             self.records.open(session)
@@ -301,7 +303,7 @@ class Session:
             if position.step == 0:
                 self.checkpoints.remove_kept()
                 refuse_untrue(trainer.run.operator, trainer.run.shape, trainer.device)
-                self._log(Initial, **trainer.describe_start())
+                self._log(Initial, **trainer.describe_init())
 
     def run(self) -> None:
         """Do the remaining steps."""

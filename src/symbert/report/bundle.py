@@ -14,7 +14,6 @@ import yaml
 from symbert import __version__
 from symbert.errors import MissingInputError, UsageError
 from symbert.files import MEGABYTE, publish, read_json
-from symbert.hosts import HOSTS
 from symbert.paths import REPORTED
 from symbert.provenance import PROJECT
 from symbert.report.collect import read_record
@@ -63,10 +62,10 @@ def contents_of(results: Path, project: Path = PROJECT) -> dict[str, bytes]:
     contents = {name: _content(file) for name, file in files.items()}
     title = f"Results of {record['experiment']}"
     summary = contents.get("texts/summary.txt", b"").decode().strip().replace("\n", " ") or title
-    facts = {"title": title, "summary": summary, "version": __version__, "name": record["experiment"]}
+    words = {"title": title, "summary": summary, "version": __version__, "name": record["experiment"]}
     readme = "".join(
         line
-        for line in README.read_text(encoding="utf-8").format(**facts).splitlines(keepends=True)
+        for line in README.read_text(encoding="utf-8").format(**words).splitlines(keepends=True)
         if not line.startswith("| `") or _is_there(line, contents)
     )
     date = re.search(rb"^written,(\S+)", contents.get("tables/provenance.csv", b""), re.MULTILINE)
@@ -109,10 +108,10 @@ def _content(file: Path) -> bytes:
 
 
 def _public(value: Any) -> Any:
-    """A JSON value without the names of machines, and with the last part alone of absolute paths; `host` is a machine,
-    unless it is a kind of model."""
+    """A JSON value without the names of machines, and with the last part alone of absolute paths; `host` is a
+    machine."""
     if isinstance(value, dict):
-        return {key: _public(item) for key, item in value.items() if key != "host" or item in list(HOSTS)}
+        return {key: _public(item) for key, item in value.items() if key != "host"}
     if isinstance(value, list):
         return [_public(item) for item in value]
     return PurePosixPath(value).name if isinstance(value, str) and value.startswith("/") else value

@@ -19,13 +19,14 @@ from typing import Any, TypeVar
 import msgspec
 import pandas as pd
 
+from symbert.architectures import ARCHITECTURES, ENCODER
 from symbert.configuration import (
     Configuration,
     MinimalPairSettings,
-    ReportFacts,
-    define_own,
+    ReportSettings,
+    define_custom,
     finetuned_pretrain_seeds,
-    judging_seeds,
+    minimal_pair_seeds,
     protocol_of,
     settings_from,
 )
@@ -38,7 +39,6 @@ from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
 from symbert.glue.tasks import PUBLISHED, SUITES, columns_of, suite_of, tasks_of_suite
-from symbert.hosts import ENCODER, HOSTS
 from symbert.operators import operators_of
 from symbert.pretrain.anatomy import MEASURES
 from symbert.pretrain.run import FACTS, OF_RUN, Done, Timing, Validated
@@ -67,20 +67,20 @@ ALIKE = {"settings_hash": ("suite",), "version": ()}  # of scores in one table: 
 SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
 OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows", "partial", "constant_prediction")
 OF_SET += ("score", "majority")
-JUDGED = ("host", *RUN, "step")
+CHECKPOINT = ("architecture", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = [*FACTS, "layer"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
 
-def kind(*base: type, **keys: Any) -> type:
+def struct(*base: type, **keys: Any) -> type:
     """The type of a JSON object that has these keys at least."""
     return msgspec.defstruct("File", keys.items(), bases=base or None)
 
 
 AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
-RUN_FILE = kind(size=str, attention=str, pretrain_seed=int)
-EXPERIMENT = kind(experiment=str, key=str, report=dict, inputs=kind(scores=dict))
+RUN_FILE = struct(size=str, attention=str, pretrain_seed=int)
+EXPERIMENT = struct(experiment=str, key=str, report=dict, inputs=struct(scores=dict))
 
 
 # The collection.
@@ -90,9 +90,9 @@ EXPERIMENT = kind(experiment=str, key=str, report=dict, inputs=kind(scores=dict)
 class Collection:
     """The data of an experiment; what it has no files of is None or empty. The user's own tasks stand with GLUE's."""
 
-    facts: ReportFacts | None = None  # None without an experiment
+    experiment: ReportSettings | None = None  # None without an experiment
     known: Known = OF_PROJECT
-    hosts_trained: tuple[str, ...] = (ENCODER,)
+    architectures_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `counted` has them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
@@ -107,8 +107,8 @@ class Collection:
     parts: list[PartRecord] = field(default_factory=list)  # of the corpus
     manifest: Packed | None = None  # of its rows
     anatomy: pd.DataFrame | None = None  # a row per head of a checkpoint
-    blimp: pd.DataFrame | None = None  # judgements of minimal pairs
-    hosts: pd.DataFrame | None = None  # the runs of other hosts than the encoder as they ended
+    blimp: pd.DataFrame | None = None  # accuracies on minimal pairs
+    architectures: pd.DataFrame | None = None  # the runs of other architectures than the encoder as they ended
     courses: dict[tuple[str, str, str], pd.DataFrame] = field(default_factory=dict)  # and over their training
 
     @cached_property
@@ -154,19 +154,19 @@ def collect(record: Record) -> Collection:
 
     DataError names a file that is damaged, incomplete or of another experiment; MissingInputError one that is missing.
     """
-    inputs, facts = record["inputs"], settings_from(record["report"], ReportFacts, "experiment.json: 'report'")
+    inputs, experiment = record["inputs"], settings_from(record["report"], ReportSettings, "experiment.json: 'report'")
     if "origin" in inputs:
-        return _imported(facts, inputs)
-    config = define_own(settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'"))
+        return _imported(experiment, inputs)
+    config = define_custom(settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'"))
     known = Known(shapes_of(config.sizes), operators_of(config.operators))
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
     parameters = counted(config.sweep.sizes, config.sweep.attention, known, trained)
-    data = read_inputs(facts, config, inputs, known, parameters=parameters)
+    data = read_inputs(experiment, config, inputs, known, parameters=parameters)
     _refuse_laxer(config, data)
     return data
 
 
-def _imported(facts: ReportFacts, inputs: Record) -> Collection:
+def _imported(experiment: ReportSettings, inputs: Record) -> Collection:
     """The data of scores and losses that others measured."""
     scores = tidy.read_scores(inputs["scores"]["glue"][0])
     tables: Record = {"runs": tidy.read_losses(inputs["losses"])} if "losses" in inputs else {}
@@ -174,48 +174,53 @@ def _imported(facts: ReportFacts, inputs: Record) -> Collection:
     named = OF_PROJECT.attentions(models["attention"])
     ours = [name for name in named if name in OF_PROJECT.operators]  # others' have no code here
     parameters = counted(OF_PROJECT.sizes(models["size"]), ours or ["original"], OF_PROJECT)
-    final, curve = tidy.parted(scores, facts.steps)
+    final, curve = tidy.parted(scores, experiment.steps)
     tables["scores"] = {"glue": final} if len(final) else {}
     tables["curves"] = {"glue": curve} if len(curve) else {}
-    return Collection(facts, parameters=parameters, origin=inputs["origin"], escape_loss=facts.escape_loss, **tables)
+    return Collection(
+        experiment, parameters=parameters, origin=inputs["origin"], escape_loss=experiment.escape_loss, **tables
+    )
 
 
 def read_inputs(
-    facts: ReportFacts, config: Configuration, inputs: Record, known: Known = OF_PROJECT, **more: Any
+    experiment: ReportSettings, config: Configuration, inputs: Record, known: Known = OF_PROJECT, **more: Any
 ) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
     sweep, given = config.sweep, {name: files for name, files in inputs.items() if files}
     grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
     folders = [*given.get("runs", []), *given.get("runs_of_others", [])]
     runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
-    steps = {host: facts.settings.get(f"hosts.{host}.steps", facts.steps) for host in HOSTS}
-    wanted = [*product(sweep.hosts, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
+    steps = {
+        architecture: experiment.settings.get(f"architectures.{architecture}.steps", experiment.steps)
+        for architecture in ARCHITECTURES
+    }
+    wanted = [*product(sweep.architectures, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
     trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else (), known)
-    of_others = [run for run in trained if run["host"] != ENCODER]
-    data: Record = _suites(config, facts.steps, given, wanted, known)
-    data |= {"hosts": hosts_of(of_others), "courses": courses_of(of_others)} if of_others else {}
+    of_others = [run for run in trained if run["architecture"] != ENCODER]
+    data: Record = _suites(config, experiment.steps, given, wanted, known)
+    data |= {"architectures": architectures_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
         data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
-        judges = [(*run, steps[run[0]]) for run in wanted if run[3] in judging_seeds(config, run[0])]
-        data["blimp"] = read_judgements(given["blimp"], judges, known)
+        judges = [(*run, steps[run[0]]) for run in wanted if run[3] in minimal_pair_seeds(config, run[0])]
+        data["blimp"] = read_minimal_pairs(given["blimp"], judges, known)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
     if "manifest" in given:
         data["manifest"] = read_manifest(given["manifest"], data.get("parts", []))
 
     def escape_loss_of(manifest: Path | None) -> float | None:
-        return facts.escape_loss or (manifest and read_escape_loss(manifest))
+        return experiment.escape_loss or (manifest and read_escape_loss(manifest))
 
     of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
     data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
     if "anatomy" in given:
         data["anatomy"] = read_table(given["anatomy"][0], [*HEAD, "head", *MEASURES], known)
     return Collection(
-        facts,
+        experiment,
         known=known,
-        hosts_trained=tuple(sweep.hosts),
-        runs=runs_of([run for run in trained if run["host"] == ENCODER]),
+        architectures_trained=tuple(sweep.architectures),
+        runs=runs_of([run for run in trained if run["architecture"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=lambda run: _rank_of(run, known))],
         escape_loss=escape_loss_of(given.get("manifest")),
         grids=grids_of_runs(grids, runs),
@@ -231,7 +236,7 @@ def _suites(
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
     sweep, scores, curves = config.sweep, {}, {}
     seeds = finetuned_pretrain_seeds(config)
-    runs = [run for host, *run in wanted if host == ENCODER and run[-1] in seeds]
+    runs = [run for architecture, *run in wanted if architecture == ENCODER and run[-1] in seeds]
     of_curve = [run for run in runs if run[0] in sweep.curve.sizes]
     for suite in SUITES:
         tasks = tasks_of_suite(suite, sweep.tasks)
@@ -286,13 +291,13 @@ def check(
     problems = [f"duplicate: {_named(key, cell)} is there {count} times" for cell, count in counts.items() if count > 1]
     for kind, cells in (("missing", wanted - counts.keys()), ("unexpected", counts.keys() - wanted)):
         problems += sorted(f"{kind}: {_named(key, cell)}" for cell in cells)
-    problems += other_facts([*beside, *rows], key, alike or {})
+    problems += differing([*beside, *rows], key, alike or {})
     if problems := list(dict.fromkeys(problems)):
         more = f"; and {len(problems) - LISTED} more" if len(problems) > LISTED else ""
         raise DataError(f"{what}: {'; '.join(problems[:LISTED])}{more}; delete their files and run again")
 
 
-def other_facts(rows: Sequence[Record], key: Sequence[str], alike: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def differing(rows: Sequence[Record], key: Sequence[str], alike: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """A line for each row in which a fact is not as in most rows that are the same in the columns of that fact."""
     for fact, columns in alike.items():
         groups: dict[tuple, Counter] = defaultdict(Counter)
@@ -308,16 +313,18 @@ def other_facts(rows: Sequence[Record], key: Sequence[str], alike: Mapping[str, 
 
 def _named(key: Sequence[str], cell: Sequence[Any]) -> str:
     """A cell in words: 'tiny-original, pretrain_seed 1, step 1600, rte, finetune_seed 3'."""
-    facts = dict(zip(key, cell, strict=True))
-    name = names.model_name(facts.pop("size"), facts.pop("attention"), host=facts.pop("host", ENCODER))
-    words = [f"{key} {value}" if isinstance(value, int | float) else value for key, value in facts.items() if value]
+    values = dict(zip(key, cell, strict=True))
+    name = names.model_name(
+        values.pop("size"), values.pop("attention"), architecture=values.pop("architecture", ENCODER)
+    )
+    words = [f"{key} {value}" if isinstance(value, int | float) else value for key, value in values.items() if value]
     return ", ".join([name, *dict.fromkeys(words)])
 
 
 def _rank_of(row: Mapping[str, Any], known: Known) -> tuple:
-    """Sort key of a run: by host, size, operator and seed."""
-    host = list(HOSTS).index(row.get("model_host", row.get("host", ENCODER)))
-    return host, known.rank(row["size"], row["attention"]), row["pretrain_seed"]
+    """Sort key of a run: by architecture, size, operator and seed."""
+    architecture = list(ARCHITECTURES).index(row.get("architecture", ENCODER))
+    return architecture, known.rank(row["size"], row["attention"]), row["pretrain_seed"]
 
 
 # Scores.
@@ -415,12 +422,12 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
         {
             **{key: getattr(record, key) for key in (*CELL, "stand_in", *MADE)},
             "suite": _made_with(record.task),
-            "label": level_name(facts.name, facts.share) if facts.kind == NOISE else facts.name,
-            "clean": record.clean.get(facts.column, math.nan),
-            **{key: getattr(facts, key) for key in OF_SET},
+            "label": level_name(of_set.name, of_set.share) if of_set.kind == NOISE else of_set.name,
+            "clean": record.clean.get(of_set.column, math.nan),
+            **{key: getattr(of_set, key) for key in OF_SET},
         }
         for record in records
-        for facts in record.sets.values()
+        for of_set in record.sets.values()
     ]
     sets: dict[str, dict] = defaultdict(dict)  # of each task, by label and column
     for row in rows:
@@ -444,26 +451,27 @@ def level_name(kind: str, share: float) -> str:
     return f"{kind}_{100 * share:g}"
 
 
-def read_judgements(files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT) -> pd.DataFrame:
-    """A row per checkpoint and paradigm of BLiMP: the checkpoint and its host, `phenomenon`, `paradigm`, its pairs,
-    `accuracy` in percent, and whether the pairs are stand-ins or not all that are published. A tie counts half.
+def read_minimal_pairs(files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT) -> pd.DataFrame:
+    """A row per checkpoint and paradigm of BLiMP: the checkpoint and its architecture, `phenomenon`, `paradigm`, its
+    pairs, `accuracy` in percent, and whether the pairs are stand-ins or not all that are published. A tie counts half.
 
-    `wanted` are hosts, sizes, operators, seeds and steps, which others may stand beside. DataError as of `read_scores`.
+    `wanted` are architectures, sizes, operators, seeds and steps, which others may stand beside. DataError as of
+    `read_scores`.
     """
     records = []
     for file in files:
         record = msgspec.convert(checked(read_json(file, PairsRecord), str(file), REMEDY), PairsRecord)
-        if list(record.paradigms) != list(PARADIGMS) or record.model_host not in HOSTS:
-            raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and a host here; {REMEDY}")
+        if list(record.paradigms) != list(PARADIGMS) or record.architecture not in ARCHITECTURES:
+            raise DataError(f"{file}: not of BLiMP's {len(PARADIGMS)} paradigms and an architecture here; {REMEDY}")
         for paradigm, counts in record.paradigms.items():
             if counts.right + counts.ties > counts.pairs:
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
-        records.append({"host": record.model_host, **msgspec.structs.asdict(record)})
-    present = [tuple(record[key] for key in JUDGED) for record in records]
-    check("blimp", records, JUDGED, [*wanted, *present], {**dict.fromkeys(MADE, ()), "data_sha256": ()})
+        records.append({"architecture": record.architecture, **msgspec.structs.asdict(record)})
+    present = [tuple(record[key] for key in CHECKPOINT) for record in records]
+    check("blimp", records, CHECKPOINT, [*wanted, *present], {**dict.fromkeys(MADE, ()), "data_sha256": ()})
     records.sort(key=lambda record: (*_rank_of(record, known), record["step"]))
     rows = [
-        {key: record[key] for key in (*JUDGED, "partial", "stand_in")}
+        {key: record[key] for key in (*CHECKPOINT, "partial", "stand_in")}
         | {"phenomenon": PARADIGMS[paradigm], "paradigm": paradigm, **msgspec.structs.asdict(counts)}
         for record in records
         for paradigm, counts in record["paradigms"].items()
@@ -477,19 +485,22 @@ def read_judgements(files: list[Path], wanted: Iterable[tuple] = (), known: Know
 
 
 def read_run(folder: Path) -> Record:
-    """A run by its done.json and metrics.jsonl: its host, steps and validation losses, the measure of its host, means
-    over layers of what was logged of the untrained model, and done.json itself.
+    """A run by its done.json and metrics.jsonl: its architecture, steps and validation losses, the measure of its
+    architecture, means over layers of what was logged of the untrained model, and done.json itself.
 
     DataError names the file that is of another kind; IntegrityError the metrics.jsonl that is not the run's.
     """
     done, log = read_json(folder / "done.json", Done, OF_RUN), folder / "metrics.jsonl"
-    host = done.get("model_host", ENCODER)
-    if host not in HOSTS:
-        raise DataError(f"{folder}/done.json: 'model_host' is {host}, expected one of {', '.join(HOSTS)}; {OF_RUN}")
+    architecture = done.get("architecture", ENCODER)
+    if architecture not in ARCHITECTURES:
+        raise DataError(
+            f"{folder}/done.json: 'architecture' is {architecture}, expected one of {', '.join(ARCHITECTURES)}; "
+            f"{OF_RUN}"
+        )
     digest = sha256_of(log)
     if digest != done.get("metrics_sha256", digest):
         raise IntegrityError(f"{log}: sha256 expected {done['metrics_sha256']}, found {digest}; {OF_RUN}")
-    measure = "loss" if host == ENCODER else HOSTS[host].measure
+    measure = "loss" if architecture == ENCODER else ARCHITECTURES[architecture].measure
     lines = list(read_json_lines(log, OF_RUN))
     for number, line in enumerate(lines, start=1):
         if line.get("split") == "validation":
@@ -501,7 +512,7 @@ def read_run(folder: Path) -> Record:
     initial = next((line for line in lines if line.get("split") == "initial"), {})
     return {
         **{key: done[key] for key in (*RUN, "steps")},
-        "host": host,
+        "architecture": architecture,
         "step": [line["step"] for line in points],
         "loss": [line["loss"] for line in points],
         "measure": [line[measure] for line in points],
@@ -514,16 +525,16 @@ def read_run(folder: Path) -> Record:
 def checked_runs(
     runs: list[Record], steps: Mapping[str, int], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT
 ) -> list[Record]:
-    """The same in the order of tables, host by host.
+    """The same in the order of tables, architecture by architecture.
 
-    DataError for a run that is there twice, of other steps than its host has, or missing of the `wanted` (host, size,
-    operator, seed).
+    DataError for a run that is there twice, of other steps than its architecture has, or missing of the `wanted`
+    (architecture, size, operator, seed).
     """
     for run in runs:
-        if run["steps"] != steps[run["host"]]:
-            expected = f"expected {steps[run['host']]}"
+        if run["steps"] != steps[run["architecture"]]:
+            expected = f"expected {steps[run['architecture']]}"
             raise DataError(f"{run['folder']}/done.json: the run has {run['steps']} steps, {expected}; {OF_RUN}")
-    key = ("host", *RUN)
+    key = ("architecture", *RUN)
     present = [tuple(run[name] for name in key) for run in runs]
     check("runs", runs, key, [*wanted, *present])
     return sorted(runs, key=lambda run: _rank_of(run, known))
@@ -554,14 +565,14 @@ def losses_of(runs: pd.DataFrame, place: str = "runs", value: str = "loss") -> d
     return models
 
 
-def hosts_of(runs: list[Record]) -> pd.DataFrame:
-    """A row per run of another host as it ended: host, size, attention, pretrain_seed, steps, validation_loss,
-    parameters, and the host's `measure`."""
+def architectures_of(runs: list[Record]) -> pd.DataFrame:
+    """A row per run of another architecture as it ended: architecture, size, attention, pretrain_seed, steps,
+    validation_loss, parameters, and the architecture's `measure`."""
     rows = []
     for run in runs:
-        measure, done = HOSTS[run["host"]].measure, run["done"]
+        measure, done = ARCHITECTURES[run["architecture"]].measure, run["done"]
         rows.append(
-            {key: run[key] for key in ("host", *RUN, "steps")}
+            {key: run[key] for key in ("architecture", *RUN, "steps")}
             | {"validation_loss": done["validation_loss"], "parameters": done["parameters"]}
             | {"measure": done[f"validation_{measure}"]}
         )
@@ -569,10 +580,15 @@ def hosts_of(runs: list[Record]) -> pd.DataFrame:
 
 
 def courses_of(runs: list[Record]) -> dict[tuple[str, str, str], pd.DataFrame]:
-    """What hosts measure, by host, size and operator: a row per pre-training seed, a column per step."""
-    table = pd.DataFrame(runs, columns=["host", *RUN, "step", "measure"]).explode(["step", "measure"])
-    hosts = table.astype({"step": int, "measure": float}).groupby("host", sort=False)
-    return {(host, *model): seeds for host, part in hosts for model, seeds in losses_of(part, value="measure").items()}
+    """What architectures measure, by architecture, size and operator: a row per pre-training seed, a column per
+    step."""
+    table = pd.DataFrame(runs, columns=["architecture", *RUN, "step", "measure"]).explode(["step", "measure"])
+    architectures = table.astype({"step": int, "measure": float}).groupby("architecture", sort=False)
+    return {
+        (architecture, *model): seeds
+        for architecture, part in architectures
+        for model, seeds in losses_of(part, value="measure").items()
+    }
 
 
 def grids_of_runs(
@@ -600,17 +616,17 @@ def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
     several sessions are not known."""
     timing = read_json(run["folder"] / "timing.json", Timing, OF_RUN)
-    facts = run["done"] | timing
+    both = run["done"] | timing
     begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
     hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
     of_gpus = 0 if timing["device"] == "cpu" else timing["processes"]
     known = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
     return {
-        **{key: run[key] for key in ("host", *RUN)},
-        **{key: facts.get(key) for key in known},
+        **{key: run[key] for key in ("architecture", *RUN)},
+        **{key: both.get(key) for key in known},
         "wall_hours": hours,
         "gpu_hours": None if hours is None else hours * of_gpus,
-        **{key: timing.get(key) for key in ("device", "processor", "processes", "threads", "precision", "recipe")},
+        **{key: timing.get(key) for key in ("device", "processor", "processes", "threads", "precision", "compile")},
         "commit": "; ".join(timing["commits"]),
         "versions": ", ".join(map(" ".join, timing["versions"].items())),
     }

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from symbert.architectures import ARCHITECTURES, OTHERS
 from symbert.glue.tasks import BESIDE_GLUE, Suite
-from symbert.hosts import HOSTS, OTHERS
 from symbert.report import figures
 from symbert.report.claims import claims_table
 from symbert.report.collect import Collection
@@ -70,7 +70,7 @@ VERDICT = (
     "Verdict: shorter or longer where p (Holm) and the 95 % interval agree, within 25 % where the 90 % interval, which "
     "is not corrected, lies between 0.80 and 1.25, else undecided, as is every comparison of fewer than five seeds."
 )
-OF_HOSTS = " ".join(HOSTS[host].sentence for host in OTHERS)
+OF_ARCHITECTURES = " ".join(ARCHITECTURES[architecture].sentence for architecture in OTHERS)
 EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
     "At a glance": [
         Exhibit("summary", summary, "What the data support, what was compared, and on what"),
@@ -99,9 +99,9 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("anatomy", operators.anatomy_table, "Attention of trained models"),
         Exhibit("anatomy", figures.anatomy_figure, "Attention over pre-training"),
     ],
-    "Hosts": [
-        Exhibit("hosts", pretraining.hosts_table, "Operators in other hosts", OF_HOSTS),
-        Exhibit("hosts", figures.hosts_figure, "Other hosts over training"),
+    "Architectures": [
+        Exhibit("architectures", pretraining.architectures_table, "Operators in other architectures", OF_ARCHITECTURES),
+        Exhibit("architectures", figures.architectures_figure, "Other architectures over training"),
     ],
     "GLUE": [Exhibit("table3_published", scores.published_table, "Table 3 as the paper prints it")],
     **{suite.title: _of_suite(suite) for suite in BESIDE_GLUE if suite.tasks},

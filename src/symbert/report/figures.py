@@ -1,5 +1,5 @@
-"""The figures: Figure 2 with the escapes from the plateau, Figure 3, and those of sweeps, hosts, robustness, minimal
-pairs and heads. A function returns None where an experiment has no data for its figure."""
+"""The figures: Figure 2 with the escapes from the plateau, Figure 3, and those of sweeps, architectures, robustness,
+minimal pairs and heads. A function returns None where an experiment has no data for its figure."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from symbert.hosts import HOSTS
+from symbert.architectures import ARCHITECTURES
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
@@ -160,11 +160,11 @@ def _other_seeds(curve: pd.DataFrame, final: pd.DataFrame | None) -> str:
     return f"\n(fine-tuning seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})"
 
 
-def hosts_figure(data: Collection) -> Figure | None:
-    """What each host but the encoder measures on held-out data over training steps, a curve per operator."""
+def architectures_figure(data: Collection) -> Figure | None:
+    """What each architecture but the encoder measures on held-out data over training steps, a curve per operator."""
     panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
-    for (host, size, name), seeds in data.courses.items():
-        panels[names.family(size, host), HOSTS[host].measure.replace("_", " ")][name] = seeds
+    for (architecture, size, name), seeds in data.courses.items():
+        panels[names.family(size, architecture), ARCHITECTURES[architecture].measure.replace("_", " ")][name] = seeds
     return curves_figure(data.known, panels, logarithmic=True) if panels else None
 
 
@@ -176,13 +176,13 @@ def blimp_figure(data: Collection) -> Figure | None:
     if data.blimp is None:
         return None
     panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
-    model = ["host", "size", "attention"]
-    for (host, size, name), means in accuracies(data.blimp)["accuracy"].groupby(level=model, sort=False):
+    model = ["architecture", "size", "attention"]
+    for (architecture, size, name), means in accuracies(data.blimp)["accuracy"].groupby(level=model, sort=False):
         curve = (
             means.droplevel(model).unstack("step").sort_index(axis=1).dropna()
         )  # others judged at the last step only
         if len(curve):
-            panels[names.family(size, host), "accuracy (%)"][name] = curve
+            panels[names.family(size, architecture), "accuracy (%)"][name] = curve
     return curves_figure(data.known, panels, line=(CHANCE, "chance")) if panels else None
 
 

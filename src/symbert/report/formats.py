@@ -25,7 +25,7 @@ TEMPLATES = Environment(
 LATEX_TABLE = Path(__file__).with_name("templates") / "table.tex"
 DAGGER = "†"
 LONG = 40  # characters from which the text of a column is wrapped
-ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by kind
+ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by content
 MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"\\{mark}" for mark in "\\`*_[]|"})
 LATEX = str.maketrans(
     {
@@ -64,10 +64,10 @@ class Words(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column for readers: its heading, and its kind, "number", "text" (wrapped) or None."""
+    """A column for readers: its heading, and its content, "number", "text" (wrapped) or None."""
 
     heading: str
-    kind: str | None
+    content: str | None
 
 
 def table_of(rows: list[dict[str, Any]], names: dict[str, str] | None = None, **marks: Any) -> Table:
@@ -115,7 +115,7 @@ def to_markdown(table: Table, words: Words) -> str:
         return text.translate(MARKDOWN)
 
     columns, body = _shown(table, escaped)
-    rules = ["---:" if column.kind == "number" else "---" for column in columns]
+    rules = ["---:" if column.content == "number" else "---" for column in columns]
     rows = [[escaped(column.heading) for column in columns], rules, *body]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([escaped(words.caption), "", *lines, *["", escaped(words.note)] * bool(words.note)]) + "\n"
@@ -129,14 +129,14 @@ def to_latex(table: Table, words: Words) -> str:
 
     def title(column: Column) -> str:
         words = latex_text(column.heading).split()
-        is_stacked = column.kind == "number" and len(words) > 1
+        is_stacked = column.content == "number" and len(words) > 1
         return r"\shortstack[r]{" + r"\\".join(words) + "}" if is_stacked else " ".join(words)
 
     columns, body = _shown(table, latex_text)
     return LATEX_TABLE.read_text(encoding="utf-8") % {
         "caption": latex_text(words.caption),
         "label": words.label,
-        "alignments": "".join(ALIGNMENTS[column.kind] for column in columns),
+        "alignments": "".join(ALIGNMENTS[column.content] for column in columns),
         "head": " & ".join(map(title, columns)),
         "body": "\n".join(" & ".join(row) + r" \\" for row in body),
         "note": latex_text(words.note),
@@ -171,10 +171,10 @@ def _shown(table: Table, escaped: Callable[[str], str]) -> tuple[list[Column], l
         [text(position, column, value) for column, value in zip(frame, row, strict=True)]
         for position, row in enumerate(frame.itertuples(index=False, name=None))
     ]
-    return [Column(heading(name), _kind(values)) for name, values in frame.items()], rows
+    return [Column(heading(name), _content_of(values)) for name, values in frame.items()], rows
 
 
-def _kind(values: pd.Series) -> str | None:
+def _content_of(values: pd.Series) -> str | None:
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.dropna()):
         return "number"
     return "text" if max(len(_plain(value)) for value in values) > LONG else None

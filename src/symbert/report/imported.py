@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from symbert.configuration import FOLDER, TAKEN, ReportFacts
+from symbert.configuration import FOLDER, TAKEN, ReportSettings
 from symbert.errors import ConfigError, DataError, UsageError
 from symbert.files import copy_file, sha256_of, write_json
 from symbert.glue.tasks import GLUE
@@ -71,9 +71,9 @@ def import_scores(
     inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
     inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
     inputs["origin"] = origin | {"steps": length}
-    facts = ReportFacts(name, f"Imported scores: {name}", IMPORTED, length, {}, escape_loss=escape_loss)
-    facts = to_builtins(facts)
-    record = {"experiment": name, "key": key(inputs, facts), "report": facts, "inputs": inputs}
+    settings = ReportSettings(name, f"Imported scores: {name}", IMPORTED, length, {}, escape_loss=escape_loss)
+    settings = to_builtins(settings)
+    record = {"experiment": name, "key": key(inputs, settings), "report": settings, "inputs": inputs}
     record |= {"checkpoints": [], "settings": {}}
     write_json(folder / "experiment.json", record)
     report(folder)

@@ -3,26 +3,26 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from symbert.hosts import ENCODER
+from symbert.architectures import ENCODER
 from symbert.operators import OPERATORS, Operator
 from symbert.sizes import SIZES, Shape, by_parameters
 
 UNTRAINED = "no pre-training"
 
 
-def model_name(size: str, attention: str, step: int = 1, host: str = ENCODER) -> str:
+def model_name(size: str, attention: str, step: int = 1, architecture: str = ENCODER) -> str:
     """What a model is called: 'tiny-original', at step 0 'tiny-original, no pre-training', 'decoder tiny-original'.
 
     Models of others may have no size.
     """
     name = f"{size}-{attention}" if size else attention
-    return f"{'' if host == ENCODER else f'{host} '}{name}{'' if step else f', {UNTRAINED}'}"
+    return f"{'' if architecture == ENCODER else f'{architecture} '}{name}{'' if step else f', {UNTRAINED}'}"
 
 
-def family(size: str, host: str = ENCODER) -> str:
-    """What the models of a size and host are called: 'BERT-tiny', or 'decoder, tiny'."""
-    if host != ENCODER:
-        return f"{host}, {size}"
+def family(size: str, architecture: str = ENCODER) -> str:
+    """What the models of a size and architecture are called: 'BERT-tiny', or 'decoder, tiny'."""
+    if architecture != ENCODER:
+        return f"{architecture}, {size}"
     return f"BERT-{size}" if size else "models without a size"
 
 

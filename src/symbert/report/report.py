@@ -67,9 +67,9 @@ def report(folder: Path, /, paper: bool = False) -> None:
 def write_exhibits(data: Collection, folder: Path) -> list[Shown]:
     """Write every exhibit that there are data for, in all formats, in the order of the page.
 
-    Without facts these are the tables of the paper, and of a sweep of other keys its escapes.
+    Without an experiment these are the tables of the paper, and of a sweep of other keys its escapes.
     """
-    chosen = OF_PAPER if data.facts is None else OF_SWEEP if data.grids else None
+    chosen = OF_PAPER if data.experiment is None else OF_SWEEP if data.grids else None
     shown, note = [], setting.note_of(data)
     with house_style():
         for chapter, exhibits in EXHIBITS.items():
@@ -111,7 +111,7 @@ def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
         exhibits = [replace(exhibit, body=exhibit.body.replace(STAND_IN, "")) for exhibit in exhibits]
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
-        facts=data.facts,
+        experiment=data.experiment,
         setting=setting.sentences_of(data),
         summary=[line for text in shown if isinstance(text.body, list) for line in text.body],
         folded=FOLDED,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from symbert.configuration import ReportFacts
+from symbert.configuration import ReportSettings
 from symbert.glue.tasks import SUITES
 from symbert.report import published
 from symbert.report.collect import DOMAIN, Collection
@@ -18,7 +18,7 @@ from symbert.sources import is_stand_in
 ALL = "tasks"
 IMPORTED = "imported"  # the scale of scores that others measured
 CHOSEN = (
-    "Text and settings of this scale were chosen to show an effect of the start; on documentation no effect "
+    "Text and settings of this scale were chosen to show an effect of the initialization; on documentation no effect "
     "was shown at this depth (docs/findings/start-and-symmetry.md)."
 )
 ONE_SEED = (
@@ -27,36 +27,36 @@ ONE_SEED = (
 )
 
 
-def is_deviation(facts: ReportFacts, key: str) -> bool:
+def is_deviation(experiment: ReportSettings, key: str) -> bool:
     """Whether a value is other than the paper's on purpose (docs/deviations.md)."""
-    return key in published.DEVIATIONS and facts.settings.get(key) == published.DEVIATIONS[key][0]
+    return key in published.DEVIATIONS and experiment.settings.get(key) == published.DEVIATIONS[key][0]
 
 
-def other_settings(facts: ReportFacts, section: str = "") -> list[str]:
+def other_settings(experiment: ReportSettings, section: str = "") -> list[str]:
     """The keys whose values are neither the paper's nor a deviation, of the encoder and GLUE; those of one section, or
     of all."""
     paper = published.SETTINGS
-    keys = [key for key in {**paper, **facts.settings} if facts.settings.get(key, ...) != paper.get(key, ...)]
-    keys = [key for key in keys if not is_deviation(facts, key)]
-    return [key for key in keys if key.startswith(section) and not key.startswith(("hosts.", "suites."))]
+    keys = [key for key in {**paper, **experiment.settings} if experiment.settings.get(key, ...) != paper.get(key, ...)]
+    keys = [key for key in keys if not is_deviation(experiment, key)]
+    return [key for key in keys if key.startswith(section) and not key.startswith(("architectures.", "suites."))]
 
 
 def other_training(data: Collection) -> str | None:
     """Why losses are not comparable with the paper's; None where they are."""
-    facts = data.facts
-    if facts.scale == IMPORTED:
-        if facts.steps is None:
+    experiment = data.experiment
+    if experiment.scale == IMPORTED:
+        if experiment.steps is None:
             return "the files do not say how long pre-training was"
-        steps = f"pre-training took {facts.steps:,} steps, the paper’s {published.STEPS:,}"
-        return None if facts.steps == published.STEPS else steps
-    if len(other_settings(facts)) == len(other_settings(facts, "glue.")):
+        steps = f"pre-training took {experiment.steps:,} steps, the paper’s {published.STEPS:,}"
+        return None if experiment.steps == published.STEPS else steps
+    if len(other_settings(experiment)) == len(other_settings(experiment, "glue.")):
         return None
-    return "the corpus is a stand-in" if has_stand_in_corpus(facts) else "pre-training is not the paper’s"
+    return "the corpus is a stand-in" if has_stand_in_corpus(experiment) else "pre-training is not the paper’s"
 
 
 def other_finetuning(data: Collection) -> str | None:
     """Why scores are not comparable with the paper's, although losses may be; None where others measured them."""
-    is_the_papers = data.facts.scale == IMPORTED or not other_settings(data.facts)
+    is_the_papers = data.experiment.scale == IMPORTED or not other_settings(data.experiment)
     return None if is_the_papers else "fine-tuning is not the paper’s"
 
 
@@ -71,15 +71,15 @@ def other_scores(data: Collection) -> str | None:
     return other_training(data) or other_finetuning(data)
 
 
-def has_stand_in_corpus(facts: ReportFacts) -> bool:
+def has_stand_in_corpus(experiment: ReportSettings) -> bool:
     """Whether the corpus is a stand-in."""
-    return is_stand_in(facts.settings.get("corpus.source"))
+    return is_stand_in(experiment.settings.get("corpus.source"))
 
 
 def sentences_of(data: Collection) -> list[str]:
     """What the top of the page says of the whole experiment."""
-    facts = "; ".join(_facts(data))
-    return [f"{facts[:1].upper()}{facts[1:]}.", *_limits(data)] if facts else [*_limits(data)]
+    notes = "; ".join(_notes(data))
+    return [f"{notes[:1].upper()}{notes[1:]}.", *_limits(data)] if notes else [*_limits(data)]
 
 
 def has_stand_ins_alone(data: Collection) -> bool:
@@ -89,18 +89,18 @@ def has_stand_ins_alone(data: Collection) -> bool:
 
 def note_of(data: Collection) -> str:
     """The line of every file: the experiment, and what a reader of that file alone must know of its numbers."""
-    return "" if data.facts is None else f"{data.facts.title}: {'; '.join(_facts(data))}."
+    return "" if data.experiment is None else f"{data.experiment.title}: {'; '.join(_notes(data))}."
 
 
-def _facts(data: Collection) -> Iterator[str]:
+def _notes(data: Collection) -> Iterator[str]:
     """What stands in for the paper's data, and the number of seeds, in few words each."""
-    facts = data.facts
-    if facts.scale == IMPORTED:
+    experiment = data.experiment
+    if experiment.scale == IMPORTED:
         yield "measured by others"
     texts = ", ".join(dict.fromkeys(text for grid, _ in data.grids for text in grid.axes.get("text", [])))
     if texts:
         yield f"small texts: {texts}"
-    if reads_corpus(data) and has_stand_in_corpus(facts):
+    if reads_corpus(data) and has_stand_in_corpus(experiment):
         yield "stand-in corpus"
     if tasks := _tasks_where("stand_in", data):
         suites = [SUITES[suite].title for suite in data.tables_of_scores] + ["BLiMP"] * (data.blimp is not None)
@@ -126,8 +126,8 @@ def _facts(data: Collection) -> Iterator[str]:
 
 def _limits(data: Collection) -> Iterator[str]:
     """Sentences about models that predict one class throughout, about rows, and about comparisons."""
-    facts, tables = data.facts, [table for tables in data.tables_of_scores.values() for table in tables]
-    if reads_corpus(data) and has_stand_in_corpus(facts) and facts.scale == "demo":
+    experiment, tables = data.experiment, [table for tables in data.tables_of_scores.values() for table in tables]
+    if reads_corpus(data) and has_stand_in_corpus(experiment) and experiment.scale == "demo":
         yield CHOSEN
     if tables:
         rows = pd.concat(tables)[[*SEEDS, "task", "constant_prediction"]]
@@ -148,7 +148,7 @@ def _limits(data: Collection) -> Iterator[str]:
     if models:
         are_all = all(pair.unit == FINETUNE_SEED for pair in inferred)
         yield ONE_SEED.format("Scores" if are_all else f"Differences of {', '.join(models)}")
-    if facts.scale != IMPORTED and other_settings(facts):
+    if experiment.scale != IMPORTED and other_settings(experiment):
         yield "This is not the paper’s experiment: its numbers are not comparable with the paper’s."
 
 
@@ -166,13 +166,13 @@ def in_words(counts: Iterable[int]) -> str:
 def _seeds(data: Collection) -> tuple[list[int], list[int]]:
     """The numbers of pre-training seeds that models have scores of, and that were trained, smallest first."""
     scored = [_numbers(scores) for scores in data.scores.values()]
-    trained = [_numbers(table) for table in (data.runs, data.hosts) if table is not None]
+    trained = [_numbers(table) for table in (data.runs, data.architectures) if table is not None]
     trained.append({len(grid.seeds) for grid, _ in data.grids})
     return sorted(set().union(*scored)), sorted(set().union(*trained))
 
 
 def _numbers(table: pd.DataFrame) -> set[int]:
-    model = [key for key in ("host", "size", "attention") if key in table]
+    model = [key for key in ("architecture", "size", "attention") if key in table]
     return {*table.groupby(model)["pretrain_seed"].nunique().tolist()}
 
 

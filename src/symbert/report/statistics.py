@@ -265,15 +265,15 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
         both = pd.DataFrame({"ours": ours.loc[common, score], "theirs": theirs.loc[common, score]}).dropna()
         if unit == PRETRAIN_SEED:
             both = both.groupby(level="pretrain_seed", sort=False).mean()
-        values, others, facts = both["ours"].to_numpy(), both["theirs"].to_numpy(), {}
+        values, others, tests = both["ours"].to_numpy(), both["theirs"].to_numpy(), {}
         if len(both):
             over = spread((values - others).tolist())
-            facts = {"difference": over.mean, "std": over.deviation}
+            tests = {"difference": over.mean, "std": over.deviation}
         if len(both) >= FEWEST:
-            facts["interval"] = welch_interval(values, others)
+            tests["interval"] = welch_interval(values, others)
             if score == ours.columns[0]:
-                facts["p"], facts["smallest_p"] = permutation_test(values, others)
-        yield Comparison(size, model, reference, score, unit, len(both), **facts)
+                tests["p"], tests["smallest_p"] = permutation_test(values, others)
+        yield Comparison(size, model, reference, score, unit, len(both), **tests)
 
 
 def corrected(every: Iterable[Comparison], family: Sequence[str] = ("size", "reference")) -> list[Comparison]:
@@ -509,9 +509,9 @@ def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> lis
     contrasts = []
     for pair, ours, theirs in _pairs(losses, named):
         values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
-        over, facts = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
+        over, tests = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
         unit = ("validation_loss", PRETRAIN_SEED, over.count)
-        contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **facts))
+        contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **tests))
     return corrected(contrasts, family=["size"])
 
 

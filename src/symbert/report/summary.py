@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from symbert.architectures import ENCODER
 from symbert.glue.tasks import PUBLISHED, SUITES
-from symbert.hosts import ENCODER
 from symbert.report import names, setting
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import heading
@@ -61,7 +61,7 @@ def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> I
     The first one is named of three seeds or more, where another evaluation lies between its median and the next.
     """
     if models and data.escape_loss is None:
-        key = "--escape-loss" if data.facts.scale == setting.IMPORTED else "sweep.escape_loss"
+        key = "--escape-loss" if data.experiment.scale == setting.IMPORTED else "sweep.escape_loss"
         yield f"No escapes from the plateau are stated, as {key} is missing. "
         return
     for size in dict.fromkeys(size for size, _ in models):
@@ -84,7 +84,7 @@ def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> I
 
 def _of_runs(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> tuple[list[str], list[str]]:
     """Differences of escapes and of last losses that their tests support; where there are none, why."""
-    level, named = data.escape_loss, data.facts.contrasts
+    level, named = data.escape_loss, data.experiment.contrasts
     contrasts = {} if level is None else escape_contrasts(models, level, named)
     judged = sorted(contrasts.items(), key=lambda contrast: contrast[1].verdict == WITHIN)  # differences first
     shown = [
@@ -194,16 +194,24 @@ def _score_in_words(pair: Comparison, score: str) -> str:
 
 def _compared(data: Collection) -> str:
     """Operators, models and seeds."""
-    tables = [table for table in (*data.scores.values(), data.runs, data.hosts) if table is not None and len(table)]
+    tables = [
+        table for table in (*data.scores.values(), data.runs, data.architectures) if table is not None and len(table)
+    ]
     if not tables:
         return "There are neither scores nor losses of any model."
-    columns = ["host", "size", "attention", "pretrain_seed"]
-    rows = pd.concat([table.assign(host=table.get("host", ENCODER))[columns] for table in tables])
+    columns = ["architecture", "size", "attention", "pretrain_seed"]
+    rows = pd.concat([table.assign(architecture=table.get("architecture", ENCODER))[columns] for table in tables])
     families: dict[str, list[str]] = defaultdict(list)  # of models, by their operators
-    for host, of_host in rows.groupby("host", sort=False):
-        for size in data.known.sizes(of_host["size"]):
-            operators = ", ".join(data.known.attentions(of_host.loc[of_host["size"] == size, "attention"]))
-            family = (names.family(size) if size else "without a size") if host == ENCODER else f"{host} {size}"
+    for architecture, of_architecture in rows.groupby("architecture", sort=False):
+        for size in data.known.sizes(of_architecture["size"]):
+            operators = ", ".join(
+                data.known.attentions(of_architecture.loc[of_architecture["size"] == size, "attention"])
+            )
+            family = (
+                (names.family(size) if size else "without a size")
+                if architecture == ENCODER
+                else f"{architecture} {size}"
+            )
             families[operators].append(family)
     models = [f"{operators}; models: {', '.join(of)}" for operators, of in families.items()]
     if len(families) > 1:
@@ -217,14 +225,14 @@ def _compared(data: Collection) -> str:
 
 def _trained_on(data: Collection) -> str:
     """How long models were trained, on what text, and on which tasks they were scored."""
-    facts, settings = data.facts, data.facts.settings
-    if facts.scale == setting.IMPORTED:
+    experiment, settings = data.experiment, data.experiment.settings
+    if experiment.scale == setting.IMPORTED:
         return "How these models were pre-trained, the imported files do not say."
-    shapes: dict[str, list[str]] = defaultdict(list)  # steps of hosts, by what a step reads
-    for host in data.hosts_trained:
-        batch = settings.get(f"hosts.{host}.batch_size", settings["pretrain.batch_size"])
+    shapes: dict[str, list[str]] = defaultdict(list)  # steps of architectures, by what a step reads
+    for architecture in data.architectures_trained:
+        batch = settings.get(f"architectures.{architecture}.batch_size", settings["pretrain.batch_size"])
         tokens = f"{batch} × {settings['corpus.pack.sequence_length']} tokens"
-        steps = f"{host} {settings.get(f'hosts.{host}.steps', facts.steps):,}"
+        steps = f"{architecture} {settings.get(f'architectures.{architecture}.steps', experiment.steps):,}"
         shapes[tokens].append(steps)
     parts = [f"Steps of {'; of '.join(': '.join([shape, ', '.join(of)]) for shape, of in shapes.items())}"]
     if setting.reads_corpus(data):
@@ -234,8 +242,8 @@ def _trained_on(data: Collection) -> str:
     if suites := [*suites, *["BLiMP"] * (data.blimp is not None)]:
         named = (" or " if is_stand_in(settings["glue.source"]) else ", ").join(suites)  # not GLUE or BLiMP
         parts.append(f"scores: {_of_source(settings['glue.source'], 'tasks').replace('GLUE', named)}")
-    if own := [task for task in tasks if task not in PUBLISHED]:
-        parts.append(f"the user's own tasks: {', '.join(own)}")
+    if custom := [task for task in tasks if task not in PUBLISHED]:
+        parts.append(f"the user's own tasks: {', '.join(custom)}")
     return f"{'; '.join(parts)}."
 
 

@@ -94,9 +94,9 @@ def rows_of_scores(scores: pd.DataFrame) -> Iterator[Record]:
     for row in scores.dropna(subset="score").to_dict("records"):
         cell = {key: row[key] for key in ("size", "attention", "pretrain_seed", "step")}
         cell |= {"task": row["column"], "finetune_seed": row["finetune_seed"]}
-        facts = {key: row[key] for key in ("majority", "partial", "stand_in", "constant_prediction")}
+        flags = {key: row[key] for key in ("majority", "partial", "stand_in", "constant_prediction")}
         for metric, value in {"": row["score"], **(row["details"] or {})}.items():
-            yield {**cell, "metric": metric, "value": value, **facts}
+            yield {**cell, "metric": metric, "value": value, **flags}
 
 
 def row_of_part(part: PartRecord) -> Record:
@@ -217,21 +217,21 @@ def read_losses(file: Path) -> pd.DataFrame:
     return pd.DataFrame([rows[cell] for cell in sorted(rows)])
 
 
-def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
-    """The place of each row of a csv file, as 'scores.csv:line 7', and its cells as `kind` declares them."""
+def read_rows(file: Path, cls: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+    """The place of each row of a csv file, as 'scores.csv:line 7', and its cells as `cls` declares them."""
     try:
         with reading(file), open(file, encoding="utf-8-sig", newline="") as lines:
             table, place = csv.DictReader(lines, strict=True), None
             columns = table.fieldnames = [column.strip() for column in table.fieldnames or ()]
             if columns:
-                _check_columns(file, columns, kind)
+                _check_columns(file, columns, cls)
             for row in table:
                 place = f"{file}:line {table.line_num}"
                 if None in row or None in row.values():
                     raise DataError(f"{place}: not {len(columns)} cells, as the header has; write it as csv")
                 cells = {column: SHORT.sub(r"\g<1>0.", cell.strip()) for column, cell in row.items() if cell.strip()}
                 try:
-                    yield place, msgspec.convert(cells, kind, strict=False)
+                    yield place, msgspec.convert(cells, cls, strict=False)
                 except msgspec.ValidationError as error:
                     cell = cells.get(str(error).rpartition("$.")[2].strip("`"), "")
                     remedy = f"correct {cell!r:.60}, or leave its row out" if cell else "fill it"
@@ -242,9 +242,9 @@ def read_rows(file: Path, kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any
         raise DataError(f"{file}: {error}; write it as csv in UTF-8") from None
 
 
-def _check_columns(file: Path, columns: Sequence[str], kind: type[msgspec.Struct]) -> None:
-    """DataError for a header that has a column twice or one that `kind` does not have, or lacks one that it needs."""
-    fields = msgspec.structs.fields(kind)
+def _check_columns(file: Path, columns: Sequence[str], cls: type[msgspec.Struct]) -> None:
+    """DataError for a header that has a column twice or one that `cls` does not have, or lacks one that it needs."""
+    fields = msgspec.structs.fields(cls)
     known = [field.name for field in fields]
     if len(columns) == 1:
         raise DataError(f"{file}: no comma in the first line; write it as csv")

@@ -13,7 +13,7 @@ from symbert.report.tables.corpus import provenance_table
 
 
 @pytest.fixture
-def corpus(tmp_path, report_facts, corpus_files):
+def corpus(tmp_path, report_settings, corpus_files):
     """Writes parts and a manifest; returns the data of the table."""
 
     def make(*numbers, documents=(900, 50), tokens=640_060, record=None, **part):
@@ -22,7 +22,7 @@ def corpus(tmp_path, report_facts, corpus_files):
         values |= {"surplus_tokens": {"train": 30, "validation": tokens - 640_040}}
         manifest.write_text(json.dumps(packed(**values)))
         parts = corpus_files(*numbers, part=part, record=record)
-        return {"parts": parts, "manifest": manifest, "facts": report_facts()}
+        return {"parts": parts, "manifest": manifest, "experiment": report_settings()}
 
     return make
 

@@ -48,8 +48,8 @@ def test_an_operator_of_the_user_has_any_name(tmp_path, name):
     ("text", "message"),
     [("", "no csv"), ("size,attention\ntiny,original\n", "no column 'pretrain_seed'")],
 )
-def test_another_file_is_refused_with_its_name(tmp_path, report_facts, text, message):
+def test_another_file_is_refused_with_its_name(tmp_path, report_settings, text, message):
     path = tmp_path / "anatomy.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=f"anatomy.csv: {message}"):
-        write_exhibit("table-anatomy", [tmp_path / "out.csv"], anatomy=path, facts=report_facts())
+        write_exhibit("table-anatomy", [tmp_path / "out.csv"], anatomy=path, experiment=report_settings())

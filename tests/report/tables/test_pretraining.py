@@ -21,18 +21,18 @@ from symbert.report.tables.pretraining import contrasts_table, grid_escapes_tabl
 
 
 @pytest.fixture
-def tabulate_escapes(tmp_path, report_facts, write_run, falling):
+def tabulate_escapes(tmp_path, report_settings, write_run, falling):
     """The rows of the table of runs, whose plateaus end at the given steps, by operator."""
 
-    def write(contrasts=None, **leaving):
+    def write(contrasts=None, **escapes_by_name):
         runs = [
-            write_run("tiny", name.replace("_", "-"), falling(leaves), seed=seed)
-            for name, every in leaving.items()
-            for seed, leaves in enumerate(every, start=1)
+            write_run("tiny", name.replace("_", "-"), falling(escape), seed=seed)
+            for name, every in escapes_by_name.items()
+            for seed, escape in enumerate(every, start=1)
         ]
         outputs = [tmp_path / f"escapes.{suffix}" for suffix in ("csv", "md")]
-        facts = report_facts(contrasts=contrasts, escape_loss=ESCAPE_LOSS)
-        write_exhibit("table-escapes", outputs, facts=facts, runs=runs)
+        experiment = report_settings(contrasts=contrasts, escape_loss=ESCAPE_LOSS)
+        write_exhibit("table-escapes", outputs, experiment=experiment, runs=runs)
         return {row["attention"]: row for row in read(outputs[0])}, outputs[1].read_text()
 
     return write
@@ -69,7 +69,12 @@ STEPS = list(range(50, 1050, 50))
 SEEDS = [1, 2, 3]
 ESCAPES = {"original": (600, 650, 700), "pairwise": (300, 350, 400)}  # by operator, of each seed
 CONTRAST = Contrast("both-operator", {"attention": "pairwise"}, {"attention": "original"}, "shorter")
-AXES = {"host": ["encoder"], "size": ["tiny"], "attention": ["original", "pairwise"], "learning_rate": [1e-3, 2e-3]}
+AXES = {
+    "architecture": ["encoder"],
+    "size": ["tiny"],
+    "attention": ["original", "pairwise"],
+    "learning_rate": [1e-3, 2e-3],
+}
 GRID = Grid("both", AXES, SEEDS, [CONTRAST])
 
 
@@ -79,14 +84,14 @@ def plateau_until(escape: float) -> list[float]:
 
 
 @pytest.fixture
-def swept(report_facts):
+def swept(report_settings):
     """A collection of the grid with runs whose escapes are known, by operator and seed."""
 
     def make(escapes=ESCAPES, grid=GRID, levels=(2.9, 2.9, 2.9, 2.9)):
         losses = {name: [plateau_until(step) for step in of_seeds] for name, of_seeds in escapes.items()}
         frames = {name: pd.DataFrame(losses_of_seeds, columns=STEPS) for name, losses_of_seeds in losses.items()}
         grids = [(grid, [frames[point["attention"]] for point in grid.points])]
-        return Collection(report_facts(), grids=grids, escape_losses={grid.name: list(levels)})
+        return Collection(report_settings(), grids=grids, escape_losses={grid.name: list(levels)})
 
     return make
 
@@ -112,9 +117,11 @@ def test_each_point_of_a_grid_has_the_level_of_its_own_text(swept):
 
 
 @pytest.mark.parametrize(("key", "levels"), [(None, [0.8 * 3.5, 0.8 * 4.0]), (3.0, [3.0, 3.0])])
-def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_text(tmp_path, report_facts, key, levels):
+def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_text(
+    tmp_path, report_settings, key, levels
+):
     entropies = {"copies": 3.5, "words": 4.0}
-    sweep = {"hosts": ["encoder"], "sizes": ["tiny"], "attention": ["original"], "pretrain_seeds": SEEDS}
+    sweep = {"architectures": ["encoder"], "sizes": ["tiny"], "attention": ["original"], "pretrain_seeds": SEEDS}
     sweep |= {"text": [*entropies], "contrasts": None, "grids": {}, "finetuned_pretrain_seeds": []}
     inputs = {"grids": {"sweep": []}, "manifests": {"sweep": []}}
     for text, entropy in entropies.items():
@@ -125,7 +132,7 @@ def test_the_level_of_a_point_is_the_key_or_follows_from_the_manifest_of_its_tex
             inputs["grids"]["sweep"].append(folder)
             inputs["manifests"]["sweep"].append(tmp_path / f"{text}.json")
     with mock.patch("symbert.report.collect.machine_of", dict):
-        data = read_inputs(report_facts(escape_loss=key), asking_for(**sweep, tasks=[]), inputs)
+        data = read_inputs(report_settings(escape_loss=key), asking_for(**sweep, tasks=[]), inputs)
     assert data.escape_losses == {"sweep": pytest.approx(levels) if key else levels}
 
 
@@ -161,7 +168,7 @@ def _write_run(folder: Path, attention: str, seed: int) -> None:
     write_json(folder / "done.json", done_of(run, STEPS[-1], 2.0, folder / "metrics.jsonl"))
 
 
-def test_milestones_are_the_crossings_of_figure_3_with_symmetric(report_facts, record, write_scores):
+def test_milestones_are_the_crossings_of_figure_3_with_symmetric(report_settings, record, write_scores):
     """The page had those of two operators alone: where symmetric gets to 95 % stood nowhere."""
     curves = {"original": (0.5, 0.6, 0.8), "symmetric": (0.5, 0.6, 0.7), "pairwise": (0.5, 0.78, 0.79)}
     curves["shared"] = (0.77, 0.78, 0.79)
@@ -172,7 +179,7 @@ def test_milestones_are_the_crossings_of_figure_3_with_symmetric(report_facts, r
         for seed in (1, 2)
     ]
     sweep = {"tasks": ["rte"], "curve": {"sizes": [], "finetune_seeds": [1, 2]}}
-    data = collected(report_facts(), curve=write_scores(records), sweep=sweep)
+    data = collected(report_settings(), curve=write_scores(records), sweep=sweep)
     fewer = data.curves["glue"].query("attention != 'shared' or finetune_seed == 1")
     assert milestones_table(replace(data, curves={"glue": fewer})).frame["finetune_seeds"].tolist() == [2, 2, 2, 1]
     table = milestones_table(data).frame

@@ -13,7 +13,7 @@ TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 
 
 @pytest.fixture
-def tabulate(write_scores, report_facts, outputs):
+def tabulate(write_scores, report_settings, outputs):
     """Writes Table 3 of records; returns the rows of its csv, and its Markdown."""
 
     def write(records, settings=None, steps=1800):
@@ -21,7 +21,7 @@ def tabulate(write_scores, report_facts, outputs):
             "table-table3_glue",
             outputs,
             scores=write_scores(records),
-            facts=report_facts(settings, steps=steps),
+            experiment=report_settings(settings, steps=steps),
             sweep={"finetune_seeds": sorted({entry["finetune_seed"] for entry in records})},
         )
         return read_shown(outputs[0]), outputs[1].read_text()

@@ -62,7 +62,7 @@ def settings_table(data: Collection) -> Table | None:
     """
     if data.origin is not None:
         return None
-    ours, theirs = data.facts.settings, published.SETTINGS
+    ours, theirs = data.experiment.settings, published.SETTINGS
     rows = [
         {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
         | {"differs": _difference(data, key)}
@@ -72,9 +72,9 @@ def settings_table(data: Collection) -> Table | None:
 
 
 def _difference(data: Collection, key: str) -> bool | str:
-    if is_deviation(data.facts, key):
+    if is_deviation(data.experiment, key):
         return f"deviation {published.DEVIATIONS[key][1]}"
-    return data.facts.settings.get(key, UNKNOWN) != published.SETTINGS.get(key, UNKNOWN)
+    return data.experiment.settings.get(key, UNKNOWN) != published.SETTINGS.get(key, UNKNOWN)
 
 
 def _setting(settings: Row, key: str) -> str:
@@ -97,7 +97,7 @@ def provenance_table(data: Collection) -> Table:
     """Versions and the commit of the machine that wrote this table; what trained the models stands under pre-training,
     each run in data/runs.csv.
     """
-    facts = {
+    provenance = {
         "symbert": symbert.__version__,
         "commit": commit_of(PROJECT),
         "written": f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(_moment()))} UTC",
@@ -105,20 +105,20 @@ def provenance_table(data: Collection) -> Table:
         "packages": ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES),
     }
     if data.origin is not None:
-        facts |= {f"imported: {file}": f"SHA-256 {digest}" for file, digest in data.origin["files"].items()}
-        facts["imported: steps"] = data.facts.steps or "not known"
+        provenance |= {f"imported: {file}": f"SHA-256 {digest}" for file, digest in data.origin["files"].items()}
+        provenance["imported: steps"] = data.experiment.steps or "not known"
     if data.machines:
         sessions = sum(run["sessions"] or 0 for run in data.machines)
-        facts["pre-training: runs"] = f"{len(data.machines)}, in {sessions} sessions"
+        provenance["pre-training: runs"] = f"{len(data.machines)}, in {sessions} sessions"
         if all(run["wall_hours"] is not None for run in data.machines):
             wall, on_gpus = (sum(run[key] for run in data.machines) for key in ("wall_hours", "gpu_hours"))
-            facts["pre-training: hours"] = f"{wall:.3f}, of GPUs {on_gpus:.3f}"
+            provenance["pre-training: hours"] = f"{wall:.3f}, of GPUs {on_gpus:.3f}"
     for key in ("commit", "device", "processor", "precision", "versions"):
         if values := dict.fromkeys(run[key] for run in data.machines if run[key]):
-            facts[f"pre-training: {key}"] = ", ".join(values)
+            provenance[f"pre-training: {key}"] = ", ".join(values)
     for size, machine in zip(data.speeds["size"], data.speeds["machine"], strict=True):
-        facts[f"speeds: {size}"] = machine
-    return table_of([{"what": what, "value": value} for what, value in facts.items()])
+        provenance[f"speeds: {size}"] = machine
+    return table_of([{"what": what, "value": value} for what, value in provenance.items()])
 
 
 def _moment() -> float:

@@ -1,13 +1,14 @@
-"""Tables of pre-training: milestones, escapes, last losses, the points of a sweep, and hosts but the encoder."""
+"""Tables of pre-training: milestones, escapes, last losses, the points of a sweep, and architectures but the
+encoder."""
 
 import math
 from typing import Any
 
 import pandas as pd
 
+from symbert.architectures import ARCHITECTURES
 from symbert.configuration import SWEPT
 from symbert.experiment.sweep import Grid
-from symbert.hosts import HOSTS
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
 from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
@@ -26,7 +27,7 @@ from symbert.report.statistics import (
 Row = dict[str, Any]
 
 P_VALUES = {"p": 4, "p_value": 4, "holm_p": 4, "holm_p_value": 4}  # decimals
-JUDGED = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
+OF_CONTRAST = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
 
 
 def milestones_table(data: Collection) -> Table | None:
@@ -61,7 +62,7 @@ def escapes_table(data: Collection) -> Table | None:
     if level is None or data.runs["pretrain_seed"].nunique() < FEWEST_SEEDS:
         return None
     models = losses_of(data.runs)
-    contrasts = escape_contrasts(models, level, data.facts.contrasts)
+    contrasts = escape_contrasts(models, level, data.experiment.contrasts)
     rows: list[Row] = []  # one per contrast of a model; one without numbers of a model that is compared with none
     for (size, name), losses in models.items():
         described = {"size": size, "attention": name, **_numbers(losses, level)}
@@ -78,9 +79,9 @@ def escapes_table(data: Collection) -> Table | None:
             for (*model, reference), result in contrasts.items()
             if model == [size, name]
         ]
-        rows += [described | row for row in judged or [dict.fromkeys(JUDGED)]]
+        rows += [described | row for row in judged or [dict.fromkeys(OF_CONTRAST)]]
     is_tested = any(result.seeds >= FEWEST_ESCAPES for result in contrasts.values())
-    shown = frame_of(rows).drop(columns=list(JUDGED)).drop_duplicates()
+    shown = frame_of(rows).drop(columns=list(OF_CONTRAST)).drop_duplicates()
     return table_of(rows, readable=None if is_tested else shown, decimals=P_VALUES)
 
 
@@ -117,7 +118,7 @@ def losses_table(data: Collection) -> Table | None:
             "p": result.p,
             "holm_p": result.holm_p,
         }
-        for result in loss_contrasts(losses_of(data.runs), data.facts.contrasts)
+        for result in loss_contrasts(losses_of(data.runs), data.experiment.contrasts)
     ]
     return table_of(rows, decimals=P_VALUES | dict.fromkeys(("difference", "low", "high"), 3)) if rows else None
 
@@ -162,8 +163,8 @@ def contrasts_table(data: Collection) -> Table | None:
 
 
 def place_of(grid: Grid, point: Row) -> str:
-    """Where a point lies beside its operator, in words, by the axes that have several values; a text, a host and a size
-    need no name of their axis."""
+    """Where a point lies beside its operator, in words, by the axes that have several values; a text, an architecture
+    and a size need no name of their axis."""
     axes = [axis for axis, values in grid.axes.items() if len(values) > 1 and axis != "attention"]
     return ", ".join(
         f"{axis.replace('_', ' ')} {point[axis]}" if axis in SWEPT and axis != "text" else str(point[axis])
@@ -177,21 +178,21 @@ def _axes(data: Collection, point: Row) -> Row:
     return {axis: str(point[axis]) if axis in point else None for axis in axes}  # a rate has more than two decimals
 
 
-def hosts_table(data: Collection) -> Table | None:
+def architectures_table(data: Collection) -> Table | None:
     """Validation loss: nats per target at the last step; std over pre-training seeds, all else a mean."""
-    if data.hosts is None:
+    if data.architectures is None:
         return None
-    runs = data.hosts
-    measures = list(dict.fromkeys(HOSTS[host].measure for host in runs["host"]))
+    runs = data.architectures
+    measures = list(dict.fromkeys(ARCHITECTURES[architecture].measure for architecture in runs["architecture"]))
     several = runs["pretrain_seed"].nunique() > 1
     rows = []
-    for (host, size, attention), seeds in runs.groupby(["host", "size", "attention"], sort=False):
+    for (architecture, size, attention), seeds in runs.groupby(["architecture", "size", "attention"], sort=False):
         loss = spread(seeds["validation_loss"])
-        row = {"host": host, "size": size, "attention": attention}
+        row = {"architecture": architecture, "size": size, "attention": attention}
         row |= {name: int(seeds[name].iloc[0]) for name in ("parameters", "steps")}
         row |= {"pretrain_seeds": loss.count} if several else {}
         row |= {"validation_loss": loss.mean}
         row |= {"std": loss.deviation} if several else {}
-        row |= dict.fromkeys(measures) | {HOSTS[host].measure: spread(seeds["measure"]).mean}
+        row |= dict.fromkeys(measures) | {ARCHITECTURES[architecture].measure: spread(seeds["measure"]).mean}
         rows.append(row)
     return table_of(rows, decimals=dict.fromkeys(("validation_loss", "std", *measures), 3))

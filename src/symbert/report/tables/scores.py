@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from symbert.report import names, published, setting
-from symbert.report.collect import JUDGED, Collection
+from symbert.report.collect import CHECKPOINT, Collection
 from symbert.report.formats import Table, frame_of, heading, table_of
 from symbert.report.statistics import (
     COUNTED,
@@ -127,26 +127,30 @@ def blimp_table(data: Collection) -> Table | None:
     tokens, each masked alone (Salazar et al. 2020), of a decoder each given those before. The csv has all steps and
     seeds.
     """
-    judgements = data.blimp
-    if judgements is None:
+    minimal_pairs = data.blimp
+    if minimal_pairs is None:
         return None
-    rows, last = accuracies(judgements), judgements.groupby("host", sort=False)["step"].max()
-    if judgements["stand_in"].any():
+    rows, last = accuracies(minimal_pairs), minimal_pairs.groupby("architecture", sort=False)["step"].max()
+    if minimal_pairs["stand_in"].any():
         rows = rows.add_suffix(STAND_IN)
-    is_last = rows.index.get_level_values("step") == last[rows.index.get_level_values("host")].to_numpy()
-    models = rows[is_last].groupby(level=["host", "size", "attention"], sort=False)
-    readable, seeds = models.mean(), judgements["pretrain_seed"].nunique()
+    is_last = rows.index.get_level_values("step") == last[rows.index.get_level_values("architecture")].to_numpy()
+    models = rows[is_last].groupby(level=["architecture", "size", "attention"], sort=False)
+    readable, seeds = models.mean(), minimal_pairs["pretrain_seed"].nunique()
     if seeds > 1:
         readable.insert(1, "std", models[rows.columns[0]].std())
-    readable.insert(0, "model", [names.model_name(size, name, host=host) for host, size, name in readable.index])
+    readable.insert(
+        0,
+        "model",
+        [names.model_name(size, name, architecture=architecture) for architecture, size, name in readable.index],
+    )
     return Table(rows.reset_index(), readable=readable)
 
 
-def accuracies(judgements: pd.DataFrame) -> pd.DataFrame:
+def accuracies(minimal_pairs: pd.DataFrame) -> pd.DataFrame:
     """A row per checkpoint: `accuracy`, the mean over paradigms, and that of each phenomenon."""
-    checkpoint = list(JUDGED)
-    models = judgements.groupby(checkpoint, sort=False)["accuracy"].mean().to_frame()
-    phenomena = judgements.groupby([*checkpoint, "phenomenon"], sort=False)["accuracy"].mean()
+    checkpoint = list(CHECKPOINT)
+    models = minimal_pairs.groupby(checkpoint, sort=False)["accuracy"].mean().to_frame()
+    phenomena = minimal_pairs.groupby([*checkpoint, "phenomenon"], sort=False)["accuracy"].mean()
     return models.join(phenomena.unstack(sort=False))
 
 

@@ -1,14 +1,16 @@
 """Records of how checkpoints judge minimal pairs, made up."""
 
+from symbert.architectures import ENCODER
 from symbert.glue.blimp import PARADIGMS
-from symbert.hosts import ENCODER
 
 
-def judgement(attention="original", seed=1, step=1800, right=6, ties=0, pairs=10, size="tiny", host=ENCODER, **changes):
+def minimal_pairs(
+    attention="original", seed=1, step=1800, right=6, ties=0, pairs=10, size="tiny", architecture=ENCODER, **changes
+):
     """A record with these counts in every paradigm, but for those of ellipsis, whose pairs are all judged right."""
     counts = {"pairs": pairs, "right": right, "ties": ties}
     easy = {"pairs": pairs, "right": pairs, "ties": 0}
-    named = {} if host == ENCODER else {"model_host": host}
+    named = {} if architecture == ENCODER else {"architecture": architecture}
     return {
         **named,
         "size": size,
@@ -20,6 +22,6 @@ def judgement(attention="original", seed=1, step=1800, right=6, ties=0, pairs=10
         "stand_in": False,
         "settings_hash": "b11a",
         "versions": {},
-        "checkpoint_sha256": f"{host}-{size}-{attention}-{seed}-{step}",
+        "checkpoint_sha256": f"{architecture}-{size}-{attention}-{seed}-{step}",
         "data_sha256": "pairs",
     } | changes

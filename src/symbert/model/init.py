@@ -60,19 +60,19 @@ def _tokens(size: int) -> Tensor:
 
 @torch.no_grad()
 def set_width(attention: SelfAttention, operator: Operator) -> None:
-    """Multiply what `description.scaled` names by one factor, so that the width is that of the operator's `start`.
+    """Multiply what `description.scaled` names by one factor, so that the width is that of the operator's `init_scale`.
 
-    Narrow is what `original` has on average at its usual start, h·σ² with weights of N(0, σ²), and wide what `pairwise`
-    has, √d·h·σ². Of several factors it is one nearest to 1. ConfigError for an operator that does not say what to
-    scale, and for one that no factor makes so wide, which says the widths that there are.
+    Narrow is what `original` has on average without an `init_scale`, h·σ² with weights of N(0, σ²), and wide what
+    `pairwise` has, √d·h·σ². Of several factors it is one nearest to 1. ConfigError for an operator that does not say
+    what to scale, and for one that no factor makes so wide, which says the widths that there are.
     """
     narrow = attention.config.hidden_size * attention.config.initializer_range**2
     named = {"narrow": narrow, "wide": attention.attention_head_size**0.5 * narrow}
-    target, scaled = named.get(operator.start, operator.start), operator.scaled
+    target, scaled = named.get(operator.init_scale, operator.init_scale), operator.scaled
     if not scaled:
         raise ConfigError(
-            f"attention '{operator.name}': nothing says which weights 'start' multiplies; name them in {operator.path}:"
-            " description = Description(scaled='query key')"
+            f"attention '{operator.name}': nothing says which weights 'init_scale' multiplies; name them in "
+            f"{operator.path}: description = Description(scaled='query key')"
         )
     weights = _weights_named(attention, scaled)
     drawn = [each.clone() for each in weights]
@@ -92,9 +92,9 @@ def set_width(attention: SelfAttention, operator: Operator) -> None:
     widths = [each for each in widths if math.isfinite(each)] or [math.nan]
     if not math.isclose(width(power), target, rel_tol=TOLERANCE):
         raise ConfigError(
-            f"attention '{operator.name}': 'start' asks for logits {target:.4g} wide, and times any factor '{scaled}' "
-            f"gives {min(widths):.4g} to {max(widths):.4g}; write a number between as its 'start', or name other "
-            f"weights in 'scaled' of {operator.path}"
+            f"attention '{operator.name}': 'init_scale' asks for logits {target:.4g} wide, and times any factor "
+            f"'{scaled}' gives {min(widths):.4g} to {max(widths):.4g}; write a number between as its 'init_scale', or "
+            f"name other weights in 'scaled' of {operator.path}"
         )
 
 

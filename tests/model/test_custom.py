@@ -70,7 +70,7 @@ def test_a_weight_that_all_models_of_a_process_share_is_refused(own):
 def test_a_start_is_that_of_its_own_seed_where_a_class_reuses_modules_of_a_model_that_is_gone(own):
     """The same operator passed check-operator, and its training was refused: both compared whatever came last."""
     operator = own(wrong.OfModel)
-    assert "every weight follows" in check.check_start(operator, check.model_for(operator))
+    assert "every weight follows" in check.check_init(operator, check.model_for(operator))
     assert check.check_state(operator, check.model_for(operator))
 
 
@@ -79,10 +79,12 @@ def test_notes_constants_and_caches_of_a_class_are_no_state(own, operator):
     assert check.check_state(own(operator), check.model_for(own(operator))) == "checkpoints restore all state"
 
 
-def test_a_start_is_not_set_where_a_forward_of_its_own_decides_the_logits():
+def test_an_init_scale_is_refused_where_a_forward_of_its_own_decides_the_logits():
     """The width of query and key was set, and the logits were four times wider."""
-    with pytest.raises(ConfigError, match="attention 'sharp-wide': has a forward of its own, and 'start' measures"):
-        started("tiny", defined("sharp-wide", **{"class": "model.wrong_operators:Sharp", "start": "wide"}))
+    with pytest.raises(
+        ConfigError, match="attention 'sharp-wide': has a forward of its own, and 'init_scale' measures"
+    ):
+        started("tiny", defined("sharp-wide", **{"class": "model.wrong_operators:Sharp", "init_scale": "wide"}))
 
 
 def test_the_logits_of_a_forward_of_its_own_are_not_known(own):

@@ -17,24 +17,30 @@ from symbert.configuration import merge, resolve
 from symbert.errors import ConfigError, DataError, IntegrityError
 from symbert.files import sha256_of
 from symbert.glue.export import export_classifier
-from symbert.glue.prepare import RobustnessFacts, TaskFacts, facts_of
-from symbert.glue.sources import read_own_split
-from symbert.glue.tasks import OwnTask, own_task
+from symbert.glue.prepare import RobustnessFacts, TaskFacts, metadata_of
+from symbert.glue.sources import read_custom_split
+from symbert.glue.tasks import CustomTask, custom_task
 
 ROWS = pd.DataFrame({"text": ["NA is a word", "two, words", "007"], "ironic": ["no", "yes", "no"], "more": [1, 2, 3]})
-IRONY = {"columns": ["text"], "label": "ironic", "labels": ["no", "yes"], "metric": "f1", "kind": "classification"}
+IRONY = {
+    "columns": ["text"],
+    "label": "ironic",
+    "labels": ["no", "yes"],
+    "metric": "f1",
+    "problem_type": "classification",
+}
 pytestmark = pytest.mark.usefixtures("folder")
 
 
 def task_of(path, **changes):
     """A task of this file."""
-    return own_task("irony", OwnTask(**(IRONY | {"train": str(path), "validation": str(path)} | changes)))
+    return custom_task("irony", CustomTask(**(IRONY | {"train": str(path), "validation": str(path)} | changes)))
 
 
 def rows_of(path, **changes):
     """Text, label and place of each row of a file."""
     task = task_of(path, **changes)
-    return [tuple(row.values()) for row in read_own_split(task, "train").to_pylist()]
+    return [tuple(row.values()) for row in read_custom_split(task, "train").to_pylist()]
 
 
 def saved(rows, folder):
@@ -92,7 +98,12 @@ def test_labels_are_words_or_whole_numbers_and_yaml_may_have_read_them_as_truth_
 
 def test_pairs_and_grades_and_quotation_marks_in_a_tsv(tmp_path):
     ROWS.assign(ironic=[0.5, -3, 12]).to_csv(tmp_path / "rows.csv", index=False)
-    graded = {"columns": ["text", "more"], "labels": None, "kind": "regression", "metric": ["pearson", "spearman"]}
+    graded = {
+        "columns": ["text", "more"],
+        "labels": None,
+        "problem_type": "regression",
+        "metric": ["pearson", "spearman"],
+    }
     assert [row[2] for row in rows_of(tmp_path / "rows.csv", **graded)] == [0.5, -3.0, 12.0]
     task = task_of(tmp_path / "rows.csv", **graded)
     assert task.columns == ("sentence1", "sentence2") and task.num_labels == 1
@@ -101,7 +112,7 @@ def test_pairs_and_grades_and_quotation_marks_in_a_tsv(tmp_path):
     assert [row[0] for row in rows_of(tmp_path / "rows.tsv")] == [line.split("\t")[0] for line in lines[1:]]
 
 
-GRADES = {"labels": None, "kind": "regression", "metric": "pearson"}
+GRADES = {"labels": None, "problem_type": "regression", "metric": "pearson"}
 MISTAKES = [  # content of a csv, changes of the task, and what is named
     (ROWS, {"label": "verdict"}, ": no column 'verdict'"),
     (ROWS, {"labels": ["a", "b"]}, ": row 1: 'ironic'"),
@@ -230,7 +241,7 @@ def irony_of(train, validation, tmp_path):
             {"text": list(rows), "ironic": ["no" if place % 2 else "yes" for place in range(len(rows))]}
         )
         WRITERS[f"rows.{name.partition('.')[2]}"](frame, tmp_path / name)
-    return OwnTask(**IRONY, **{split: str(tmp_path / name) for split, (_, name) in texts.items()}).digested()
+    return CustomTask(**IRONY, **{split: str(tmp_path / name) for split, (_, name) in texts.items()}).digested()
 
 
 def test_validation_rows_with_the_tokens_of_a_training_row_are_counted_and_refused_where_they_are_most(
@@ -240,7 +251,7 @@ def test_validation_rows_with_the_tokens_of_a_training_row_are_counted_and_refus
 
     def prepared(train, validation, **changes):
         own = irony_of(train, validation, tmp_path)
-        facts = facts_of(laboratory.prepare("irony", own=own, **changes), TaskFacts)
+        facts = metadata_of(laboratory.prepare("irony", custom=own, **changes), TaskFacts)
         return facts.seen["irony"], capsys.readouterr().err
 
     train = ["an apple", "a pear", "a plum", "a fig"]
@@ -262,7 +273,7 @@ def test_validation_rows_with_the_tokens_of_a_training_row_are_counted_and_refus
 
 def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp_path, laboratory):
     """Pearson of equal grades was 0, as that of a wrong model; a constant prediction has that score by convention."""
-    graded = {"labels": None, "kind": "regression", "metric": "pearson"}
+    graded = {"labels": None, "problem_type": "regression", "metric": "pearson"}
     cases = [
         (["1.5", "1.5", "1.5"], graded, "all labels are the same"),
         (["1.5", "1.5", "1.5"], graded | {"metric": ["pearson", "spearman"]}, "all labels are the same"),
@@ -275,15 +286,15 @@ def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp
     for cells, changes, told in cases:
         frame = pd.DataFrame({"text": ["an apple", "a pear", "a plum"], "ironic": cells})
         frame.to_csv(tmp_path / "dev.csv", index=False)
-        trained = ["1", "2", "3"] if changes.get("kind") else ["no", "yes", "no"]
+        trained = ["1", "2", "3"] if changes.get("problem_type") else ["no", "yes", "no"]
         frame.assign(text=["one", "two", "three"], ironic=trained).to_csv(tmp_path / "train.csv", index=False)
         files = {"train": str(tmp_path / "train.csv"), "validation": str(tmp_path / "dev.csv")}
-        own = OwnTask(**(IRONY | files | changes)).digested()
+        own = CustomTask(**(IRONY | files | changes)).digested()
         if told is None:
-            laboratory.prepare("irony", own=own)
+            laboratory.prepare("irony", custom=own)
             continue
         with pytest.raises(DataError, match=rf"dev\.csv: {told}, so "):
-            laboratory.prepare("irony", own=own)
+            laboratory.prepare("irony", custom=own)
 
 
 def test_a_file_that_changed_or_whose_rows_are_all_trained_on_is_not_prepared(tmp_path, laboratory):
@@ -293,7 +304,7 @@ def test_a_file_that_changed_or_whose_rows_are_all_trained_on_is_not_prepared(tm
     own = irony_of("abcd", "efgh", tmp_path)
     ROWS.to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(DataError, match=r"train\.csv: changed since the workflow was started"):
-        laboratory.prepare("irony", own=own)
+        laboratory.prepare("irony", custom=own)
     assert not list(laboratory.results.rglob("*.parquet"))
 
 
@@ -304,8 +315,8 @@ def test_the_example_of_the_documentation_has_scores(root, config, laboratory, t
     ROWS.to_csv("data/train.csv", index=False)
     ROWS[1:].assign(text=["more, words", "008"]).to_csv("data/dev.csv", index=False)
     own = resolve(merge(config, yaml.safe_load(block))).tasks["irony"].digested()
-    rows = laboratory.rows("irony", own=own)
-    facts = facts_of(laboratory.prepared(rows, "irony", allow_partial=False), TaskFacts)
+    rows = laboratory.rows("irony", custom=own)
+    facts = metadata_of(laboratory.prepared(rows, "irony", allow_partial=False), TaskFacts)
     assert facts.rows == facts.official_rows == {"train": 3, "validation": 2}
     assert not facts.partial and not facts.stand_in
     scores = laboratory.score(laboratory.protocol(rows), laboratory.checkpoint("original"), ["irony"], [1], keep=300)
@@ -313,7 +324,7 @@ def test_the_example_of_the_documentation_has_scores(root, config, laboratory, t
     assert record["task"] == "irony" and list(record["metrics"]) == ["irony"]
     assert list(record["details"]["irony"]) == ["f1"] and record["stand_in"] is False
     sets = laboratory.sets(rows, root=tmp_path, sets=["ax"], noise=[0.2], kinds=["swap"])
-    told = facts_of(laboratory.prepared(sets, "irony"), RobustnessFacts)
+    told = metadata_of(laboratory.prepared(sets, "irony"), RobustnessFacts)
     assert list(told.sets) == ["swap-20 irony"], "no set asks a classifier of irony"
     weights = scores.parent / "finetuned/irony/seed-1.safetensors"
     export_classifier(weights, laboratory.checkpoint("original"), tmp_path / "exported")

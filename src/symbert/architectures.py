@@ -1,4 +1,4 @@
-"""The hosts by name: the kinds of model that operators are compared in. Imports no torch.
+"""The architectures by name: the kinds of model that operators are compared in. Imports no torch.
 
 To add one, write its model and its task (`symbert.pretrain.tasks`), and an entry here.
 
@@ -12,7 +12,7 @@ a product of matrices counting two operations per multiplication:
 
 Every weight with two or more dimensions is applied once to every token (a pairwise factor to its head's part), and
 4 l n t h are the logits and the mixing of the values. But the head, and the last layer after its attention (the
-output's h² and a feed-forward half of width f), work on masked tokens alone; other hosts have m = n. What is
+output's h² and a feed-forward half of width f), work on masked tokens alone; other architectures have m = n. What is
 element by element (softmax, norms, biases, activations, the diagonals of `shared`) is not counted, as is
 customary for model FLOPs (Chowdhery et al. 2022, PaLM, appendix B); nor is what a kernel computes twice.
 """
@@ -55,7 +55,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Host:
+class Architecture:
     """The facts about a kind of model that are known before any is built."""
 
     model: str  # module:class that is trained; its checkpoints name the class among their `architectures`
@@ -89,8 +89,8 @@ def _next_tokens(shape: Encoder, layer_weights: int, rows: Rows, sequences: floa
     return 3.0 * (encoder_flops(shape, layer_weights, sequences, tokens) + head)
 
 
-HOSTS: dict[str, Host] = {
-    "encoder": Host(
+ARCHITECTURES: dict[str, Architecture] = {
+    "encoder": Architecture(
         "symbert.model.bert:MaskedModel",
         "symbert.pretrain.tasks:MaskedTokens",
         "Encoders predict masked tokens of the corpus.",
@@ -98,7 +98,7 @@ HOSTS: dict[str, Host] = {
         step_flops=_masked_tokens,
         tokens=lambda rows: rows.tokens,
     ),
-    "decoder": Host(
+    "decoder": Architecture(
         "symbert.model.bert:DecoderModel",
         "symbert.pretrain.tasks:NextToken",
         "Decoders predict the next token; perplexity is that of held-out rows, by word piece.",
@@ -107,9 +107,16 @@ HOSTS: dict[str, Host] = {
         tokens=lambda rows: rows.tokens - 1,
     ),
 }
-ENCODER, *OTHERS = HOSTS  # the paper's host, which alone is fine-tuned; its records omit the host
+ENCODER, *OTHERS = ARCHITECTURES  # the paper's, which alone is fine-tuned; its records omit it
 
 
-def host_named_in(architectures: list[str] | None) -> str | None:
-    """The host whose model a config.json names as its class; None for an encoder."""
-    return next((host for host in OTHERS if HOSTS[host].model.split(":")[1] in (architectures or [])), None)
+def architecture_named_in(architectures: list[str] | None) -> str | None:
+    """The architecture whose model a config.json names as its class; None for an encoder."""
+    return next(
+        (
+            architecture
+            for architecture in OTHERS
+            if ARCHITECTURES[architecture].model.split(":")[1] in (architectures or [])
+        ),
+        None,
+    )

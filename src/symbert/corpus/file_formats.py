@@ -7,7 +7,7 @@ from symbert.errors import DataError
 
 AGAIN = "get the file again, or convert it"
 PARQUET = "Parquet"
-KINDS = (  # words, how such files begin, and the remedy
+FORMATS = (  # words, how such files begin, and the remedy
     ("a pointer of Git LFS", rb"version https?://(git-lfs|hawser)\.github\.com/spec/", "run: git lfs pull"),
     ("a pointer of git-annex", rb"/annex/objects/", "run: git annex get"),
     (PARQUET, rb"PAR1", AGAIN),
@@ -32,12 +32,12 @@ KINDS = (  # words, how such files begin, and the remedy
 FIRST = 4096  # bytes that are looked at
 
 
-def refuse_another_kind(path: Path, begin: bytes, expected: str = "") -> None:
-    """DataError where a file that begins so is of one of KINDS but the expected one, is UTF-16 or UTF-32 without a
+def refuse_other_format(path: Path, begin: bytes, expected: str = "") -> None:
+    """DataError where a file that begins so is of one of FORMATS but the expected one, is UTF-16 or UTF-32 without a
     mark, or has lines that end in CR alone."""
-    for kind, pattern, remedy in KINDS:
-        if kind != expected and re.match(pattern, begin):
-            raise DataError(f"{path}: is {kind}, whatever its name says; {remedy}")
+    for name, pattern, remedy in FORMATS:
+        if name != expected and re.match(pattern, begin):
+            raise DataError(f"{path}: is {name}, whatever its name says; {remedy}")
     if not expected and is_wide(begin[:FIRST]):
         raise DataError(f"{path}: is UTF-16 or UTF-32 without a mark; convert it to UTF-8")
     lines = begin.rstrip(b"\r\n")

@@ -1,4 +1,4 @@
-"""The width of an operator's initial logits: as it is measured, and as `start` sets it."""
+"""The width of an operator's initial logits: as it is measured, and as `init_scale` sets it."""
 
 import math
 import re
@@ -13,18 +13,18 @@ from symbert.model.anatomy import logits_of
 from symbert.model.attention import OriginalAttention
 from symbert.model.bert import initialize
 from symbert.model.hf import fold, write_model
+from symbert.model.init import width_of
 from symbert.model.loading import load_model, model_of
-from symbert.model.start import width_of
 from symbert.operators import OPERATORS, Description, operator_of
 
-STARTS = ("narrow", "wide")
-STARTED = ("original", "symmetric", "pairwise", "shared", "original-symmetric")
+SCALES = ("narrow", "wide")
+SCALED = ("original", "symmetric", "pairwise", "shared", "original-symmetric")
 FACTORS = {"query.weight", "key.weight", "pairwise_factors", "query_scale", "key_scale"}
 
 
-def with_start(name, start, of=None):
+def with_init(name, init_scale, of=None):
     """An operator of a class, or of one of this project, whose logits start in a width."""
-    return defined(name, **{"class": of or name.rpartition("-")[0], "start": start})
+    return defined(name, **{"class": of or name.rpartition("-")[0], "init_scale": init_scale})
 
 
 def attention_of_first_layer(operator):
@@ -44,23 +44,23 @@ def test_the_width_of_the_weights_is_the_deviation_of_the_logits_of_two_tokens()
         assert between_tokens(attention) == pytest.approx(width_of(attention), rel=0.05), name
 
 
-@pytest.mark.parametrize("start", STARTS)
-def test_all_operators_of_one_start_have_logits_of_equal_width(start):
-    """Narrow is that of `original` at its usual start, wide that of `pairwise`."""
-    attentions = {name: attention_of_first_layer(with_start(f"{name}-{start}", start)) for name in STARTED}
+@pytest.mark.parametrize("init_scale", SCALES)
+def test_all_operators_of_one_init_scale_have_logits_of_equal_width(init_scale):
+    """Narrow is that of `original` without an `init_scale`, wide that of `pairwise`."""
+    attentions = {name: attention_of_first_layer(with_init(f"{name}-{init_scale}", init_scale)) for name in SCALED}
     (head,) = {each.attention_head_size for each in attentions.values()}
     narrow = attentions["original"].config.hidden_size * attentions["original"].config.initializer_range ** 2
-    expected = narrow * (1 if start == "narrow" else math.sqrt(head))
-    usual = attention_of_first_layer("original" if start == "narrow" else "pairwise")
+    expected = narrow * (1 if init_scale == "narrow" else math.sqrt(head))
+    usual = attention_of_first_layer("original" if init_scale == "narrow" else "pairwise")
     assert width_of(usual) == pytest.approx(expected, rel=0.03)
     for name, attention in attentions.items():
         assert width_of(attention) == pytest.approx(expected, rel=1e-4), name
         assert between_tokens(attention) == pytest.approx(between_tokens(usual), rel=0.06), name
 
 
-def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
-    for name in STARTED:
-        operators = name, *(with_start(f"{name}-{start}", start) for start in STARTS)
+def test_an_init_scale_multiplies_the_weights_of_the_logits_and_leaves_all_else():
+    for name in SCALED:
+        operators = name, *(with_init(f"{name}-{init_scale}", init_scale) for init_scale in SCALES)
         usual, *others = (started("tiny", each).state_dict() for each in operators)
         for state in others:
             for key, values in state.items():
@@ -73,12 +73,12 @@ def test_a_start_multiplies_the_weights_of_the_logits_and_leaves_all_else():
 
 
 def test_a_number_is_a_width_and_every_layer_has_it():
-    layers = started("tiny", with_start("shared-half", 0.5), seed=3).bert.encoder.layer
+    layers = started("tiny", with_init("shared-half", 0.5), seed=3).bert.encoder.layer
     assert [width_of(layer.attention.self) for layer in layers] == pytest.approx([0.5, 0.5], rel=1e-4)
 
 
-def test_a_checkpoint_names_the_class_and_the_start_and_keeps_its_weights(tmp_path):
-    wide = with_start("symmetric-wide", "wide")
+def test_a_checkpoint_names_the_class_and_the_init_scale_and_keeps_its_weights(tmp_path):
+    wide = with_init("symmetric-wide", "wide")
     model = started("tiny", wide)
     write_model(model, tmp_path)
     loaded = load_model(tmp_path)
@@ -118,12 +118,12 @@ class Exponential(OriginalAttention):
 
 
 @pytest.mark.parametrize(
-    ("kind", "start", "expected"),
+    ("kind", "init_scale", "expected"),
     [(Bounded, "narrow", None), (Bounded, 0.9, 0.9), (Humped, 0.3, 0.3), (Exponential, 0.5, 0.5)],
 )
-def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, start, expected):
+def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, init_scale, expected):
     """The factor was found by a power of it, as of linear sides; the remedy was what had been done."""
-    attention = attention_of_first_layer(with_start("own", start, f"{__name__}:{kind.__name__}"))
+    attention = attention_of_first_layer(with_init("own", init_scale, f"{__name__}:{kind.__name__}"))
     narrow = attention.config.hidden_size * attention.config.initializer_range**2
     assert width_of(attention) == pytest.approx(expected or narrow, rel=1e-3)
     assert between_tokens(attention) == pytest.approx(expected or narrow, rel=0.05)
@@ -132,7 +132,7 @@ def test_sides_that_are_not_linear_start_at_any_width_that_they_reach(kind, star
 @pytest.mark.parametrize("kind", [right.Placed, right.Noisy, right.Condensed])
 def test_a_width_is_measured_in_rows_as_long_as_the_models_and_without_dropout(kind):
     """Rows of h tokens were longer than a table of places; dropout gave each measurement another width."""
-    own = with_start("own", 0.5, f"{kind.__module__}:{kind.__name__}")
+    own = with_init("own", 0.5, f"{kind.__module__}:{kind.__name__}")
     config = configured("tiny", own, vocabulary_size=100)
     config.num_hidden_layers, config.max_position_embeddings = 1, 32
     initialize(model := model_of(config), 1)
@@ -144,27 +144,27 @@ def test_a_width_is_measured_in_rows_as_long_as_the_models_and_without_dropout(k
 
 
 def test_a_class_whose_width_cannot_be_measured_is_no_bug_of_ours():
-    own = with_start("own", 0.5, "model.wrong_operators:Oversized")
+    own = with_init("own", 0.5, "model.wrong_operators:Oversized")
     with pytest.raises(ConfigError, match=r"self cannot start \(wrong_operators.py, line \d+: RuntimeError"):
         attention_of_first_layer(own)
 
 
 @pytest.mark.parametrize(("kind", "most"), [(Bounded, 1.0), (Humped, 0.48)])
 def test_a_width_that_no_factor_gives_is_refused_with_those_that_there_are(kind, most):
-    own = with_start("own", "wide", f"{__name__}:{kind.__name__}")
-    with pytest.raises(ConfigError, match="'own': 'start' asks for logits 1.774 wide") as refusal:
+    own = with_init("own", "wide", f"{__name__}:{kind.__name__}")
+    with pytest.raises(ConfigError, match="'own': 'init_scale' asks for logits 1.774 wide") as refusal:
         attention_of_first_layer(own)
     told = float(re.search(r" to ([\d.]+);", str(refusal.value))[1])
     assert told == pytest.approx(most, rel=0.02)
-    within = with_start("within", 0.96 * told, f"{__name__}:{kind.__name__}")  # other layers reach less
+    within = with_init("within", 0.96 * told, f"{__name__}:{kind.__name__}")  # other layers reach less
     assert width_of(attention_of_first_layer(within)) == pytest.approx(0.96 * told, rel=1e-3)
 
 
-def test_a_start_that_cannot_be_is_refused():
+def test_an_init_scale_that_cannot_be_is_refused():
     for name, own, named in (
-        *(("own", {"class": "original", "start": start}, "'start'") for start in ("thin", 0, True)),
-        ("misdescribed", {"class": "model.wrong_operators:Misdescribed", "start": "wide"}, "'kye'"),
-        ("rectified", {"class": "model.models:Rectified", "start": "wide"}, "Description"),
+        *(("own", {"class": "original", "init_scale": init_scale}, "'init_scale'") for init_scale in ("thin", 0, True)),
+        ("misdescribed", {"class": "model.wrong_operators:Misdescribed", "init_scale": "wide"}, "'kye'"),
+        ("rectified", {"class": "model.models:Rectified", "init_scale": "wide"}, "Description"),
     ):
         with pytest.raises(ConfigError, match=f"'{name}'.*{named}|{named}.*'{name}'"):
             attention_of_first_layer(defined(name, **own))
