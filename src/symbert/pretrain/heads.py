@@ -13,7 +13,7 @@ from symbert.model.anatomy import anatomy_of
 from symbert.model.bert import Bert, initialize
 from symbert.model.configuration import Configuration
 from symbert.model.loading import model_of
-from symbert.pretrain.run import FACTS
+from symbert.pretrain.run import IDENTITY
 from symbert.pretrain.tasks import REMEDY, PackedRows
 
 SEQUENCES, TOKENS, SEED = 16, 32, 1  # rows that are read; tokens of a random one, and the seed of all of them
@@ -29,7 +29,7 @@ def start_of(checkpoint: Path, config: Configuration) -> Bert:
     """The start of a checkpoint's run, which module names and seed decide. ConfigError for a model of no run, and for
     one that was exported, whose operator is not the run's."""
     facts = config.pretraining or {}
-    if any(facts.get(name) is None for name in FACTS) or facts["attention"] != config.attention:
+    if any(facts.get(name) is None for name in IDENTITY) or facts["attention"] != config.attention:
         raise ConfigError(
             f"{checkpoint}: only a checkpoint of a run, not exported, has a known start; leave out --with-init"
         )

@@ -45,7 +45,7 @@ from symbert.sizes import Shape
 from symbert.steps import KEY_DIGITS, KEYED, Step, fields_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
-FACTS = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
+IDENTITY = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
 DAMAGED = "the file is damaged"
 OF_RUN = "restore it from a copy, or delete it to train the run again"  # a damaged file that a finished run published
 KEEP = 3  # checkpoints to resume from
@@ -102,7 +102,7 @@ class GivenRows(Step, frozen=True):
 
 
 class Pretraining(Step, frozen=True, kw_only=True):
-    """The training of an architecture's model from a seed: run.json, which `symbert.pretrain.train.train` reads.
+    """The training of a model of an architecture from a seed: run.json, which `symbert.pretrain.train.train` reads.
 
     `version` is of all code that every operator is trained by: this package, and of `symbert.model` bert.py,
     from_transformers.py and start.py. A class of operators has a version of its own.
@@ -151,9 +151,8 @@ class Pretraining(Step, frozen=True, kw_only=True):
         return Path(self.rows.paths()["manifest"])
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What records say of it; those of an encoder omit the architecture, because `architecture` in records is a
-        machine."""
+    def identity(self) -> dict[str, Any]:
+        """What records say of it; those of an encoder omit the architecture."""
         architecture = {} if self.architecture == ENCODER else {"architecture": self.architecture}
         return {"size": self.size, "attention": self.attention, "pretrain_seed": self.pretrain_seed, **architecture}
 
@@ -218,7 +217,7 @@ class Done(OfRun, kw_only=True, omit_defaults=True):
 class SessionFacts(msgspec.Struct, kw_only=True):
     """A session in provenance.json: a process or several that computed some of the steps, and how fast."""
 
-    architecture: str  # the machine
+    host: str  # the machine
     device: str
     processor: str
     versions: dict[str, str]

@@ -41,7 +41,7 @@ from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
 from symbert.glue.tasks import PUBLISHED, SUITES, columns_of, suite_of, tasks_of_suite
 from symbert.operators import operators_of
 from symbert.pretrain.anatomy import MEASURES
-from symbert.pretrain.run import FACTS, OF_RUN, Done, Timing, Validated
+from symbert.pretrain.run import IDENTITY, OF_RUN, Done, Timing, Validated
 from symbert.pretrain.speeds import Speeds
 from symbert.report import names, tidy
 from symbert.report.names import OF_PROJECT, Known
@@ -69,7 +69,7 @@ OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows",
 OF_SET += ("score", "majority")
 CHECKPOINT = ("architecture", *RUN, "step")
 INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
-HEAD = [*FACTS, "layer"]
+HEAD = [*IDENTITY, "layer"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
 
