@@ -35,17 +35,17 @@ class Laboratory:
         write_json(Path(step.settings_file), msgspec.to_builtins(step))
         return step
 
-    def rows(self, task: str, root: Path = DEMO, own: CustomRows | None = None, **limits) -> PrepareTasks:
+    def rows(self, task: str, root: Path = DEMO, custom: CustomRows | None = None, **limits) -> PrepareTasks:
         """How the rows of a task are prepared, of the published files below `root`."""
         suite = suite_of(task)
         wanted = {"max_length": 64, "max_examples": 64, "max_evaluation_examples": 40} | limits
-        source = None if own else File(str(root / suite.repository))
+        source = None if custom else File(str(root / suite.repository))
         step = PrepareTasks(
             suite=suite.name,
             limits=TaskLimits(**wanted),
             vocabulary=File(str(self.vocabulary)),
             source=source,
-            own={task: own} if own else {},
+            custom={task: custom} if custom else {},
         )
         return self.planned(step)
 

@@ -300,7 +300,7 @@ def test_rows_of_which_nothing_can_be_measured_are_refused_and_no_score_of_0(tmp
 def test_a_file_that_changed_or_whose_rows_are_all_trained_on_is_not_prepared(tmp_path, laboratory):
     """Changed rows would lie under the key of what the file held before."""
     with pytest.raises(DataError, match="4 of 4 rows"):
-        laboratory.prepare("irony", own=irony_of("abcd", "dcba", tmp_path))
+        laboratory.prepare("irony", custom=irony_of("abcd", "dcba", tmp_path))
     own = irony_of("abcd", "efgh", tmp_path)
     ROWS.to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(DataError, match=r"train\.csv: changed since the workflow was started"):

@@ -147,7 +147,7 @@ def judged_pairs(checkpoint: Checkpoint, data: Path, mask_id: int) -> dict[str, 
     """
     pairs, model = read_table(data, str(data), REMEDY), load_model(checkpoint.folder)
     good, bad = (pairs[name].to_pylist() for name in SENTENCES)
-    better = judged(model.to(checkpoint.device), good, bad, mask_id)
+    better = preferences(model.to(checkpoint.device), good, bad, mask_id)
     if lost := int((~np.isfinite(better)).sum()):
         raise DivergedError(
             f"{checkpoint.folder / 'model.safetensors'}: the likelihoods of {lost:,} pairs are not finite; give an "
@@ -160,7 +160,7 @@ def judged_pairs(checkpoint: Checkpoint, data: Path, mask_id: int) -> dict[str, 
     return counts
 
 
-def judged(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> np.ndarray:
+def preferences(model: torch.nn.Module, good: list[list[int]], bad: list[list[int]], mask_id: int) -> np.ndarray:
     """By how many nats each good row is likelier than the bad one; 0 of rows with the same ids, whatever rounding."""
     rows: dict[tuple[int, ...], int] = {}  # each row once: pairs of a paradigm share sentences
     places = [[rows.setdefault(tuple(row), len(rows)) for row in side] for side in (good, bad)]
