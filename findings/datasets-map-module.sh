@@ -21,7 +21,8 @@ echo 'def count(row): return {"tokens": len(row["text"].split())}' > tokens.py
 before=$(venv/bin/python run.py)
 echo 'def count(row): return {"tokens": len(row["text"])}' > tokens.py
 after=$(venv/bin/python run.py)
-echo "datasets $(venv/bin/python -c 'import datasets; print(datasets.__version__)'): map(function) of an imported module, which is edited between two runs"
+version=$(venv/bin/python -c 'import datasets; print(datasets.__version__)')
+echo "datasets $version: map(function) of an imported module, which is edited between two runs"
 echo "expected: the function has another hash, so the rows are computed anew: 3, then 13"
 echo "seen: '$before', then '$after': the hash of an imported function is that of its name, and the cache is read"
 [ "$before" = "3 called: 3" ] && [ "$after" = "3 called: 13" ]

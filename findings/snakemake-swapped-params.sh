@@ -19,6 +19,6 @@ swapped=$(plan layers=2 epochs=4)
 changed=$(plan layers=2 epochs=5)
 echo "snakemake $(venv/bin/snakemake --version): a rule ran with layers=4, epochs=2; now layers=2, epochs=4"
 echo "expected: the parameters have changed, so the rule runs again"
-echo "seen: $(grep Nothing <<< "$swapped"); with layers=2, epochs=5 it runs: the values are recorded without their names"
+echo "seen: $(grep Nothing <<< "$swapped"); with layers=2, epochs=5 it runs: values are recorded without names"
 grep --quiet "Nothing to be done" <<< "$swapped"
 grep --quiet "Params have changed" <<< "$changed"

@@ -35,6 +35,6 @@ def first_step(accumulation: int) -> tuple[float, float]:
 (loss, norm), (loss_of_4, norm_of_4) = first_step(1), first_step(4)
 print(f"transformers {__version__}: BertForMaskedLM in Trainer, 16 rows in one or in four micro-batches")
 print("expected: the same loss and the same norm of the gradient, up to rounding")
-print(f"seen: loss {loss:.2f} and {loss_of_4:.2f}, norm {norm:.2f} and {norm_of_4:.2f}: multiplied by 4 before clipping")
+print(f"seen: loss {loss:.2f} and {loss_of_4:.2f}, norm {norm:.2f} and {norm_of_4:.2f}: times 4, before clipping")
 assert abs(loss_of_4 / loss - 4) < 0.01 and abs(norm_of_4 / norm - 4) < 0.05, "this has changed"
 PY

@@ -32,7 +32,7 @@ def predicts_unknown(**changes) -> bool:
 
 
 kept, dropped = predicts_unknown(remove_unused_columns=False), predicts_unknown()
-print(f"transformers {__version__}: rows with the tokenizer's special_tokens_mask, DataCollatorForLanguageModeling, Trainer")
+print(f"transformers {__version__}: rows with special_tokens_mask, DataCollatorForLanguageModeling, Trainer")
 print("expected: the collator heeds the rows' mask, so [UNK] is masked or not whatever Trainer does with columns")
 print(f"seen: [UNK] to be predicted with remove_unused_columns=False: {kept}; with the default: {dropped}")
 assert kept and not dropped, "this has changed"
