@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lm-eval and a BERT.
+# lm-eval and a BERT. Its tokenizer has no token that begins a text, so one must be named (prefix_token_id).
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
