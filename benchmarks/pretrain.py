@@ -193,6 +193,9 @@ class Authors:
             callbacks=[self.clock],
         )
         self.trainer.remove_callback(transformers.PrinterCallback)
+        # A BERT averages its loss itself. Trainer 5 takes it for a sum over the step's tokens and would multiply the
+        # gradient by the micro-batches, before it is clipped (findings/trainer-accumulation.sh); 4.37.2 did not.
+        self.trainer.loss_is_scaled_for_ga = False
 
     def seconds(self, steps: int) -> float:
         """Seconds of a step, over so many, from the end of one step to the end of another."""

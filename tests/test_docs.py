@@ -15,7 +15,9 @@ from symbert.errors import SymbertError
 from symbert.experiment.project import read_chosen
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "config/README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "config/README.md", ROOT / "findings/README.md", *(ROOT / "docs").rglob("*.md")]
+)
 OPERATOR = "from symbert.model.attention import SymmetricAttention\nclass Gated(SymmetricAttention):\n    pass\n"
 
 
@@ -44,7 +46,9 @@ def commands_of(page: Path) -> list[Command]:
 
 # Findings and measurements name the commands of the commit that made them.
 MADE_BEFORE = {"findings", "measurements"}
-COMMANDS = [command for page in PAGES if not MADE_BEFORE & {*page.parts} for command in commands_of(page)]
+COMMANDS = [
+    command for page in PAGES if not MADE_BEFORE & {*page.relative_to(ROOT).parts} for command in commands_of(page)
+]
 
 
 def of(program: str) -> list[Command]:

@@ -155,7 +155,7 @@ def test_masks_do_not_depend_on_the_batch_size_and_those_of_validation_are_fixed
 
 
 def test_an_unknown_word_is_neither_hidden_nor_predicted(objective, manifest):
-    """As docs/deviations.md says; the authors' code masks [UNK] like a word."""
+    """As in the authors' code: docs/deviations.md, 25."""
     for shard in manifest.parent.glob("*-*.npy"):
         ids = np.load(shard)
         ids[:, 2:12:2] = SPECIAL["unk"]
