@@ -482,6 +482,8 @@ def pairs_of(data: Data) -> Iterator[tuple[str, list[str], list[str]]]:
 def blimp(data: Data) -> pd.DataFrame:
     """What the pairs of BLiMP are."""
     pairs = [(name, at, *pair) for name, *sides in pairs_of(data) for at, pair in enumerate(zip(*sides, strict=True))]
+    if not pairs:
+        return pd.DataFrame()
     equal = {at for at, (*_, good, bad) in enumerate(pairs) if good == bad}
     alike = {at for at, (*_, good, bad) in enumerate(pairs) if plain((good,)) == plain((bad,))}
     found: dict[str, Iterable[int]] = {"the sentences are equal": equal, "… but for case and blanks": alike - equal}
@@ -597,6 +599,8 @@ TABLES: dict[str, Callable[[Data], pd.DataFrame]] = {
 
 def markdown(table: pd.DataFrame) -> str:
     """A table for readers: whole numbers with commas, others with two decimals, a dash for what is not there."""
+    if table.empty:
+        return "Nothing to show.\n"
     heads = map(str, table.columns)
     rules = ["---" if table[name].map(lambda cell: isinstance(cell, str)).any() else "---:" for name in table]
     rows = [[shown(cell) for cell in row] for row in table.itertuples(index=False, name=None)]
