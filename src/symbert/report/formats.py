@@ -23,7 +23,7 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 LATEX_TABLE = Path(__file__).with_name("templates") / "table.tex"
-DAGGER = "†"
+DAGGER, DOUBLE_DAGGER = "†", "‡"
 LONG = 40  # characters from which the text of a column is wrapped
 ALIGNMENTS = {"number": "r", "text": r">{\raggedright\arraybackslash}p{20em}", None: "l"}  # in LaTeX, by content
 MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"\\{mark}" for mark in "\\`*_[]|"})
@@ -31,7 +31,14 @@ LATEX = str.maketrans(
     {
         **{mark: "\\" + mark for mark in "&%$#_{}"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{"<": r"\textless{}", ">": r"\textgreater{}", "–": "--", "§": r"\S{}", DAGGER: r"\dag{}"},
+        **{
+            "<": r"\textless{}",
+            ">": r"\textgreater{}",
+            "–": "--",
+            "§": r"\S{}",
+            DAGGER: r"\dag{}",
+            DOUBLE_DAGGER: r"\ddag{}",
+        },
         **{"×": r"$\times$", "·": r"$\cdot$", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "≠": r"$\neq$"},
         **{"²": "$^2$", "³": "$^3$", "√": r"$\surd$", "∘": r"$\circ$", "ᵀ": r"$^\top$", "≈": r"$\approx$"},
         **{"∞": r"$\infty$", "→": r"$\to$"},
@@ -47,6 +54,7 @@ class Table:
     frame: pd.DataFrame
     readable: pd.DataFrame | None = None  # rows that the other formats show in place of those of `frame`
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
+    noted: frozenset[str] = frozenset()  # columns whose headings get a double dagger
     decimals: dict[str, int] = field(default_factory=dict)
 
 
@@ -74,6 +82,7 @@ def table_of(rows: list[dict[str, Any]], names: dict[str, str] | None = None, **
     """A table of rows that have the same keys in the same order; `names` renames some columns."""
     names = names or {}
     marks["marked"] = frozenset((at, names.get(column, column)) for at, column in marks.get("marked", ()))
+    marks["noted"] = frozenset(names.get(column, column) for column in marks.get("noted", ()))
     return Table(frame_of(rows).rename(columns=names), **marks)
 
 
@@ -159,7 +168,7 @@ FORMATS: dict[str, Callable[[Table, Words], str]] = {".csv": to_csv, ".md": to_m
 
 
 def _shown(table: Table, escaped: Callable[[str], str]) -> tuple[list[Column], list[list[str]]]:
-    """The columns and rows that readers see, with daggers; no column of dashes alone."""
+    """The columns and rows that readers see, with their marks; no column of dashes alone."""
     frame = table.frame if table.readable is None else table.readable
     frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
 
@@ -171,7 +180,8 @@ def _shown(table: Table, escaped: Callable[[str], str]) -> tuple[list[Column], l
         [text(position, column, value) for column, value in zip(frame, row, strict=True)]
         for position, row in enumerate(frame.itertuples(index=False, name=None))
     ]
-    return [Column(heading(name), _content_of(values)) for name, values in frame.items()], rows
+    headings = {name: heading(name) + DOUBLE_DAGGER * (name in table.noted) for name in frame}
+    return [Column(headings[name], _content_of(values)) for name, values in frame.items()], rows
 
 
 def _content_of(values: pd.Series) -> str | None:

@@ -142,7 +142,7 @@ def _limits(data: Collection) -> Iterator[str]:
         elif unknown:
             yield f"Whether one class is predicted throughout is not known of any of {unknown:,} fine-tunings."
         remarks = pd.concat(tables)[["column", "remark"]].drop_duplicates().query("remark != ''")
-        yield from (f"{row.column}: {row.remark}." for row in remarks.itertuples())
+        yield from (f"‡ {row.column}: {row.remark}." for row in remarks.itertuples())
     inferred = [pair for pairs in data.comparisons.values() for pair in pairs if pair.interval]
     models = dict.fromkeys(model_name(pair.size, pair.model) for pair in inferred if pair.unit == FINETUNE_SEED)
     if models:

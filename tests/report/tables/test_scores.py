@@ -57,3 +57,15 @@ def test_missing_scores_are_refused_and_of_imported_ones_dashes_with_what_is_mis
     assert (original["finetune_seeds"], pairwise["finetune_seeds"]) == ("2", "3"), "no seed has all: those that it has"
     assert (pairwise["cola (stand-in)"], pairwise["glue_score (stand-in)"], pairwise["std"]) == ("", "", "")
     assert pairwise["sst2 (stand-in)"] == f"{100 * (0.6 + 0.07 + 0.003 * 14 / 3):.2f}"
+
+
+def test_a_task_with_training_rows_among_those_scored_has_a_mark_in_the_table(record, tabulate, outputs):
+    """Only the page's top told of them: the table, which is what others print, did not."""
+    counts = {"cola": {"seen": {"cola": [16, 1043]}}, "rte": {"seen": {"rte": [0, 277]}}}
+    counts["mrpc"] = {"seen": {"mrpc": [3, 408]}, "stand_in": True}
+    records = [record("tiny", "original", 1800, task, 1, **counts.get(task, {})) for task in TASKS]
+    rows, markdown = tabulate(records)
+    headings = next(line for line in markdown.splitlines() if line.startswith("| model")).strip("| ").split(" | ")
+    assert [heading for heading in headings if "‡" in heading] == ["mrpc (stand-in)‡", "cola‡"]
+    assert not any("‡" in column for column in rows[0]), "programs find the column by its name"
+    assert outputs[2].read_text().count(r"\ddag{}") == 3, "two headings and the caption"

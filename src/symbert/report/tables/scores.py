@@ -28,7 +28,9 @@ MODEL = ["size", "attention", "step"]
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
     With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
-    it that predicts one class throughout. A dash: not measured; a mean of columns is of the seeds that have them all.
+    it that predicts one class throughout. ‡ Of the rows scored some are training rows, or say where other words stand
+    than they name: the top of the page counts them. A dash: not measured; a mean of columns is of the seeds that have
+    them all.
     """
     if suite not in data.scores:
         return None
@@ -42,7 +44,8 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
         percent = seed_scores(baseline).reindex(columns=[mean_of(final), *columns])
         lines.append((_row("majority baseline", percent) | {"finetune_seeds": None}, ()))
     marked = {(at, column) for at, (_, collapsed) in enumerate(lines) for column in collapsed}
-    return table_of([row for row, _ in lines], names=stand_in_names(final), marked=marked)
+    noted = final.loc[final["remark"].ne(""), "column"]
+    return table_of([row for row, _ in lines], names=stand_in_names(final), marked=marked, noted=noted)
 
 
 def _model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[tuple[Row, Iterable[str]]]:
