@@ -7,6 +7,7 @@ from report.written import write_exhibit
 from symbert.errors import DataError
 from symbert.operators import OPERATORS
 from symbert.report.collect import read_table
+from symbert.report.names import OF_PROJECT
 
 
 def test_an_operator_of_the_user_is_counted_without_a_formula(counted, outputs):
@@ -40,7 +41,7 @@ def test_table_2_has_the_share_of_attention_that_an_operator_saves(counted, outp
 def test_an_operator_of_the_user_has_any_name(tmp_path, name):
     """In the tables of probes and heads it was an empty cell."""
     (tmp_path / "probes.csv").write_text(f"attention,share\n{name},\n")
-    table = read_table(tmp_path / "probes.csv", [])
+    table = read_table(tmp_path / "probes.csv", [], OF_PROJECT)
     assert list(table["attention"]) == [name] and table["share"].isna().all()
 
 
