@@ -105,7 +105,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     """The training of a model of an architecture from a seed: run.json, which `symbert.pretrain.train.train` reads.
 
     `version` is of all code that every operator is trained by: this package, and of `symbert.model` bert.py,
-    from_transformers.py and start.py. A class of operators has a version of its own.
+    from_transformers.py and init.py. A class of operators has a version of its own.
     """
 
     files: ClassVar[dict[str, str]] = {"done": "done.json", "metrics": METRICS, "timing": "timing.json"}
