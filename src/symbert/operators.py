@@ -66,7 +66,7 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     path: str  # module:Class
     arguments: dict[str, Any] = {}  # with which the class is called, beside a configuration
     init_scale: str | float | None = None  # width of its initial logits: narrow, wide or a number; None: its class's
-    scaled: str = ""  # the weights that the start multiplies, as its description names them
+    scaled: str = ""  # the weights that `init_scale` multiplies, as its description names them
     versions: dict[str, int] = {}  # above 1, of the classes of this project that it is made of
     code: str = ""  # 16 hexadecimal digits of the syntax of a module of the user's own
 
@@ -215,7 +215,7 @@ def operators_of(custom: Mapping[str, Mapping[str, Any]], words: Iterable[str] =
     A definition in `custom` has the import path of a class (`class: my_package.operators:LowRank`), or the name of an
     operator of this project, and its arguments. `init_scale` is none of them: it is the width of the initial logits. Of
     `words`, those that are import paths of classes are operators, too. ConfigError for a name that another operator
-    has, for an unknown class, for a start that is no width, and for a description that cannot be read.
+    has, for an unknown class, for an `init_scale` that is no width, and for a description that cannot be read.
     """
     operators = dict(OPERATORS)
     definitions = [

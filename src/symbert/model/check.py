@@ -449,7 +449,7 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
 def check_causal(operator: Operator, model: Classifier) -> str:
     """In a decoder, no token depends on a later one."""
     if not is_token_wise(_attention(model)):
-        return "a decoder refuses it, as it does not say that it keeps tokens apart"
+        return "a decoder refuses it, as it does not say 'token_wise'"
     decoder = DecoderModel(model.config)
     initialize(decoder, 1)
     decoder, ids = _moved(decoder.to(_device(model))).bert, _ids(model, rows=1)

@@ -56,7 +56,7 @@ def forward(
 
 
 def encoder_for(bert: Bert) -> Encoder:
-    """`encode` where the operator's type says that it keeps tokens apart and has no forward of its own; otherwise
+    """`encode` where the operator's type says `token_wise` and has no forward of its own; otherwise
     `encode_by_length`, which takes longer."""
     site = bert.encoder.layer[0].attention.self
     return encode if is_token_wise(site) and type(site).forward in PLAIN else encode_by_length

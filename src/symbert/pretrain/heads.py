@@ -31,7 +31,7 @@ def start_of(checkpoint: Path, config: Configuration) -> Bert:
     facts = config.pretraining or {}
     if any(facts.get(name) is None for name in IDENTITY) or facts["attention"] != config.attention:
         raise ConfigError(
-            f"{checkpoint}: only a checkpoint of a run, not exported, has a known start; leave out --with-init"
+            f"{checkpoint}: only a checkpoint of a run, not exported, has a known initialization; leave out --with-init"
         )
     started = model_of(config)
     initialize(started, facts["pretrain_seed"])

@@ -1,7 +1,7 @@
 """Everything that a report shows: each file that experiment.json names, read once and checked once, as tidy tables.
 
-`collect` gives a `Collection`. A table of scores, robustness, judgements or runs has each cell of its key once: `check`
-refuses cells that are missing or twice, and rows that were computed with other settings or rows than the rest.
+`collect` gives a `Collection`. A table of scores, robustness, minimal pairs or runs has each cell of its key once:
+`check` refuses cells that are missing or twice, and rows that were computed with other settings or rows than the rest.
 """
 
 import math

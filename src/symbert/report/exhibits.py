@@ -57,8 +57,8 @@ def _of_suite(suite: Suite) -> list[Exhibit]:
 
 
 GLUE_SCORE = (
-    "The GLUE score is the mean of nine columns, MNLI’s two counted as two; wnli and own tasks do not count. Majority "
-    "baseline: the most frequent training class, or mean grade, for every row."
+    "The GLUE score is the mean of nine columns, MNLI’s two counted as two; wnli and the user’s own tasks do not "
+    "count. Majority baseline: the most frequent training class, or mean grade, for every row."
 )
 ESCAPE = (
     "A run escapes the plateau at its first evaluation whose validation loss is at or below a level that all runs of "
