@@ -223,9 +223,8 @@ class FilterSection(Filter, frozen=True, kw_only=True):
 class Dataset(Settings, frozen=True):
     """A dataset as `load_dataset` of the `datasets` library takes it, and its column of text."""
 
-    path: Annotated[
-        str, Meta(min_length=1)
-    ]  # owner/name on the hub, a folder, or a format of `data_files`: parquet | json | csv | text | arrow
+    # owner/name on the hub, a folder, or a format of `data_files`: parquet | json | csv | text | arrow
+    path: Annotated[str, Meta(min_length=1)]
     name: str | None = None  # its configuration
     data_files: str | Annotated[list[str], Meta(min_length=1)] | None = None  # patterns; null: all files of the split
     split: str = "train"
