@@ -286,7 +286,7 @@ def refuse_arguments(operator: Operator) -> None:
             f"{missing[0]}: …}}}}"
         )
     if taken.kwarg is None and (unknown := [name for name in given if name not in known]):
-        remedy = suggestion(unknown[0], known) if known else "; leave it out"
+        remedy = suggestion(unknown[0], [*known, "init_scale"])
         raise ConfigError(f"{place} takes no argument '{unknown[0]}'{remedy}")
 
 
