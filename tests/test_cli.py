@@ -45,3 +45,17 @@ def test_a_file_of_ones_own_with_the_name_of_a_library_is_not_that_library(folde
     command = [sys.executable, "-m", "symbert", "plan", "--config", "sweep={attention: [original, 'mine:Own']}"]
     told = subprocess.run(command, capture_output=True, text=True)
     assert told.returncode == 0 and told.stdout, told.stderr
+
+
+def test_a_job_finds_an_operator_of_ones_own_in_the_folder_where_it_runs(folder):
+    """Only what reads a configuration looked there: `symbert pretrain` knew "no module mine"."""
+    (folder / "mine.py").write_text(
+        "from symbert.model.attention import OriginalAttention\n\n\nclass Own(OriginalAttention):\n    pass\n"
+    )
+    configure = "import sys; sys.path.append('.'); from symbert.operators import operators_of as of; "
+    configure += "import msgspec; print(msgspec.json.encode(of({}, ['mine:Own'])['own']).decode())"
+    job = "import sys, msgspec; from pathlib import Path; from symbert.operators import Operator; "
+    job += "msgspec.json.decode(sys.stdin.read(), type=Operator).refuse_edited(Path('run.json'))"
+    planned = subprocess.run([sys.executable, "-P", "-c", configure], capture_output=True, text=True)
+    told = subprocess.run([sys.executable, "-P", "-c", job], input=planned.stdout, capture_output=True, text=True)
+    assert planned.stdout and told.returncode == 0, planned.stderr + told.stderr

@@ -1,6 +1,8 @@
 """Operators by name: the built-in ones, those of the user's own, and what their classes say of them."""
 
+import sys
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 import pytest
 from msgspec import to_builtins
@@ -286,3 +288,13 @@ def test_a_relative_import_outside_of_a_package_is_one_line_and_no_bug_of_ours(o
     (tmp_path / "alone.py").write_text("from .nearby import width\n\n\nclass Flat:\n    pass\n")
     with pytest.raises(ConfigError, match=r"alone\.py:1: imports \.nearby, .* whole name"):
         assert own("alone", {"class": "alone:Flat"}).code
+
+
+def test_a_job_looks_for_an_operator_in_the_folder_where_it_runs_as_the_start_does(tmp_path, monkeypatch):
+    """No training found an operator beside results/, though the start had."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "beside_results.py").write_text("class Lonely:\n    pass\n")
+    of_run = Operator("lonely", "beside_results:Lonely", code="another")
+    with pytest.raises(ConfigError, match="code of 'lonely' is [0-9a-f]{16} today, and was another"):
+        of_run.refuse_edited(Path("run.json"))

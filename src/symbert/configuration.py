@@ -223,7 +223,8 @@ class FilterSection(Filter, frozen=True, kw_only=True):
 class Dataset(Settings, frozen=True):
     """A dataset as `load_dataset` of the `datasets` library takes it, and its column of text."""
 
-    path: str  # owner/name on the hub, a folder, or a format of `data_files`: parquet | json | csv | text | arrow
+    # owner/name on the hub, a folder, or a format of `data_files`: parquet | json | csv | text | arrow
+    path: Annotated[str, Meta(min_length=1)]
     name: str | None = None  # its configuration
     data_files: str | Annotated[list[str], Meta(min_length=1)] | None = None  # patterns; null: all files of the split
     split: str = "train"
@@ -420,6 +421,7 @@ def settings_from(values: dict[str, Any], cls: type[Kind], origin: str, strict: 
 
 REMEDIES = {  # by what msgspec says
     "Expected `str` matching": "write letters, digits, '.', '_' and '-' alone",
+    r"Expected `str( \| null)?`, got `array": "write one text, without brackets",
     r"Expected `[^`]*\bstr( \| null)?`, got": "write it in quotes, in config.yaml: those of --config are lost",
     "Expected `bool`": "write true or false",
     r"Expected `int( \| null)?`, got": "write a whole number",
@@ -739,7 +741,7 @@ def _refuse_unknown(names: Iterable[tuple[str, Iterable[str], Collection[str]]])
     """ConfigError for a key that has a name which is not among the known ones."""
     for key, chosen, known in names:
         for name in (name for name in chosen if name not in known):
-            remedy = ELSEWHERE.get((key, name)) or suggestion(name, known)
+            remedy = ELSEWHERE.get((key, name)) or suggestion(name, known) or "; define it under 'texts'"
             raise ConfigError(f"config: '{key}' has {name!r}{remedy}")
 
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 CORRECT = "correct it"
+# Keys of before (docs/names.md), and what they are called now.
+RENAMED = {"hosts": "architectures", "recipe": "compile", "start": "init_scale", "kind": "problem_type"}
 
 
 def mistake_in(
@@ -103,5 +105,6 @@ def suggestion(word: Any, known: Iterable[Any]) -> str:
     """The remedy for an unknown word: the nearest known word, or all known words."""
     names = list(map(str, known))
     of_lower = {name.lower(): name for name in reversed(names)}
-    near = difflib.get_close_matches(str(word).lower(), of_lower, n=1, cutoff=0.5)
+    near = [new for old, new in RENAMED.items() if old == word and new in names]
+    near = near or difflib.get_close_matches(str(word).lower(), of_lower, n=1, cutoff=0.5)
     return f"; did you mean '{of_lower[near[0]]}'?" if near else f"; choose from {', '.join(names)}" if names else ""

@@ -159,6 +159,7 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     def refuse_edited(self, origin: Path) -> None:
         """ConfigError, which names the file `origin` that has this operator, where its code was edited since."""
+        look_in_this_folder()
         versions, code = versions_of(self.path), _code_of(self.path)
         if (versions, code) != (self.versions, self.code):
             then, today = (
@@ -285,7 +286,7 @@ def refuse_arguments(operator: Operator) -> None:
             f"{missing[0]}: …}}}}"
         )
     if taken.kwarg is None and (unknown := [name for name in given if name not in known]):
-        remedy = suggestion(unknown[0], known) if known else "; leave it out"
+        remedy = suggestion(unknown[0], [*known, "init_scale"])
         raise ConfigError(f"{place} takes no argument '{unknown[0]}'{remedy}")
 
 

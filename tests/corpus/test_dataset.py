@@ -201,6 +201,8 @@ def test_a_hub_that_does_not_answer_is_one_line(start, monkeypatch):
         ({"name": "page"}, ConfigError, "'corpus.dataset': pages: BuilderConfig 'page' not found. Available: .*others"),
         ({"name": None}, ConfigError, "'corpus.dataset': pages: .*pick one among the available configs.*others"),
         ({"path": "no/such/folder"}, MissingInputError, "no/such/folder: no such folder"),
+        ({"path": "../not/there"}, MissingInputError, "not/there: no such folder"),
+        ({"path": "./pictured"}, MissingInputError, "pictured: no such folder"),
         ({"path": "json"}, ConfigError, "'corpus.dataset.path' is json, a format; add .* 'data_files'"),
         ({"path": "json", "data_files": "no*.json"}, MissingInputError, "corpus.dataset.*no\\*.json"),
         ({"path": "pictures"}, ConfigError, "'corpus.dataset': pictures: is imagefolder; name files of parquet"),
@@ -210,6 +212,14 @@ def test_what_a_dataset_lacks_is_one_line_before_anything_runs(start, pages, key
     write("pictures/a.png", "")
     with pytest.raises(error, match=message):
         start(**{"path": "pages", **keys})
+
+
+def test_this_folder_is_a_dataset_like_any_other(start):
+    """Its path has no name, which the library asks for."""
+    write("a.jsonl", '{"text": "one"}\n')
+    write("below/b.jsonl", '{"text": "two"}\n')
+    assert texts_of(start(".", column="text")) == ["one", "two"]
+    assert texts_of(start("below/..", column="text")) == ["one", "two"]
 
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are(start, pages):

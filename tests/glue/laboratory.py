@@ -101,7 +101,7 @@ class Laboratory:
         """How fine-tuned models are scored on sets."""
         return self.planned(Robustness(rows=rows, trained=trained))
 
-    def judge(self, rows: PreparePairs) -> MinimalPairs:
+    def score_pairs(self, rows: PreparePairs) -> MinimalPairs:
         """How checkpoints judge pairs."""
         return self.planned(MinimalPairs(rows=rows))
 

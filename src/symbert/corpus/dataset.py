@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("parquet", "json", "csv", "text", "arrow")  # of the library's, those that hold text; `pandas` reads pickles
 CARDS = ("README.md", ".huggingface.yaml")  # of a dataset, where it has any
-REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")  # as the hub calls one: owner/name
+REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # as the hub calls one: owner/name
 NO_OPTIONS = ("name", "version", "data_dir", "data_files", "description", "features")  # of a builder's configuration
 KEY = "config: 'corpus.dataset"
 SPLIT = "train"  # that a file is alone
@@ -71,7 +71,7 @@ def local_dataset(asked: Dataset) -> tuple[Reading, list[str]]:
         return Reading(asked.column), [f"{path}/{asked.split}"]
     if Path(path, "state.json").is_file():
         return Reading(asked.column), [path]
-    return _found(asked, path, path)
+    return _found(asked, str(Path(path).resolve()), path)  # the library wants a name, which . and .. have not
 
 
 def hub_dataset(asked: Dataset, folder: Path, commit: str, files: list[str]) -> tuple[Reading, list[str]]:
