@@ -870,6 +870,6 @@ def check_training(config: Configuration, architecture: str, swept: Mapping[str,
         for key in ("steps", "warmup_steps", "schedule_steps")
     )
     if training.schedule_steps and training.schedule_steps < training.steps:
-        raise ConfigError(f"config: {end} is less than {steps}: nothing is learnt at a rate of 0, set it to null")
+        raise ConfigError(f"config: {end} is less than {steps}: nothing is learned at a rate of 0, set it to null")
     if training.warmup_steps > training.steps:
         raise ConfigError(f"config: {warmup} is more than {steps}: the rate would never reach its peak; lower it")

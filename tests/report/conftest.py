@@ -44,7 +44,12 @@ def report_settings():
     given are the paper's. At the scale imported others measured."""
 
     def make(settings=None, steps=1800, scale="demo", **changes) -> ReportSettings:
-        of_demo = {"corpus.source": "embedded", "glue.source": "embedded", "corpus.pack.sequence_length": 64}
+        of_demo = {
+            "compile": False,
+            "corpus.source": "embedded",
+            "glue.source": "embedded",
+            "corpus.pack.sequence_length": 64,
+        }
         of_demo |= {"pretrain.steps": steps, "pretrain.batch_size": 32}
         settings = {} if scale == "imported" else published.SETTINGS | of_demo | (settings or {})
         described = {"experiment": "demo-embedded", "title": "A demo", "scale": scale, "steps": steps}

@@ -261,7 +261,7 @@ def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkey
     ("settings", "flags", "reason"),
     [
         (PAPER, {}, None),
-        (PAPER | {"settings": published.SETTINGS | {"compile": True}}, {}, "pre-training is not the paper’s"),
+        (PAPER | {"settings": published.SETTINGS | {"precision": "fp32"}}, {}, "pre-training is not the paper’s"),
         (PAPER | {"settings": published.SETTINGS | {"glue.epochs": 3}}, {}, "fine-tuning is not the paper’s"),
         (PAPER, {"stand_in": True}, "the tasks are stand-ins"),
         ({"scale": "imported", "steps": 200_000}, {}, None),

@@ -41,7 +41,7 @@ def test_each_point_of_a_sweep_has_losses_of_its_operators(report_settings):
     [
         ({}, True, (1, 2)),
         ({"settings": {"glue.source": "mirror"}}, True, (1,)),
-        ({"settings": {"compile": True}}, False, (1, 2)),
+        ({"settings": {"precision": "fp32"}}, False, (1, 2)),
         ({"scale": "imported"}, True, (1,)),
     ],
 )

@@ -27,14 +27,14 @@ CHECK_URL = "check corpus.blocklist_url"
 NO_ANSWER = "check HF_ENDPOINT and whether a login page is between"
 
 
-def commit_of(folder: Path, kind: str, repository: str, revision: str) -> str:
+def commit_of(folder: Path, repo_type: str, repository: str, revision: str) -> str:
     """The commit that a revision was when files of `folder` were first asked for, as commit.json there says."""
     record = folder / "commit.json"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".commit.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one of several downloads asks, the others wait for its answer
         if not record.is_file():
-            commit, today = resolve(kind, repository, revision), datetime.now(UTC).date().isoformat()
+            commit, today = resolve(repo_type, repository, revision), datetime.now(UTC).date().isoformat()
             write_json(record, {"commit": commit, "endpoint": endpoint(), "resolved": today})
         return read_json(record, {"commit": str})["commit"]
 
@@ -54,7 +54,7 @@ def fetch_blocklist(url: str, output: Path) -> None:
             copy_file(listed, output)
 
 
-def resolve(kind: str, repository: str, revision: str) -> str:
+def resolve(repo_type: str, repository: str, revision: str) -> str:
     """The commit (40 hexadecimal digits) that a branch or tag of a repository (`repo_type`: dataset or model) is now.
 
     A commit is taken as it is, without a question. Raises RemoteError and MissingInputError.
@@ -62,9 +62,10 @@ def resolve(kind: str, repository: str, revision: str) -> str:
     _check_token()
     if _COMMIT.fullmatch(revision):
         return revision
-    commit = _described(kind, repository, revision, lambda answer: answer.sha, expand=["sha"])
+    commit = _described(repo_type, repository, revision, lambda answer: answer.sha, expand=["sha"])
     if not _COMMIT.fullmatch(commit or ""):
-        raise RemoteError(f"{_page(kind, repository)} at revision {revision}: the answer names no commit; {NO_ANSWER}")
+        page = f"{_page(repo_type, repository)} at revision {revision}"
+        raise RemoteError(f"{page}: the answer names no commit; {NO_ANSWER}")
     return commit
 
 
@@ -86,15 +87,15 @@ def listed_files(folder: Path, repository: str, revision: str) -> tuple[str, dic
     return commit, read_json(record, {str: int})
 
 
-def _described(kind: str, repository: str, revision: str, part: Callable[[Any], Any], **options: Any) -> Any:
+def _described(repo_type: str, repository: str, revision: str, part: Callable[[Any], Any], **options: Any) -> Any:
     """A part of what the hub says of a revision of a repository; None where its answer is malformed."""
     remote = Remote(
-        f"{_page(kind, repository)} at revision {revision}",
-        _acceptance(kind, repository),
+        f"{_page(repo_type, repository)} at revision {revision}",
+        _acceptance(repo_type, repository),
         "check the revision and the name in config.yaml",
     )
     interface = huggingface_hub.HfApi(endpoint=endpoint(), library_name="symbert")
-    options |= {"revision": revision, "repo_type": kind, "timeout": STALL}
+    options |= {"revision": revision, "repo_type": repo_type, "timeout": STALL}
     try:
         return part(retry(lambda: interface.repo_info(repository, **options), remote))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -102,7 +103,7 @@ def _described(kind: str, repository: str, revision: str, part: Callable[[Any], 
 
 
 def fetch_from_hub(
-    kind: str, repository: str, path: str, commit: str, destination: Path, digest: Digest | None = None
+    repo_type: str, repository: str, path: str, commit: str, destination: Path, digest: Digest | None = None
 ) -> None:
     """Publish a file of a hub repository as `destination`, checked against `digest` or else the hub's own.
 
@@ -111,9 +112,9 @@ def fetch_from_hub(
     """
     _check_token()
     remote = Remote(
-        huggingface_hub.hf_hub_url(repository, path, repo_type=kind, revision=commit, endpoint=endpoint()),
-        on_refusal=_acceptance(kind, repository),
-        on_absence=f"see {_page(kind, repository)} for the names of its files",
+        huggingface_hub.hf_hub_url(repository, path, repo_type=repo_type, revision=commit, endpoint=endpoint()),
+        on_refusal=_acceptance(repo_type, repository),
+        on_absence=f"see {_page(repo_type, repository)} for the names of its files",
         headers=build_hf_headers(library_name="symbert"),
     )
     fetch(remote, destination, digest or _announced_digest(remote))
@@ -129,13 +130,13 @@ def _announced_digest(remote: Remote) -> Digest:
     return Digest(algorithm, etag)
 
 
-def _page(kind: str, repository: str) -> str:
-    return f"{endpoint()}/{'datasets/' if kind == 'dataset' else ''}{repository}"
+def _page(repo_type: str, repository: str) -> str:
+    return f"{endpoint()}/{'datasets/' if repo_type == 'dataset' else ''}{repository}"
 
 
-def _acceptance(kind: str, repository: str) -> str:
+def _acceptance(repo_type: str, repository: str) -> str:
     state = "none is set" if huggingface_hub.get_token() is None else "the one that is set was not accepted"
-    return f"accept the terms on {_page(kind, repository)} and set HF_TOKEN ({state})"
+    return f"accept the terms on {_page(repo_type, repository)} and set HF_TOKEN ({state})"
 
 
 def _check_token() -> None:
