@@ -135,6 +135,22 @@ def test_a_split_of_save_to_disk_is_read_alone(start, folder):
     assert texts_of(start("saved/train")) == [row["body"] for row in ROWS[:9]]
 
 
+def test_a_dataset_that_save_to_disk_wrote_without_splits_is_not_read_in_place_of_one(start):
+    datasets.Dataset.from_list([{"body": "a"}], split="test").save_to_disk("saved")
+    assert texts_of(start("saved")) == texts_of(start("saved", split="test")) == ["a"]
+    with pytest.raises(ConfigError, match="'corpus.dataset.split' is 'validation'; choose from train, test"):
+        start("saved", split="validation")
+    with pytest.raises(ConfigError, match="saved, which is read whole; leave name and data_files out"):
+        start("saved", data_files="*.arrow")
+
+
+def test_a_file_without_rows_is_a_part_without_documents(start):
+    """It ended a job with a bug of ours."""
+    write("few/a.jsonl", "")
+    write("few/b.jsonl", '{"body": "one"}\n')
+    assert texts_of(start("few")) == ["one"]
+
+
 def test_the_hubs_dataset_is_that_of_the_commit_of_the_first_start(start, monkeypatch, folder):
     with served_hub(monkeypatch) as hub:
         hub.add_dataset(NAME, FILES)
@@ -203,6 +219,8 @@ def test_a_hub_that_does_not_answer_is_one_line(start, monkeypatch):
         ({"path": "no/such/folder"}, MissingInputError, "no/such/folder: no such folder"),
         ({"path": "../not/there"}, MissingInputError, "not/there: no such folder"),
         ({"path": "./pictured"}, MissingInputError, "pictured: no such folder"),
+        ({"revision": "v2"}, ConfigError, "'corpus.dataset.revision' is 'v2', which is of the hub; .*leave it out"),
+        ({"path": "json", "data_files": "https://x/y.json"}, ConfigError, "https://x/y.json is no file here; download"),
         ({"path": "json"}, ConfigError, "'corpus.dataset.path' is json, a format; add .* 'data_files'"),
         ({"path": "json", "data_files": "no*.json"}, MissingInputError, "corpus.dataset.*no\\*.json"),
         ({"path": "pictures"}, ConfigError, "'corpus.dataset': pictures: is imagefolder; name files of parquet"),

@@ -5,7 +5,6 @@ names of its files say which files a configuration and a split have, their forma
 columns. The library reads that, and then the files, a few rows at a time. No code of a dataset is ever run.
 """
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from symbert.configuration import Dataset
 from symbert.corpus.document import ROWS_AT_ONCE, Row, read_rows, rows_of_tables
 from symbert.declared import suggestion
 from symbert.errors import ConfigError, DataError, MissingInputError, line_of
+from symbert.files import read_json
 from symbert.sources import NAMEABLE
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ CARDS = ("README.md", ".huggingface.yaml")  # of a dataset, where it has any
 REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # as the hub calls one: owner/name
 NO_OPTIONS = ("name", "version", "data_dir", "data_files", "description", "features")  # of a builder's configuration
 KEY = "config: 'corpus.dataset"
-SPLIT = "train"  # that a file is alone
+SPLIT = "train"  # that a file is alone, and a dataset that was saved without its name
+HUBS_REVISION = "main"  # where none is asked for
+WRITTEN = "write it again"  # a damaged folder of `save_to_disk`
 
 
 class Reading(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -57,6 +59,10 @@ def local_dataset(asked: Dataset) -> tuple[Reading, list[str]]:
     ConfigError or MissingInputError for an unknown configuration, split or column, and where there are no such files.
     """
     path = asked.path
+    if asked.revision != HUBS_REVISION:
+        raise ConfigError(
+            f"{KEY}.revision' is {asked.revision!r}, which is of the hub; {path} is read here, leave it out"
+        )
     if path in FORMATS:
         if not asked.data_files:
             raise ConfigError(f"{KEY}.path' is {path}, a format; add the pattern of its files as 'data_files'")
@@ -65,11 +71,15 @@ def local_dataset(asked: Dataset) -> tuple[Reading, list[str]]:
         raise MissingInputError(
             f"{KEY}.path': {path}: no such folder; name a folder, owner/name, or {', '.join(FORMATS)}"
         )
-    if (note := Path(path, "dataset_dict.json")).is_file():  # of `save_to_disk`, with a folder for each split
-        splits = json.loads(note.read_bytes())["splits"]
-        _refuse_unknown("split", asked.split, splits)
+    notes = Path(path, "dataset_dict.json"), Path(path, "state.json")  # of `save_to_disk`, the first of several splits
+    if any(note.is_file() for note in notes) and (asked.name or asked.data_files):
+        raise ConfigError(f"{KEY}.path': save_to_disk wrote {path}, which is read whole; leave name and data_files out")
+    if notes[0].is_file():
+        _refuse_unknown("split", asked.split, read_json(notes[0], {"splits": [str]}, WRITTEN)["splits"])
         return Reading(asked.column), [f"{path}/{asked.split}"]
-    if Path(path, "state.json").is_file():
+    if notes[1].is_file():
+        of = read_json(notes[1], dict, WRITTEN).get("_split")
+        _refuse_unknown("split", asked.split, [SPLIT, *([of] if of else [])])
         return Reading(asked.column), [path]
     return _found(asked, str(Path(path).resolve()), path)  # the library wants a name, which . and .. have not
 
@@ -93,6 +103,9 @@ def hub_dataset(asked: Dataset, folder: Path, commit: str, files: list[str]) -> 
 
 def _found(asked: Dataset, path: str, base: str) -> tuple[Reading, list[str]]:
     """How a dataset is read, and its files, named as `base` is, the folder that has them all; none: this folder."""
+    patterns = [asked.data_files] if isinstance(asked.data_files, str) else asked.data_files or []
+    if addresses := [pattern for pattern in patterns if "://" in pattern]:
+        raise ConfigError(f"{KEY}.data_files': {addresses[0]} is no file here; download it, and name it")
     name, builder = asked.path, _builder(asked, path)
     config, features, kind = builder.config, builder.info.features, type(builder).__module__.split(".")[-2]
     _refuse_unknown("split", asked.split, list(config.data_files))
@@ -123,7 +136,11 @@ def _builder(asked: Dataset, path: str) -> "datasets.DatasetBuilder":
         try:
             return datasets.load_dataset_builder(path, asked.name, data_files=asked.data_files, cache_dir=cache)
         except RuntimeError:  # a script
-            remedy = "convert it" if path == name else "the hub may have a copy without: revision: refs/convert/parquet"
+            remedy = (
+                "convert it"
+                if Path(name).exists()
+                else "the hub may have a copy without: revision: refs/convert/parquet"
+            )
             raise ConfigError(f"{KEY}': {name}: needs code of its own, which is never run; {remedy}") from None
         except (ValueError, TypeError, OSError, datasets.exceptions.DatasetsError) as error:
             message = line_of(error).replace(path, name).removesuffix(".")
@@ -177,5 +194,7 @@ def _tables(file: Path, reading: Reading) -> "Iterator[tuple[list[str], pyarrow.
             rows = datasets.load_dataset(reading.format, features=features, **options)
             for table in rows.with_format("arrow").iter(ROWS_AT_ONCE):
                 yield table.column_names, table
+        except StopIteration:  # the library looks for a first row in vain
+            return
         except (datasets.exceptions.DatasetsError, TypeError) as error:
             raise ValueError(line_of(error)) from error
