@@ -45,6 +45,18 @@ def test_a_step_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_step(written(GROUND, tmp_path), Brew | Grind) == GROUND
 
 
+def test_a_folder_may_be_a_link_to_one_of_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key was looked for in the name of the folder on scratch, and another version was blamed."""
+    folder = written(GROUND, tmp_path)
+    folder.rename(tmp_path / "scratch")
+    folder.symlink_to(tmp_path / "scratch")
+    assert read_step(folder, Grind) == GROUND
+    folder.unlink()
+    (tmp_path / "scratch").rename(folder)
+    monkeypatch.chdir(folder)
+    assert read_step(Path(), Grind) == GROUND
+
+
 def test_every_field_changes_the_key_also_that_of_steps_which_read_the_files() -> None:
     coarse = msgspec.structs.replace(GROUND, size=4)
     assert coarse.key != GROUND.key

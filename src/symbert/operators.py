@@ -163,7 +163,9 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         versions, code = versions_of(self.path), _code_of(self.path)
         if (versions, code) != (self.versions, self.code):
             then, today = (
-                code or f"of version {versions or 1}"
+                code
+                or " and ".join(f"{name} version {version}" for name, version in versions.items())
+                or "of version 1"
                 for versions, code in ((self.versions, self.code), (versions, code))
             )
             raise ConfigError(

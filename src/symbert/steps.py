@@ -118,7 +118,7 @@ def read_step(folder: Path, cls: type[AnyStep] | Any) -> AnyStep:
     """
     file = folder / SETTINGS
     step: AnyStep = step_in(file, cls)
-    found = KEYED.search(folder.resolve().name)
+    found = KEYED.search(folder.absolute().name)
     if not found or found[1] != step.key:
         raise other_key(file, step)
     return step

@@ -169,7 +169,7 @@ def read_run(folder: Path) -> Pretraining:
     file = folder / "run.json"
     run = step_in(file, Pretraining)
     run.operator.refuse_edited(file)
-    if (found := KEYED.search(folder.resolve().parent.name)) and found[1] != run.key:
+    if (found := KEYED.search(folder.absolute().parent.name)) and found[1] != run.key:
         raise other_key(file, run)
     return run
 
