@@ -160,7 +160,6 @@ class Operator(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     def refuse_edited(self, origin: Path) -> None:
         """ConfigError, which names the file `origin` that has this operator, where its code was edited since."""
         look_in_this_folder()
-        look_in_this_folder()
         versions, code = versions_of(self.path), _code_of(self.path)
         if (versions, code) != (self.versions, self.code):
             then, today = (
