@@ -85,6 +85,13 @@ def test_a_raised_version_is_another_folder_and_settings_of_the_version_before_a
         read_step(written(newer, tmp_path), Grind)
 
 
+def test_a_key_that_only_another_version_knows_is_no_key_to_remove_by_hand(tmp_path: Path) -> None:
+    folder = written(GROUND, tmp_path)
+    write_json(folder / "settings.json", {**msgspec.to_builtins(GROUND), "recipe": "fast"})
+    with pytest.raises(ConfigError, match="unknown key 'recipe'; run snakemake again"):
+        read_step(folder, Grind)
+
+
 def test_settings_that_were_edited_are_refused(tmp_path: Path) -> None:
     folder = written(GROUND, tmp_path)
     write_json(folder / "settings.json", msgspec.to_builtins(msgspec.structs.replace(GROUND, size=5)))

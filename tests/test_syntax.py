@@ -52,6 +52,12 @@ def test_a_version_that_is_raised_changes_the_operators_of_the_class_and_its_hei
     assert changed.keys() == set(operators) and all(versions == raised for versions in changed.values())
 
 
+def test_a_version_with_a_type_counts(versions_after):
+    """It was read as version 1 without a word."""
+    head = "class SharedAttention(SelfAttention):"
+    assert versions_after(head, f"{head}\n    version: int = 2\n") == {"shared": {"SharedAttention": 2}}
+
+
 def test_operators_are_told_without_torch():
     words = "import sys; from symbert.operators import OPERATORS; assert OPERATORS and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", words], check=True)

@@ -37,7 +37,8 @@ def mistake_in(
     if unknown := re.search("unknown field '(.*)'", fact):
         own = [name for one in types if _is_struct(one) for name in one.__struct_fields__]
         where = f" in {section}" if key else ""
-        return f"unknown key '{unknown[1]}'{where}; {_known_as(unknown[1], own, sorted(known))}"
+        remedy = _known_as(unknown[1], own, sorted(known)) if remedy == CORRECT else remedy
+        return f"unknown key '{unknown[1]}'{where}; {remedy}"
     if of_key and (odd := [name for name in value or () if not isinstance(name, str)]):
         return f"{section} has the key {odd[0]}, which is no word; quote a name, write decimals with a point"
     if remedy == CORRECT and (word := re.search("[Ii]nvalid enum value '(.*)'", fact)):

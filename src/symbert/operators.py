@@ -187,7 +187,9 @@ def _version_of(name: str) -> int:
     """The version that a class of this project has as a literal in it."""
     for statement in definition_of(BUILT_IN, name).body:
         match statement:
-            case ast.Assign([ast.Name("version")], ast.Constant(int(version))):
+            case ast.Assign([ast.Name("version")], ast.Constant(int(version))) | ast.AnnAssign(
+                ast.Name("version"), _, ast.Constant(int(version))
+            ):
                 return version
     return 1
 

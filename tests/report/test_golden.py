@@ -331,6 +331,22 @@ def test_a_file_that_is_something_else_or_missing_is_named(folder, tmp_path, cap
     assert not (folder / "report/report.html").exists()
 
 
+def test_a_record_of_another_version_is_told_to_be_made_again_and_not_to_be_edited(folder, tmp_path, capsys):
+    record = json.loads((folder / "experiment.json").read_text())
+    configuration = record.pop("configuration")
+    for damaged in (record, {**record, "configuration": {**configuration, "recipe": "faithful"}}):
+        write(folder / "experiment.json", damaged)
+        assert main(["report", str(folder)]) == 65
+        assert "experiment.json: " in (line := capsys.readouterr().err) and "; run snakemake again" in line
+
+
+def test_a_session_that_ended_before_its_first_measurement_has_no_hours(folder, tmp_path):
+    """The report ended with a bug of ours."""
+    for timing in tmp_path.rglob("timing.json"):
+        write(timing, {**json.loads(timing.read_text()), "until": None})
+    assert {run["wall_hours"] for run in collect(read_record(folder)[1]).machines} == {None}
+
+
 def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, capsys):
     log = next(tmp_path.rglob("encoder/*/*/metrics.jsonl"))
     lines = log.read_bytes().splitlines()

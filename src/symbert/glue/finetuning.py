@@ -1,5 +1,6 @@
-"""A checkpoint on a device: fine-tuned on a task, predicting, or judging pairs. What becomes of the numbers,
-`symbert.glue.score` says.
+"""A checkpoint on a device: fine-tuned on a task, predicting, or judging pairs.
+
+The steps that determine the numbers, and the records that hold them, are in score.py, which needs no torch.
 """
 
 import platform

@@ -1,5 +1,5 @@
 """The training of one run, to be read from top to bottom: start, data, micro-batches, clip, schedule, step, evaluation,
-log, checkpoint, stop, publication."""
+log, checkpoint, stop, publication. What determines it is the step `Pretraining` in run.py, which needs no torch."""
 
 import math
 import sys

@@ -28,7 +28,6 @@ from symbert.configuration import (
     finetuned_pretrain_seeds,
     minimal_pair_seeds,
     protocol_of,
-    settings_from,
 )
 from symbert.corpus.parts import PartRecord
 from symbert.corpus.shards import Manifest, Packed
@@ -154,10 +153,13 @@ def collect(record: Record) -> Collection:
 
     DataError names a file that is damaged, incomplete or of another experiment; MissingInputError one that is missing.
     """
-    inputs, experiment = record["inputs"], settings_from(record["report"], ReportSettings, "experiment.json: 'report'")
-    if "origin" in inputs:
+    inputs, is_imported = record["inputs"], "origin" in record["inputs"]
+    shape = {"report": ReportSettings} | ({} if is_imported else {"configuration": Configuration})
+    check_shape(record, shape, "experiment.json", "run snakemake again, which writes it")
+    experiment = msgspec.convert(record["report"], ReportSettings)
+    if is_imported:
         return _imported(experiment, inputs)
-    config = define_custom(settings_from(record["configuration"], Configuration, "experiment.json: 'configuration'"))
+    config = define_custom(msgspec.convert(record["configuration"], Configuration))
     known = Known(shapes_of(config.sizes), operators_of(config.operators))
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
     parameters = counted(config.sweep.sizes, config.sweep.attention, known, trained)
@@ -614,11 +616,11 @@ def grids_of_runs(
 
 def machine_of(run: Record) -> Record:
     """A run, how long it took, and on what, by timing.json, which has the longest session and all commits: the hours of
-    several sessions are not known."""
+    several sessions are not known, nor those of one that ended before its first measurement."""
     timing = read_json(run["folder"] / "timing.json", Timing, OF_RUN)
     both = run["done"] | timing
-    begun, ended = (datetime.fromisoformat(timing[key]) for key in ("started", "until"))
-    hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 else None
+    begun, ended = (datetime.fromisoformat(timing.get(key) or timing["started"]) for key in ("started", "until"))
+    hours = (ended - begun).total_seconds() / 3600 if timing["sessions"] == 1 and timing.get("until") else None
     of_gpus = 0 if timing["device"] == "cpu" else timing["processes"]
     known = ("steps", "validation_loss", "settings_hash", "corpus_hash", "sessions")
     return {
