@@ -117,6 +117,7 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/report/exhibits.py", LISTED, TABLE_LINE),
     ],
     "metric": [
+        ("src/symbert/pretrain/train.py", "\n\nclass Trained(", "    perplexity: float\n"),
         ("src/symbert/pretrain/train.py", "\n\nclass Trainer:", "    perplexity: float\n"),
         ("src/symbert/pretrain/train.py", ")\n        self._refuse_divergence", ", math.exp(loss)"),
     ],
@@ -234,7 +235,7 @@ class TestChain:
         (checkpoint,) = results.parent.glob("runs/encoder/slim-shifted-*/seed-1/step-20")
         assert formula in (checkpoint / "README.md").read_text(encoding="utf-8")
         config = json.loads((checkpoint / "config.json").read_text())
-        assert config["operator"] == {"class": "outside_package.operators:Biased"}
+        assert config["operator"]["path"] == "outside_package.operators:Biased"
 
     def test_the_size_is_in_table_2_and_has_runs(self, results):
         assert "slim" in text_of(results, "table2_parameters")

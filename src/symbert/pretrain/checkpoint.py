@@ -38,7 +38,7 @@ from symbert.files import (
 )
 from symbert.model.loading import Tensors, weights_of, write_tensors
 from symbert.pretrain.compute import gather, part_of
-from symbert.pretrain.run import DAMAGED, KEEP, METRICS, Initial, Trained, Validated, name_of_step
+from symbert.pretrain.run import DAMAGED, KEEP, METRICS, name_of_step
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "metrics_sha256": str, "sha256": str, "hash": str}
 DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
@@ -58,7 +58,7 @@ class MetricsLog:
             self.file.truncate(length)
         self.hash = _hash_of_beginning(path, length)
 
-    def write(self, of_step: Initial | Trained | Validated) -> None:
+    def write(self, of_step: msgspec.Struct) -> None:
         """Append one line."""
         content = msgspec.to_builtins(of_step)
         line = (json.dumps(content, allow_nan=False) + "\n").encode()

@@ -259,15 +259,6 @@ class Initial(msgspec.Struct, kw_only=True, tag_field="split", tag="initial"):
     attention_entropy: list[float]  # nats
 
 
-class Trained(msgspec.Struct, kw_only=True, tag_field="split", tag="train"):
-    """A line of metrics.jsonl after a step of training."""
-
-    step: int
-    loss: float
-    gradient_norm: float | None  # before it is clipped; None: not finite, in fp16
-    learning_rate: float
-
-
 class Validated(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="split", tag="validation"):
     """A line of metrics.jsonl after an evaluation."""
 

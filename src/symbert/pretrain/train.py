@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
@@ -33,7 +34,6 @@ from symbert.pretrain.run import (
     Records,
     SessionFacts,
     StopRequest,
-    Trained,
     Validated,
     now,
     read_run,
@@ -83,6 +83,15 @@ class StepResult:
 
     loss: float
     gradient_norm: float
+    learning_rate: float
+
+
+class Trained(msgspec.Struct, kw_only=True, tag_field="split", tag="train"):
+    """A line of metrics.jsonl after a step of training."""
+
+    step: int
+    loss: float
+    gradient_norm: float | None  # before it is clipped; None: not finite, in fp16
     learning_rate: float
 
 
