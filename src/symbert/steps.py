@@ -118,10 +118,15 @@ def read_step(folder: Path, cls: type[AnyStep] | Any) -> AnyStep:
     """
     file = folder / SETTINGS
     step: AnyStep = step_in(file, cls)
-    found = KEYED.search(folder.absolute().name)
-    if not found or found[1] != step.key:
+    if step.key not in keys_of(folder):
         raise other_key(file, step)
     return step
+
+
+def keys_of(folder: Path) -> set[str]:
+    """The keys that end the names of a folder and of the one that it is a link to; none where neither has one."""
+    names = folder.absolute().name, folder.resolve().name
+    return {found[1] for name in names if (found := KEYED.search(name))}
 
 
 def step_in(file: Path, cls: type[AnyStep] | Any) -> AnyStep:

@@ -42,7 +42,7 @@ from symbert.files import (
 from symbert.operators import Operator
 from symbert.paths import RUN
 from symbert.sizes import Shape
-from symbert.steps import KEY_DIGITS, KEYED, Step, fields_of, other_key, step_in, without_paths
+from symbert.steps import KEY_DIGITS, Step, fields_of, keys_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
 IDENTITY = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
@@ -169,7 +169,7 @@ def read_run(folder: Path) -> Pretraining:
     file = folder / "run.json"
     run = step_in(file, Pretraining)
     run.operator.refuse_edited(file)
-    if (found := KEYED.search(folder.absolute().parent.name)) and found[1] != run.key:
+    if (keys := keys_of(folder.absolute().parent)) and run.key not in keys:
         raise other_key(file, run)
     return run
 
