@@ -58,8 +58,7 @@ def test_the_configuration_as_it_stands_is_the_papers_but_for_deviations_that_ar
     "change",
     [
         {"filter": {"blocked_categories": []}},
-        {"filter": {"categories_from": "metadata", "match": "suffix"}},
-        {"filter": {"categories_from": "blocklist"}},
+        {"filter": {"categories_from": "metadata"}},
         {"annotations": "computed"},
         {"revision": "v2"},
     ],
@@ -71,19 +70,12 @@ def test_a_corpus_of_other_documents_is_not_the_papers_and_no_claim_is_judged(pa
     assert all(obstacle is None or obstacle(data) for _, obstacle in CHECKS.values())
 
 
-def test_categories_from_metadata_alone_are_the_papers_and_no_deviation(paper):
-    """The authors trusted OSCAR's metadata: only the default, which asks UT1's archive too, deviates."""
-    data = collected(report_settings_of(merge(paper, {"corpus": {"filter": {"categories_from": "metadata"}}})))
-    frame = settings_table(data).frame.set_index("setting")
-    assert other_training(data) is None and not frame.loc["corpus.filter.categories_from", "differs"]
-    assert "corpus.blocklist_url" not in frame.index, "the archive is not read"
-
-
 def test_what_changes_a_part_a_row_a_run_or_a_score_is_compared_with_the_paper(paper):
     """The settings of the page were a list by hand, from which some were missing."""
     usual = {
         "compile",
         "corpus.annotations",
+        "corpus.filter.categories_from",
         "pretrain.learning_rate",
         "pretrain.schedule_steps",
     }  # the other value is the paper's

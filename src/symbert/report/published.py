@@ -69,7 +69,7 @@ SETTINGS: dict[str, str | float | None] = {
     "corpus.filter.blocked_categories": (
         "agressif, adult, cryptojacking, dangerous_material, phishing, warez, ddos, hacking, malware, mixed_adult, sect"
     ),
-    "corpus.filter.categories_from": "metadata",
+    "corpus.filter.categories_from": "blocklist",  # the paper's word; its authors' code trusts OSCAR's metadata
     "corpus.filter.match": "exact",
     "corpus.filter.min_harmful_perplexity": 5.0,
     "corpus.filter.max_harmful_perplexity": 100_000.0,
