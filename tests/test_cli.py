@@ -1,10 +1,33 @@
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from symbert import cli
+from workflow.checkout import heed_signals
+
+WORK = """
+import sys, time
+from pathlib import Path
+from symbert import cli
+from symbert.files import publish
+
+def work(path: Path, /) -> None:
+    with publish(path) as temporary:
+        temporary.write_text("half")
+        print("works", flush=True)
+        try:
+            time.sleep(60)
+        finally:
+            time.sleep(0.2)  # of a clean-up
+
+cli.COMMANDS["work"] = "__main__:work"
+sys.exit(cli.main())
+"""
 
 
 @pytest.mark.parametrize(
@@ -59,3 +82,31 @@ def test_a_job_finds_an_operator_of_ones_own_in_the_folder_where_it_runs(folder)
     planned = subprocess.run([sys.executable, "-P", "-c", configure], capture_output=True, text=True)
     told = subprocess.run([sys.executable, "-P", "-c", job], input=planned.stdout, capture_output=True, text=True)
     assert planned.stdout and told.returncode == 0, planned.stderr + told.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_job_that_is_asked_to_stop_once_or_often_ends_with_75_and_one_line_and_leaves_nothing(tmp_path, number):
+    """SIGTERM ended a job at once: no line, and half a file beside its result."""
+    command = [sys.executable, "-c", WORK, "work", str(tmp_path / "result")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, preexec_fn=heed_signals, **pipes)
+    try:
+        assert process.stdout.readline() == "works\n"
+        for _ in range(1 if number == signal.SIGINT else 20):
+            process.send_signal(number)
+            time.sleep(0.001)
+        said = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 75 and os.listdir(tmp_path) == []
+    assert said == "symbert work: interrupted; the same command resumes\n"
+
+
+def test_a_job_that_was_started_to_outlive_its_terminal_does(tmp_path):
+    """As `nohup` starts it."""
+    command = [sys.executable, "-c", WORK.replace("60", "0.5"), "work", str(tmp_path / "result")]
+    ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=ignoring) as process:
+        assert process.stdout.readline() == "works\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0 and os.listdir(tmp_path) == ["result"]

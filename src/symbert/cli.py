@@ -9,11 +9,12 @@ import gc
 import inspect
 import os
 import pkgutil
+import signal
 import sys
 import traceback
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ options:
 
 commands:
 {commands}"""
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # of a cancelled job, of a terminal that was closed
 METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
@@ -68,6 +70,20 @@ def main(arguments: list[str] | None = None) -> int:
     is_process = arguments is None  # of its own
     words = list(sys.argv[1:] if is_process else arguments)
     name = " ".join(["symbert", *words[:1]])
+    if is_process:
+        _answer(ENDING, _interrupt)
+    try:
+        return _run(name, words, is_process)
+    except KeyboardInterrupt:
+        _say(f"{name}: interrupted; the same command resumes\n")
+        return PreemptedError.exit_code
+    finally:
+        if is_process:
+            _answer(ENDING, signal.SIG_IGN)  # what is done is done
+
+
+def _run(name: str, words: list[str], is_process: bool) -> int:
+    """What `main` does, but for an interruption."""
     try:
         if not words or words[0].startswith("-"):
             return _help(words)
@@ -80,9 +96,6 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # of `symbert plan | head`: who reads it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
-    except KeyboardInterrupt:
-        _say(f"{name}: interrupted; the same command resumes\n")
-        return PreemptedError.exit_code
     except Exception as error:
         code, message = explain(error)
         trace = traceback.format_exc() if code == SymbertError.exit_code else ""
@@ -92,6 +105,19 @@ def main(arguments: list[str] | None = None) -> int:
 
             requeue()
         return code
+
+
+def _interrupt(number: int, frame: types.FrameType | None) -> None:
+    """Stop as after Ctrl-C, so that files are whole or absent; a signal that follows does not disturb that."""
+    _answer(ENDING, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _answer(numbers: Iterable[int], handler: Any) -> None:
+    """Handle signals, but for those that the process was started to ignore, as with `nohup`."""
+    for number in numbers:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _say(text: str) -> None:

@@ -18,7 +18,7 @@ rule download_file:
     resources:
         download=1,
     shell:
-        "python -m symbert download {output:q} 2> {log:q}"
+        "exec python -m symbert download {output:q} 2> {log:q}"
 
 
 rule download_part:
@@ -36,7 +36,7 @@ rule download_part:
         download=1,
         mem_mb=1000,
     shell:
-        "python -m symbert download {output:q} --checksums {input.checksums:q} 2> {log:q}"
+        "exec python -m symbert download {output:q} --checksums {input.checksums:q} 2> {log:q}"
 
 
 rule download_dataset:
@@ -52,7 +52,7 @@ rule download_dataset:
         download=1,
         mem_mb=1000,
     shell:
-        "python -m symbert download {output:q} 2> {log:q}"
+        "exec python -m symbert download {output:q} 2> {log:q}"
 
 
 rule build_blocklist:
@@ -68,7 +68,7 @@ rule build_blocklist:
         mem_mb=lambda wildcards, attempt: BuildBlocklist.memory * attempt,
         runtime=lambda wildcards, attempt: BuildBlocklist.minutes * attempt,
     shell:
-        "python -m symbert build-blocklist {output.trie:q} 2> {log:q}"
+        "exec python -m symbert build-blocklist {output.trie:q} 2> {log:q}"
 
 
 rule prepare_part:
@@ -86,7 +86,7 @@ rule prepare_part:
     resources:
         mem_mb=lambda wildcards, attempt: PrepareParts.memory * attempt,
     shell:
-        "python -m symbert prepare-part {input.text:q} {output.tokens:q}"
+        "exec python -m symbert prepare-part {input.text:q} {output.tokens:q}"
         f" --max-bad-fraction {EXPERIMENT.config.corpus.filter.max_bad_fraction} 2> {{log:q}}"
 
 
@@ -103,7 +103,7 @@ rule pack:
         mem_mb=lambda wildcards, attempt: Pack.memory * attempt,
         runtime=lambda wildcards, attempt: Pack.minutes * attempt,
     shell:
-        "python -m symbert pack {output:q} 2> {log:q}"
+        "exec python -m symbert pack {output:q} 2> {log:q}"
 
 
 rule write_text:
@@ -114,4 +114,4 @@ rule write_text:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert write-text {output:q} 2> {log:q}"
+        "exec python -m symbert write-text {output:q} 2> {log:q}"

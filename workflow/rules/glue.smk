@@ -20,7 +20,7 @@ rule prepare_task:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert prepare-task results/tasks/{{wildcards.rows:q}} {{wildcards.task:q}} {PARTIAL} 2> {{log:q}}"
+        f"exec python -m symbert prepare-task results/tasks/{{wildcards.rows:q}} {{wildcards.task:q}} {PARTIAL} 2> {{log:q}}"
 
 
 rule score:

@@ -43,4 +43,4 @@ rule extract:
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
     shell:
-        f"python -m symbert extract {OF_JOB} {{wildcards.step}} 2> {{log:q}}"
+        f"exec python -m symbert extract {OF_JOB} {{wildcards.step}} 2> {{log:q}}"

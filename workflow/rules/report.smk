@@ -29,7 +29,7 @@ rule measure_anatomy:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert measure-anatomy {output:q} 2> {log:q}"
+        "exec python -m symbert measure-anatomy {output:q} 2> {log:q}"
 
 
 rule report:
@@ -50,7 +50,7 @@ rule report:
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
     shell:
-        f"python -m symbert report {EXPERIMENT.folder} 2> {{log:q}}"
+        f"exec python -m symbert report {EXPERIMENT.folder} 2> {{log:q}}"
 
 
 rule paper_tables:
@@ -61,4 +61,4 @@ rule paper_tables:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "python -m symbert report --paper {output:q} 2> {log:q}"
+        "exec python -m symbert report --paper {output:q} 2> {log:q}"

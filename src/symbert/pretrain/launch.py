@@ -32,7 +32,7 @@ def pretrain(
     """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
     metrics.jsonl and timing.json there.
 
-    SIGTERM, SIGINT and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
+    SIGTERM, SIGINT, SIGHUP and SIGUSR1 save at the next step boundary (PreemptedError, exit 75); the same command goes
     on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
     asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
     processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.

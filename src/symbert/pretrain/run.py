@@ -58,7 +58,7 @@ LIMIT = "SIGUSR1"  # the time limit is near: the signal of `sbatch --signal` in 
 
 
 class StopRequest:
-    """Remembers SIGTERM, SIGINT or SIGUSR1, so that a run can save at the next step boundary and exit with 75.
+    """Remembers SIGTERM, SIGINT, SIGHUP or SIGUSR1, so that a run can save at the next step boundary and exit with 75.
 
     SIGUSR1 says that the time limit is near. Any other signal replaces it: cancellation overrides the time limit.
     """
@@ -66,8 +66,11 @@ class StopRequest:
     def __init__(self) -> None:
         self._received: str | None = None
         self._parent = os.getppid()
+        self._outlives = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             signal.signal(number, self._remember)
+        if not self._outlives:
+            signal.signal(signal.SIGHUP, self._remember)
 
     @property
     def signal(self) -> str | None:
@@ -76,7 +79,7 @@ class StopRequest:
         A killed workflow or `torchrun` leaves its children alive, and nobody asks for their results.
         Whoever starts a run to outlive its parent ignores SIGHUP, as `nohup` does.
         """
-        is_orphan = os.getppid() != self._parent and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+        is_orphan = os.getppid() != self._parent and not self._outlives
         return self._received or ("parent process ended" if is_orphan else None)
 
     def flags(self) -> tuple[float, float]:
