@@ -38,7 +38,7 @@ os.environ.pop("SLURM_JOB_ID", None)  # a run that is told of a time limit must 
 
 # What begins first: a scope, files and folders; then comes all else.
 LONGEST = ("shared in workflow", "test_one_place.py", "workflow", "benchmarks", "pretrain", "glue")
-ALONE = ("corpus", "graph", "places")  # in tests/workflow; the others share one run of the chain
+ALONE = ("corpus", "graph", "places", "signals")  # in tests/workflow; the others share one run of the chain
 
 
 def scope_of(nodeid: str) -> str:

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +21,8 @@ from symbert.files import publish
 def work(path: Path, /) -> None:
     with publish(path) as temporary:
         temporary.write_text("half")
-        print("works", flush=True)
         try:
-            time.sleep(60)
+            exec("print('works', flush=True); time.sleep(60)")  # as dataclasses has it: Python then ended by SIGINT
         finally:
             time.sleep(0.2)  # of a clean-up
 
@@ -84,12 +85,18 @@ def test_a_job_finds_an_operator_of_ones_own_in_the_folder_where_it_runs(folder)
     assert planned.stdout and told.returncode == 0, planned.stderr + told.stderr
 
 
+def work(folder: Path, code: str, before: Callable[[], object]) -> subprocess.Popen:
+    """A job that writes a file, as Snakemake starts one."""
+    (folder / "work.py").write_text(code)
+    command = [sys.executable, "-m", "work", "work", "results/result"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, cwd=folder, preexec_fn=before, **pipes)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_job_that_is_asked_to_stop_once_or_often_ends_with_75_and_one_line_and_leaves_nothing(tmp_path, number):
     """SIGTERM ended a job at once: no line, and half a file beside its result."""
-    command = [sys.executable, "-c", WORK, "work", str(tmp_path / "result")]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, text=True, preexec_fn=heed_signals, **pipes)
+    process = work(tmp_path, WORK, heed_signals)
     try:
         assert process.stdout.readline() == "works\n"
         for _ in range(1 if number == signal.SIGINT else 20):
@@ -98,15 +105,13 @@ def test_a_job_that_is_asked_to_stop_once_or_often_ends_with_75_and_one_line_and
         said = process.communicate(timeout=60)[1]
     finally:
         process.kill()
-    assert process.returncode == 75 and os.listdir(tmp_path) == []
+    assert process.returncode == 75 and os.listdir(tmp_path / "results") == []
     assert said == "symbert work: interrupted; the same command resumes\n"
 
 
 def test_a_job_that_was_started_to_outlive_its_terminal_does(tmp_path):
     """As `nohup` starts it."""
-    command = [sys.executable, "-c", WORK.replace("60", "0.5"), "work", str(tmp_path / "result")]
-    ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=ignoring) as process:
+    with work(tmp_path, WORK.replace("60", "0.5"), lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
         assert process.stdout.readline() == "works\n"
         process.send_signal(signal.SIGHUP)
-        assert process.wait(60) == 0 and os.listdir(tmp_path) == ["result"]
+        assert process.wait(60) == 0 and os.listdir(tmp_path / "results") == ["result"]

@@ -61,7 +61,7 @@ options:
 
 commands:
 {commands}"""
-ENDING = (signal.SIGTERM, signal.SIGHUP)  # of a cancelled job, of a terminal that was closed
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # a job is cancelled, a terminal closed; Ctrl-C may be pressed again
 METAVARS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if is_process else arguments)
     name = " ".join(["symbert", *words[:1]])
     if is_process:
-        _answer(ENDING, _interrupt)
+        _answer((signal.SIGINT, *ENDING), _interrupt)
     try:
         return _run(name, words, is_process)
     except KeyboardInterrupt:
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         return PreemptedError.exit_code
     finally:
         if is_process:
-            _answer(ENDING, signal.SIG_IGN)  # what is done is done
+            _answer((signal.SIGINT, *ENDING), signal.SIG_IGN)  # what is done is done
 
 
 def _run(name: str, words: list[str], is_process: bool) -> int:
@@ -107,10 +107,14 @@ def _run(name: str, words: list[str], is_process: bool) -> int:
         return code
 
 
+class Interrupted(KeyboardInterrupt):
+    """Of its own kind: after a KeyboardInterrupt in `exec` of a text Python ends by SIGINT, though it was caught."""
+
+
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
     """Stop as after Ctrl-C, so that files are whole or absent; a signal that follows does not disturb that."""
     _answer(ENDING, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def _answer(numbers: Iterable[int], handler: Any) -> None:

@@ -2,9 +2,12 @@
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from msgspec import to_builtins
@@ -93,8 +96,31 @@ def state_of(experiment: Experiment, run: Run) -> str:
 def begin(experiment: Experiment) -> None:
     """Say on stderr what a start of Snakemake will do, and write experiment.json and settings; a failure is one line
     and ends Snakemake."""
+    heed_signals()
     print("\n".join(announcement_of(experiment)), file=sys.stderr)
     experiment.write()
+
+
+def heed_signals() -> None:
+    """Have Snakemake end by SIGTERM whenever it comes, and by SIGHUP as by SIGTERM: it starts no more jobs, waits for
+    those that run, and releases its lock.
+
+    Its handler waits for a lock that the interrupted thread, the main one, may hold, which then waits for itself
+    (docs/upstream/snakemake-sigterm.md): so another thread calls it. It is set before `onstart`, where this belongs.
+    """
+    handle = signal.getsignal(signal.SIGTERM)
+    received: SimpleQueue[int] = SimpleQueue()  # whose `put` a signal may interrupt
+    if not callable(handle):  # outside of Snakemake
+        return
+
+    def follow() -> None:
+        while True:
+            handle(received.get(), None)
+
+    Thread(target=follow, daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(number, lambda number, frame: received.put(number))
 
 
 def announcement_of(experiment: Experiment) -> Iterator[str]:
