@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,14 +22,16 @@ onstart:
     print("symbert: a toy", file=sys.stderr, flush=True)
 
 rule all:
-    input: expand("{{name}}.txt", name="abc")
+    input: expand("{{number}}.txt", number=[1, 2, 3])
 
-rule one:  # its file comes later, as that of another node does
-    output: "{{name}}.txt"
-    shell: "touch {{output}}.begun; sleep 0.5; (sleep 1.5; touch {{output}}) > /dev/null 2>&1 &"
+rule one:
+    output: "{{number}}.txt"
+    shell: "touch {{output}}.begun; {shell}"
 """
+LATE = "sleep 0.5; (sleep 1.5; touch {output}) > /dev/null 2>&1 &"  # as the file of another node
 TOY = ("--scheduler", "greedy", "--latency-wait", "4")  # seconds
 BEGINS = "symbert: "  # from when on signals are heeded
+WAITS = "Waiting at most"  # Snakemake, for a file
 PATIENCE = 90  # seconds after a signal, in which jobs end and their files are waited for; an end after that is none
 
 
@@ -66,10 +69,10 @@ class End:
     is_locked: bool  # the folder, against the next start
 
 
-def toy(folder: Path, onstart: str = "heed_signals()") -> Checkout:
+def toy(folder: Path, onstart: str = "heed_signals()", shell: str = LATE) -> Checkout:
     """The workflow of seconds in a folder of its own."""
     folder.mkdir(parents=True)
-    (folder / "Snakefile").write_text(SNAKEFILE.format(onstart=onstart))
+    (folder / "Snakefile").write_text(SNAKEFILE.format(onstart=onstart, shell=shell))
     return Checkout(folder)
 
 
@@ -80,7 +83,7 @@ def interrupted(checkout: Checkout, by: Interruption, *words: str, patience: flo
         def is_moment() -> bool:
             if by.moment == "runs":
                 return any(checkout.directory.glob("*.begun"))
-            return ("Waiting at most" if by.moment == "waits" else BEGINS) in output.read_text()
+            return (WAITS if by.moment == "waits" else BEGINS) in output.read_text()
 
         wait_for(lambda: process.poll() is not None or is_moment(), process)
         if isinstance(by.moment, float):
@@ -95,11 +98,7 @@ def interrupted(checkout: Checkout, by: Interruption, *words: str, patience: flo
         return End(code, output.read_text(), any(checkout.directory.glob(".snakemake/locks/*")))
 
 
-def interrupted_toys(folder: Path, interruptions: list[Interruption], at_once: int = 4) -> list[End]:
-    """The ends of interruptions, each of a workflow of its own, some at once."""
-
-    def end(number: int) -> End:
-        return interrupted(toy(folder / str(number)), interruptions[number], *TOY)
-
+def some_at_once(tries: Iterable[Callable[[], End]], at_once: int = 4) -> list[End]:
+    """The ends of several interruptions, some at a time."""
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(end, range(len(interruptions))))
+        return list(pool.map(lambda interrupt: interrupt(), tries))

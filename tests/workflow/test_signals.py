@@ -6,13 +6,14 @@ import shlex
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from symbert.files import sha256_of
 from workflow.checkout import HANG, Checkout, check_out, heed_signals
-from workflow.interrupted import TOY, Interruption, drawn, interrupted, interrupted_toys, toy
+from workflow.interrupted import TOY, Interruption, drawn, interrupted, some_at_once, toy
 
 TERM = signal.SIGTERM
 OF_THE_MACHINE = ("logs", "state", "finished", "measured", "report", "lock", "timing.json", "digests.json")
@@ -30,7 +31,9 @@ def test_signals_at_any_moment_hang_nothing(tmp_path):
     """Fifty times; where all is done meanwhile, Snakemake ends with 0 or, as it ends, by the signal."""
     draw = random.Random(48)
     interruptions = [drawn(draw, ("runs", "waits", "waits"), 6) for _ in range(50)]
-    ends = interrupted_toys(tmp_path, interruptions)
+    toys = [toy(tmp_path / str(number)) for number in range(50)]
+    pairs = list(zip(toys, interruptions, strict=True))
+    ends = some_at_once([partial(interrupted, workflow, interruption, *TOY) for workflow, interruption in pairs])
     for interruption, end in zip(interruptions, ends, strict=True):
         assert end.code in (0, 1, -TERM) and not end.is_locked, (interruption, end)
     assert sum(end.code == 1 for end in ends) > 25
