@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce test test-studies test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
+.PHONY: env reproduce paper test test-studies test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -22,6 +22,18 @@ env: .venv/complete
 reproduce: env
 	@$(BIN)/snakemake --cores $(CORES)
 	@fold -s -w 120 results/demo-embedded/report/texts/summary.txt
+
+# The paper's tables, figures and claims from its authors' results, in seconds: results/paper/report/report.html. With
+# PAPER_FILES=… from those in a folder, as a clone of the authors' repository: results/paper-files.
+paper: env
+ifeq ($(PAPER_FILES),)
+	@$(BIN)/symbert paper
+else
+	@rm -rf results/paper-files && mkdir -p results/paper-files
+	@$(BIN)/python tools/convert_trainer.py '$(PAPER_FILES)' > results/paper-files/scores.csv
+	@find '$(PAPER_FILES)' -name 'validation_loss_*.csv' -exec $(BIN)/python tools/convert_losses.py {} + > results/paper-files/losses.csv
+	@$(BIN)/symbert import-scores results/paper-files/scores.csv --losses results/paper-files/losses.csv --escape-loss 5.8 --name paper-files
+endif
 
 test: check
 	$(BIN)/python -m pytest $(PROCESSES)

@@ -34,6 +34,7 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "export": "symbert.model.hf:export",
     "export-classifier": "symbert.glue.export:export_classifier",
     "import-scores": "symbert.report.imported:import_scores",
+    "paper": "symbert.report.imported:paper",
 }
 JOBS: dict[str, str] = {  # that rules run
     "download": "symbert.corpus.published:download",

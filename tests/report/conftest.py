@@ -1,6 +1,8 @@
 """Small experiments in the stage's input formats."""
 
+import contextlib
 import csv
+import io
 import itertools
 import json
 import math
@@ -19,6 +21,7 @@ from symbert.corpus.shards import Learned, Packed
 from symbert.experiment.project import read_config
 from symbert.files import sha256_of
 from symbert.report import published
+from symbert.report.imported import paper
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
 COLUMNS = {task: [task] for task in TASKS} | {"mnli": ["mnli_matched", "mnli_mismatched"]}
@@ -401,6 +404,15 @@ def authors_losses(authors_data):
         column = next(key for key in rows[0] if f"{size}_{word}_" in key and key.endswith("loss"))
         curves[size, AUTHORS_ATTENTION[word]] = [float(row[column]) for row in rows]
     return curves
+
+
+@pytest.fixture(scope="session")
+def paper_results(tmp_path_factory) -> tuple[Path, str]:
+    """The folder that `symbert paper` writes, and what it prints."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+        patch.chdir(tmp_path_factory.mktemp("paper"))
+        paper()
+        return Path("results/paper").resolve(), printed.getvalue()
 
 
 @pytest.fixture(scope="session")

@@ -81,6 +81,9 @@ def test_half_the_steps(page, scores):
     assert f"checkpoints at {low:,} and {high:,} steps, by `original` between {lowest:,} and {highest:,}" in words
     assert f"between {low / highest:.2f} and {high / lowest:.2f}" in words
     assert f"it is {ours / theirs:.2f} ({ours:,.0f} and {theirs:,.0f})" in words
+    first, *_, last = curves["symmetric"]
+    assert curves["symmetric"].max() < line and first == max(curve.iloc[0] for _, curve in curves.groupby("operator"))
+    assert f"starts highest ({first:.2f} at step 6,000) and ends below the line, at {last:.2f}" in words
     assert scores.loc["Exp3", "base", "vanilla", 50_000]["cola"] == 0, "one class throughout has no correlation"
     before, after, _ = crossing(curves["vanilla"].drop(50_000), line)
     assert f"crosses the line between {before:,} and {after:,}" in words

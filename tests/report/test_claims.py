@@ -20,8 +20,7 @@ from symbert.report.claims import (
     deviation,
     final_scores_of,
 )
-from symbert.report.collect import read_scores, read_speeds
-from symbert.report.imported import import_scores
+from symbert.report.collect import collect, read_record, read_scores, read_speeds
 from symbert.report.statistics import Crossing, Escape, spread
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -125,8 +124,26 @@ NEVER = Crossing(200_000, None, math.inf)
 def test_half_the_steps_holds_or_fails_by_the_whole_bracket_alone(monkeypatch, pairwise, original, ratio, holds):
     """An operator that is not at the line at its last checkpoint needs more; one that is at its first, no more."""
     monkeypatch.setattr(claims, "crossings_of", lambda *curve: [pairwise, original])
-    found = claims.check_half(SimpleNamespace(curves={}), "base")
+    curve = pd.DataFrame(columns=["size", "attention", "step", "task", "constant_prediction"])
+    found = claims.check_half(SimpleNamespace(curves={"glue": curve}), "base")
     assert found.holds is holds and found.ours.endswith(f"; ratio {ratio}")
+
+
+def test_half_the_steps_tells_of_collapses_beside_a_crossing_alone(paper_results):
+    curve = collect(read_record(paper_results[0])[1]).curves["glue"]
+    for step, task, told in (
+        (50_000, "cola", "without this checkpoint 0.40–0.88, without cola 0.44–0.60"),
+        (75_000, "rte", "without this checkpoint 0.24–0.70, without rte "),
+        (125_000, "cola", None),
+    ):
+        is_there = (curve["attention"] == "original") & (curve["step"] == step) & (curve["task"] == task)
+        changed = curve.assign(constant_prediction=is_there)
+        words = claims.check_half(SimpleNamespace(curves={"glue": changed}), "base").ours.split("; ")[3:]
+        assert len(words) == (told is not None)
+        assert not words or words[0].startswith(f"original predicts one class of {task} at {step:,}: {told}")
+    alone = curve[curve["task"] == "cola"].assign(constant_prediction=True)
+    words = claims.check_half(SimpleNamespace(curves={"glue": alone}), "base").ours
+    assert "without this checkpoint" in words and "without cola" not in words
 
 
 @pytest.mark.parametrize(("original", "holds"), [(26_750, True), (27_500, True), (27_750, False), (22_250, False)])
@@ -230,14 +247,15 @@ def verdicts(rows):
     return {(row["claim"], row["models"]): row["verdict"] for row in rows}
 
 
-def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkeypatch):
+def test_the_authors_files_give_the_authors_values(paper_results):
     """Golden: the column of this experiment is that of the raw files, and each verdict stands as reached with them."""
-    monkeypatch.chdir(tmp_path)
-    import_scores(authors_csv[0], "authors", authors_csv[1], escape_loss=published.ESCAPE_LOSS)
-    rows = read(tmp_path / "results/authors/report/tables/claims.csv")
+    folder, printed = paper_results
+    rows = read(folder / "report/tables/claims.csv")
     raw = [row for row in rows if row["raw_files"]]
     assert len(raw) == 12
-    assert [row["here"].partition(" [")[0] for row in raw] == [row["raw_files"] for row in raw]
+    assert [row["here"].partition(" [")[0].partition("; original predicts")[0] for row in raw] == [
+        row["raw_files"] for row in raw
+    ]
     judged = [row for row in rows if not row["verdict"].startswith("not tested")]
     assert [row["verdict"] for row in judged] == [
         *("holds", "holds", "holds"),  # counts
@@ -250,6 +268,10 @@ def test_the_authors_files_give_the_authors_values(authors_csv, tmp_path, monkey
     differences = ["0.6 [−0.2, 1.4], p 0.087", "0.7 [0.2, 1.1], p 0.016"]
     differences += ["−3.9 [−4.7, −3.1], p 0.016", "−3.1 [−3.5, −2.7], p 0.016"]
     assert [row["here"] for row in judged[4:8]] == differences
+    assert judged[9]["here"].endswith("of cola at 50,000: without this checkpoint 0.40–0.88, without cola 0.44–0.60")
+    assert [line.partition(":")[0] for line in printed.splitlines()[:-1]] == [row["verdict"] for row in judged]
+    summary = (folder / "report/texts/summary.txt").read_text(encoding="utf-8")
+    assert "12 can be judged here, and 8 hold. Undecided: A higher GLUE score (base: pairwise" in summary
     missing = [row["verdict"].removeprefix("not tested here: ") for row in rows if row not in judged]
     assert missing == [
         *("no base-shared in this experiment", "no step times of base-shared", "no scores of base-shared"),

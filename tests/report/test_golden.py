@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from msgspec import to_builtins
 from scipy.stats import ttest_1samp
 
-from csv_rows import read, read_shown
+from csv_rows import read
 from damage import assert_named
 from legibility import assert_legible
 from report.conftest import (
@@ -359,11 +359,3 @@ def test_a_damaged_line_of_a_log_is_told_with_file_and_line(folder, tmp_path, ca
         tell_digest(log.parent)
         assert main(["report", str(folder)]) == 65
         assert f"{log.relative_to(tmp_path)}:3: {told}" in capsys.readouterr().err
-
-
-def test_the_tables_of_the_paper_need_no_experiment(tmp_path):
-    assert main(["report", "--paper", str(tmp_path / "paper")]) == 0
-    assert {file.name for file in tmp_path.glob("paper/*/*.csv")} == {
-        f"{name}.csv" for name in ("table1_operators", "table2_parameters", "table3_published")
-    }
-    assert {row["match"] for row in read_shown(tmp_path / "paper/tables/table2_parameters.csv")} == {"yes"}

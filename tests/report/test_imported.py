@@ -23,7 +23,7 @@ from symbert.report import published
 from symbert.report.claims import claims_table
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures import loss_figures
-from symbert.report.imported import import_scores
+from symbert.report.imported import AUTHORS, import_scores
 from symbert.report.statistics import escapes_of
 from symbert.report.style import house_style
 from symbert.report.summary import summary
@@ -435,14 +435,29 @@ def test_a_name_that_is_no_folders_is_refused(write, name):
         import_scores(write("base,pairwise,rte,1,0.5"), name)
 
 
-@pytest.fixture(scope="module")
-def published_import(authors_csv, tmp_path_factory):
+def test_the_package_has_what_the_recipes_make_of_the_authors_files(authors_csv):
+    for ours, made in zip(("scores", "losses"), authors_csv, strict=True):
+        pd.testing.assert_frame_equal(pd.read_csv(AUTHORS / f"{ours}.csv"), pd.read_csv(made), check_exact=True)
+
+
+@pytest.fixture
+def published_import(paper_results):
     """The results that are imported from the files that the paper's authors published."""
-    place = tmp_path_factory.mktemp("imported")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        import_scores(authors_csv[0], "theirs", authors_csv[1], escape_loss=published.ESCAPE_LOSS)
-    return place / "results/theirs"
+    return paper_results[0]
+
+
+def test_the_paper_needs_nothing_but_the_package(published_import):
+    """Tables 1 to 3, Figures 2 and 3, and a page that holds them."""
+    tables = {file.stem for file in published_import.glob("report/tables/*.csv")}
+    assert {"table1_operators", "table2_parameters", "table3_glue", "table3_published", "claims"} <= tables
+    figures = {file.name for file in published_import.glob("report/figures/*.png")}
+    assert figures == {"figure2_small.png", "figure2_base.png", "figure3_checkpoints.png"}
+    assert (published_import / "report/report.html").read_text(encoding="utf-8").count("data:image/png") == len(figures)
+    counted = read_shown(published_import / "report/tables/table2_parameters.csv")
+    assert [row["match"] for row in counted] == ["yes"] * len(published.PARAMETERS)
+    assert {(row["size"], row["attention"]): row["parameters"] for row in counted} == {
+        model: str(number) for model, number in published.PARAMETERS.items()
+    }
 
 
 def test_the_authors_files_print_table_3_to_the_last_digit(published_import):
@@ -457,7 +472,7 @@ def test_the_authors_files_print_table_3_to_the_last_digit(published_import):
         assert ours["wnli"] and not printed["wnli"]
     assert not rows, "others' scores have no majority baseline"
     text = table.with_suffix(".md").read_text()
-    assert text.endswith("Imported scores: theirs: measured by others; one pre-training seed.\n")
+    assert text.endswith("measured by others; one pre-training seed.\n")
 
 
 def test_the_authors_losses_draw_figure_2(published_import, authors_losses):
@@ -479,7 +494,8 @@ def test_the_authors_checkpoints_give_the_milestones_of_all_operators(published_
     rows = {row["attention"]: row for row in read_shown(published_import / "report/tables/milestones.csv")}
     found = {name: [row[key] for key in ("before", "crossing", "after")] for name, row in rows.items()}
     assert found["pairwise"] == ["30000", "32798.89", "35000"] and found["original"] == ["50000", "65514.72", "75000"]
-    assert [*rows] == ["original", "symmetric", "pairwise"] and rows["symmetric"]["finetune_seeds"] == "0", "not scored"
+    assert [*rows] == ["original", "symmetric", "pairwise"]
+    assert found["symmetric"] == ["200000", "", ""] and rows["symmetric"]["final_score"] == "74.74", "not at the line"
     assert {row["target_score"] for row in rows.values()} == {"75.10"}
 
 

@@ -5,7 +5,7 @@ import pytest
 from workflow.checkout import Checkout, Outcome, check_out
 
 STAGES = {
-    "paper_tables": ("paper_tables",),
+    "paper": ("paper",),
     "corpus": ("--until", "pack"),
     "pretrain": ("--until", "pretrain"),
     "glue": ("--until", "score"),

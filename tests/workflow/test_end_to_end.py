@@ -12,7 +12,7 @@ from symbert.report.bundle import contents_of
 
 def test_each_stage_makes_its_own_and_then_has_nothing_to_do(chain):
     assert {stage: outcome.jobs for stage, outcome in chain[1].items()} == {
-        "paper_tables": {"paper_tables": 1},
+        "paper": {"paper": 1},
         "corpus": {"build_blocklist": 1, "prepare_part": 4, "pack": 1},
         "pretrain": {"pretrain": 2},
         "glue": {"extract": 4, "prepare_task": 8, "score": 4},

@@ -17,7 +17,7 @@ use rule * from symbert as symbert_*
 
 rule mine:
     default_target: True
-    input: rules.symbert_paper_tables.output
+    input: rules.symbert_paper.output
     output: "mine.txt"
     shell: "ls {{input:q}} > {{output:q}}"
 """
@@ -38,8 +38,8 @@ def test_the_workflow_runs_in_a_folder_of_ones_own_and_writes_there(checkout, el
     mine = ("--configfile", "mine.yaml")
     for library in ("numpy", "operator", "random"):  # which jobs took for the library
         (elsewhere.directory / f"{library}.py").write_text("# notes\n")
-    tables, planned = elsewhere.commands(("paper_tables", *words, *mine), ("--dry-run", *words, *mine))
-    assert tables.code == 0 and tables.jobs == {"paper_tables": 1}, tables.output
+    tables, planned = elsewhere.commands(("paper", *words, *mine), ("--dry-run", *words, *mine))
+    assert tables.code == 0 and tables.jobs == {"paper": 1}, tables.output
     assert (elsewhere.directory / "results/paper").is_dir() and not (checkout.directory / "results").exists()
     assert planned.code == 0 and "results/mine/report/report.html" in planned.output, planned.output
 
@@ -52,6 +52,6 @@ def test_the_workflow_is_a_module_of_another_one_that_configures_it(checkout, el
     wrong = ("--dry-run", "--config", "symbert={sweep: {attention: [symetric]}}")
     outcome, nothing, trained, refused = elsewhere.commands((), ("--dry-run",), ("--dry-run", "symbert_all"), wrong)
     assert outcome.code == 0, outcome.output
-    assert outcome.jobs.keys() == {"symbert_paper_tables", "mine"} and nothing.jobs == {}
+    assert outcome.jobs.keys() == {"symbert_paper", "mine"} and nothing.jobs == {}
     assert trained.jobs["symbert_pretrain"] == 1 and "results/mine/report" in trained.output, trained.output
     assert refused.code == 64 and "'symmetric'" in refused.output, refused.output

@@ -53,7 +53,7 @@ rule report:
         f"exec python -m symbert report {EXPERIMENT.folder} 2> {{log:q}}"
 
 
-rule paper_tables:
+rule paper:
     output:
         directory("results/paper"),
     log:
@@ -61,4 +61,4 @@ rule paper_tables:
     conda:
         "../../envs/symbert.yaml"
     shell:
-        "exec python -m symbert report --paper {output:q} 2> {log:q}"
+        "exec python -m symbert paper 2> {log:q}"

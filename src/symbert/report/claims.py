@@ -7,7 +7,7 @@ models of one size give. Claims about `shared` are tested by the protocol of the
 
 import csv
 import math
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -252,12 +252,30 @@ def _span(ratio: Interval) -> str:
 
 
 def check_half(data: Collection, size: str) -> Finding:
-    """Steps to 95 % of the highest final score, by the whole of the bounds that checkpoints give their ratio."""
+    """Steps to 95 % of the highest final score, by the whole of the bounds that checkpoints give their ratio; with what
+    these would be without a run beside a crossing that predicts one class throughout."""
     curve = data.curves["glue"][data.curves["glue"]["size"] == size] if "glue" in data.curves else None
     first, second = crossings_of(curve, size)
     ratio = ratio_of(first, second)
     holds = True if ratio.high <= HALF else False if ratio.low >= HALF else None
-    return Finding(f"{first.in_words}; {second.in_words}; ratio {_span(ratio)}", holds)
+    words = [f"{first.in_words}; {second.in_words}; ratio {_span(ratio)}"]
+    return Finding("; ".join([*words, *_without_collapses(curve, size, (first, second))]), holds)
+
+
+def _without_collapses(curve: pd.DataFrame, size: str, crossings: Iterable[Crossing]) -> Iterator[str]:
+    """For each task and checkpoint beside a crossing with a run that predicts one class throughout, the bounds of the
+    ratio without this checkpoint, and without the task."""
+    collapsed = curve[curve["constant_prediction"].eq(True)]
+    for name, crossing in zip(HALVED, crossings, strict=True):
+        beside = collapsed[(collapsed["attention"] == name) & collapsed["step"].isin([crossing.before, crossing.after])]
+        for step, task in dict.fromkeys(zip(beside["step"], beside["task"], strict=True)):
+            left = {"this checkpoint": curve[(curve["attention"] != name) | (curve["step"] != step)]}
+            left |= {task: curve[curve["task"] != task]}
+            spans = []
+            for what, rest in left.items():
+                with suppress(MissingEvidence):  # of the only task, or the only checkpoint
+                    spans.append(f"without {what} {_span(ratio_of(*crossings_of(rest, size)))}")
+            yield f"{name} predicts one class of {task} at {step:,}{': ' if spans else ''}{', '.join(spans)}"
 
 
 def losses_in(data: Collection, size: str, attention: str) -> pd.DataFrame:
@@ -365,14 +383,18 @@ def claims_table(data: Collection) -> Table:
     the checkpoints or evaluations leave both open. Only counts of parameters are judged on models of another size, on
     other data, or with other settings than the paper’s.
     """
+    order = ("claim", "models", "the_paper", "raw_files", "here", "verdict", "holds_if", "source")
+    return table_of([{key: row[key] for key in order} for row in judged_claims(data)])
+
+
+def judged_claims(data: Collection) -> list[dict[str, str | None]]:
+    """The rows of templates/claims.csv, with what this experiment gives (`here`) and the `verdict`."""
     rows = []
     with open(CLAIMS, encoding="utf-8", newline="") as lines:
-        claims = list(csv.DictReader(lines))
-    for claim in claims:
-        ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
-        told = {key: claim[key] or None for key in ("claim", "models", "the_paper", "raw_files")}
-        rows.append(told | {"here": ours, "verdict": verdict, **{key: claim[key] for key in ("holds_if", "source")}})
-    return table_of(rows)
+        for claim in csv.DictReader(lines):
+            ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
+            rows.append({key: cell or None for key, cell in claim.items()} | {"here": ours, "verdict": verdict})
+    return rows
 
 
 def _judged(size: str, check: Check, obstacle: Obstacle | None, data: Collection) -> tuple[str | None, str]:

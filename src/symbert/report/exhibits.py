@@ -116,5 +116,4 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("provenance", corpus.provenance_table, "What made this report"),
     ],
 }
-OF_PAPER = ("table1_operators", "table2_parameters", "table3_published")  # which need no experiment
 OF_SWEEP = ("grids", "grid_escapes", "grid_contrasts", "settings", "provenance")  # of keys that no page compares

@@ -1,5 +1,9 @@
-"""Scores that others measured, one tidy csv, as an experiment of its own: the report reads them as it reads ours."""
+"""Scores that others measured, one tidy csv, as an experiment of its own: the report reads them as it reads ours.
 
+The results of the paper's authors come with the package, in authors/.
+"""
+
+import csv
 import math
 import re
 import sys
@@ -13,10 +17,13 @@ from symbert.files import copy_file, sha256_of, write_json
 from symbert.glue.tasks import GLUE
 from symbert.paths import key
 from symbert.report import names, published
+from symbert.report.claims import NOT_TESTED
 from symbert.report.collect import RESULTS, check, losses_of
 from symbert.report.report import report
 from symbert.report.setting import IMPORTED
 from symbert.report.tidy import length_of, parted, read_losses, read_scores
+
+AUTHORS = Path(__file__).with_name("authors")  # of the paper: their results, and their licence
 
 
 def import_scores(
@@ -65,19 +72,43 @@ def import_scores(
     folder = RESULTS / name
     if folder.is_dir() and {file.name for file in folder.iterdir()} - {f"{kind}.csv" for kind in files}:
         raise ConfigError(f"{folder}: exists already; remove it, or choose another --name")
-    origin = {"name": name, "files": {file.name: sha256_of(file) for file in files.values()}}
-    for kind, file in files.items():
-        copy_file(file, folder / f"{kind}.csv")
-    inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
-    inputs |= {"losses": str(folder / "losses.csv")} if losses else {}
-    inputs["origin"] = origin | {"steps": length}
     settings = ReportSettings(name, f"Imported scores: {name}", IMPORTED, length, {}, escape_loss=escape_loss)
-    settings = to_builtins(settings)
-    record = {"experiment": name, "key": key(inputs, settings), "report": settings, "inputs": inputs}
-    record |= {"checkpoints": [], "settings": {}}
-    write_json(folder / "experiment.json", record)
-    report(folder)
+    _report(folder, files, settings)
     if losses and escape_loss is None:
         told = "--escape-loss is missing, so no escapes from the plateau are stated; give the loss of an escape in nats"
         print(f"warning: {told} ({published.ESCAPE_LOSS} for the paper's)", file=sys.stderr)
     print(f"{folder}/report/report.html: written")
+
+
+def paper() -> None:
+    """Write the paper's Tables 1 to 3, Figures 2 and 3, and what becomes of its claims, from its authors' results.
+
+    The authors' scores and losses are files of this package; nothing is downloaded or trained. results/paper/report has
+    the page, and the verdicts are printed.
+    """
+    folder = RESULTS / "paper"
+    files = {kind: AUTHORS / f"{kind}.csv" for kind in ("scores", "losses")}
+    title = f"{published.PAPER}, from its authors’ results"
+    _report(
+        folder, files, ReportSettings("paper", title, IMPORTED, published.STEPS, {}, escape_loss=published.ESCAPE_LOSS)
+    )
+    with open(folder / "report/tables/claims.csv", encoding="utf-8", newline="") as lines:
+        claims = [row for row in csv.DictReader(lines) if not row["verdict"].startswith(NOT_TESTED)]
+    for row in claims:
+        print(f"{row['verdict']}: {row['claim']} ({row['models']}): {row['here']}")
+    print(f"{folder}/report/report.html: written")
+
+
+def _report(folder: Path, files: dict[str, Path], settings: ReportSettings) -> None:
+    """Write files of scores and losses as an experiment of this name, and its report."""
+    for kind, file in files.items():
+        copy_file(file, folder / f"{kind}.csv")
+    origin = {"name": settings.experiment, "files": {file.name: sha256_of(file) for file in files.values()}}
+    inputs = {"scores": {"glue": [str(folder / "scores.csv")]}, "curve": {}, "runs": []}
+    inputs |= {"losses": str(folder / "losses.csv")} if "losses" in files else {}
+    inputs["origin"] = origin | {"steps": settings.steps}
+    told = to_builtins(settings)
+    record = {"experiment": settings.experiment, "key": key(inputs, told), "report": told, "inputs": inputs}
+    record |= {"checkpoints": [], "settings": {}}
+    write_json(folder / "experiment.json", record)
+    report(folder)

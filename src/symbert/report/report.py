@@ -14,11 +14,10 @@ from matplotlib.figure import Figure
 from symbert import __version__
 from symbert.files import copy_file, write_text
 from symbert.paths import REPORTED
-from symbert.report import published, setting
-from symbert.report.collect import Collection, collect, counted, read_record
-from symbert.report.exhibits import EXHIBITS, OF_PAPER, OF_SWEEP, Made
+from symbert.report import setting
+from symbert.report.collect import Collection, collect, read_record
+from symbert.report.exhibits import EXHIBITS, OF_SWEEP, Made
 from symbert.report.formats import TEMPLATES, Table, Words, body_of, write_table
-from symbert.report.names import OF_PROJECT
 from symbert.report.statistics import STAND_IN
 from symbert.report.style import DPI, house_style, write_figure
 from symbert.report.tidy import tables_of, write_csv
@@ -43,15 +42,12 @@ class Shown:
     is_narrow: bool = False
 
 
-def report(folder: Path, /, paper: bool = False) -> None:
+def report(folder: Path, /) -> None:
     """Write every table, figure and text of an experiment, and one page with all of them, into its folder report/.
 
-    `folder` is results/<experiment>, whose experiment.json names what is read. With `paper`, only the tables that need
-    no experiment are written, into `folder`. DataError names a file that is missing, damaged or of another experiment.
+    `folder` is results/<experiment>, whose experiment.json names what is read. DataError names a file that is missing,
+    damaged or of another experiment.
     """
-    if paper:
-        write_exhibits(Collection(parameters=counted((), published.OPERATORS, OF_PROJECT)), folder)
-        return
     folder, record = read_record(folder)
     data, output = collect(record), folder / "report"
     shown = write_exhibits(data, output)
@@ -67,9 +63,9 @@ def report(folder: Path, /, paper: bool = False) -> None:
 def write_exhibits(data: Collection, folder: Path) -> list[Shown]:
     """Write every exhibit that there are data for, in all formats, in the order of the page.
 
-    Without an experiment these are the tables of the paper, and of a sweep of other keys its escapes.
+    Of a sweep of other keys these are its escapes.
     """
-    chosen = OF_PAPER if data.experiment is None else OF_SWEEP if data.grids else None
+    chosen = OF_SWEEP if data.grids else None
     shown, note = [], setting.note_of(data)
     with house_style():
         for chapter, exhibits in EXHIBITS.items():

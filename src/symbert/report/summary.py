@@ -8,6 +8,7 @@ import pandas as pd
 from symbert.architectures import ENCODER
 from symbert.glue.tasks import PUBLISHED, SUITES
 from symbert.report import names, setting
+from symbert.report.claims import CHECKS, VERDICTS, judged_claims
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import heading
 from symbert.report.statistics import (
@@ -37,8 +38,22 @@ ESCAPES = {  # from the plateau, by the verdict on the time to them
 
 
 def summary(data: Collection) -> list[str]:
-    """What the data support, by tests with Holm's correction; what was compared; and on what."""
-    return [_supported(data), _compared(data), _trained_on(data)]
+    """What the data support, by tests with Holm's correction; what becomes of claims; what was compared; on what."""
+    return [_supported(data), *_claims(data), _compared(data), _trained_on(data)]
+
+
+def _claims(data: Collection) -> Iterator[str]:
+    """How many of the papers' claims about runs and scores hold, and which are refuted or open; nothing where none is
+    judged."""
+    rows = [row for row in judged_claims(data) if CHECKS[row["check"]][1]]  # counts of parameters need no runs
+    by_verdict = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in VERDICTS.values()}
+    if judged := sum(map(len, by_verdict.values())):
+        held = len(by_verdict.pop(VERDICTS[True]))
+        told = [f"Of the papers' claims about pre-training and scores, {judged} can be judged here, and {held} hold"]
+        for verdict, of_verdict in by_verdict.items():
+            claims = "; ".join(f"{row['claim']} ({row['models']}: {row['here']})" for row in of_verdict)
+            told += [f"{verdict.capitalize()}: {claims}"] * bool(claims)
+        yield ". ".join([*told, ""]).rstrip()
 
 
 def _supported(data: Collection) -> str:
