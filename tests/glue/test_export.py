@@ -1,5 +1,6 @@
 import json
 
+import pyarrow.parquet
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -17,6 +18,7 @@ from symbert.glue.export import export, export_classifier
 from symbert.glue.metrics import hashed
 from symbert.glue.train import load_classifier
 from symbert.model.loading import load_model
+from symbert.sources import DEMO
 
 LABELS = {"rte": ["entailment", "not_entailment"], "mnli": ["entailment", "neutral", "contradiction"]}
 IDS = torch.arange(5, 17).reshape(2, 6)
@@ -58,6 +60,20 @@ def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labe
     torch.testing.assert_close(model(IDS).logits, logits(start, weights), rtol=0, atol=1e-5)
     assert AutoTokenizer.from_pretrained(tmp_path / "out")("ab")["input_ids"][0] == 2, "[CLS]"
     assert "stand in" in (tmp_path / "out/README.md").read_text(), "not passed off as MNLI"
+
+
+def test_stock_transformers_predicts_from_the_text_what_was_scored(finetuned, tmp_path):
+    """Whatever length the classifier had learned, the tokenizer cut at 512 tokens."""
+    start, weights = finetuned("stsb", rows={"max_length": 16, "max_evaluation_examples": None})
+    export_classifier(weights, start, tmp_path / "out")
+    rows = pyarrow.parquet.read_table(DEMO / "nyu-mll/glue/stsb/validation-00000-of-00001.parquet").to_pydict()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    batch = tokenizer(rows["sentence1"], rows["sentence2"], truncation=True, padding=True, return_tensors="pt")
+    assert batch["input_ids"].shape[1] == 16, "some are cut"
+    with torch.no_grad():
+        grades = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")(**batch).logits.squeeze(1)
+    expected = torch.tensor(json.loads(weights.with_suffix(".json").read_text())["predictions"]["validation"])
+    torch.testing.assert_close(grades, expected, rtol=0, atol=1e-5)
 
 
 def test_an_exported_regression_has_one_output_and_the_dropout_that_it_was_trained_with(

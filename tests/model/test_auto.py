@@ -37,7 +37,7 @@ class Constants(OriginalAttention):
         return query * self.slopes[:, None, None], key, value
 
 
-@pytest.mark.parametrize("attention", [*OPERATORS, "of-the-user"])
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared", "symmetric-others", "of-the-user"])
 def test_auto_classes_compute_as_the_checkpoint_whatever_its_operator_and_kernel(tmp_path, attention):
     """`symmetric-others`, too, which no stock BERT equals, and one of the user's own."""
     model = trained(attention if attention in OPERATORS else defined("own", **{"class": f"{__name__}:Constants"}))

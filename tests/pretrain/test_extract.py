@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertLMHeadModel
 
 from left_overs import assert_nothing_is_left
@@ -71,6 +72,14 @@ def test_texts_are_cut_where_positions_were_never_trained(extracted, run):
     tokenizer = AutoTokenizer.from_pretrained(extracted)
     assert tokenizer.model_max_length == read_json(run / "step-20/config.json")["pretraining"]["sequence_length"] == 16
     assert len(tokenizer("w1 " * 40, truncation=True).input_ids) == 16
+
+
+def test_the_tokenizer_alone_joins_the_pieces_of_a_word(extracted, run):
+    """It was believed that readers of tokenizer.json know how; transformers 5 does, 4.57 and tokenizers do not."""
+    tokenizer = Tokenizer.from_file(str(extracted / "tokenizer.json"))
+    ids = tokenizer.encode("W1 w2").ids
+    assert ids == AutoTokenizer.from_pretrained(extracted)("W1 w2").input_ids
+    assert tokenizer.decode(ids) == "w1 w2" and json.loads(tokenizer.to_str())["decoder"]["type"] == "WordPiece"
 
 
 def test_a_step_between_evaluations_has_no_loss(run):

@@ -118,6 +118,6 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path, base_model:
     except ConfigError as error:
         print(f"warning: {line_of(error)}; written as it was trained", file=sys.stderr)
         exported = trained
-    copy_tokenizer(checkpoint, output)
+    copy_tokenizer(checkpoint, output, kept.max_length)
     write_model(exported, output, _results([kept.record]))
     print(f"{output}: {exported.config.architectures[0]}")

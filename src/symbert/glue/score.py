@@ -183,6 +183,7 @@ class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
     predictions: dict[str, list[Any]]  # by split that is not trained on
     custom: CustomRows | None = None  # of a task of the user's own
     dropout: dict[str, float]  # of the classifier, by DROPOUTS
+    max_length: int  # tokens of a row at most
     weights_sha256: str = ""  # where weights stay
 
 
@@ -321,6 +322,7 @@ def _fine_tuned(step: Finetune, finetuning: "Finetuning", seed: int, folder: Pat
         predictions={split: values.tolist() for split, values in predictions.items()},
         custom=step.rows.custom.get(finetuning.task.name),
         dropout={key: getattr(model.config, key) for key in DROPOUTS},
+        max_length=step.rows.limits.max_length,
     )
     if keeps_weights:
         from symbert.model.loading import write_weights

@@ -13,7 +13,7 @@ from transformers import BertConfig, PreTrainedModel
 
 from symbert.architectures import architecture_named_in
 from symbert.errors import IntegrityError, UsageError
-from symbert.files import copy_file, write_json, write_text
+from symbert.files import copy_file, read_json, write_json, write_text
 from symbert.model import bert
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import BaseModel
@@ -21,7 +21,7 @@ from symbert.model.card import Result, model_card
 from symbert.model.configuration import Configuration
 from symbert.model.loading import write_weights
 from symbert.model.projections import projections_of
-from symbert.paths import TOKENIZER_FILES
+from symbert.paths import TOKENIZER_CONFIG, TOKENIZER_FILES
 
 STOCK: dict[type[BaseModel], type[PreTrainedModel]] = {
     bert.MaskedModel: transformers.BertForMaskedLM,
@@ -84,11 +84,13 @@ def refuse_used(output: Path) -> None:
         raise UsageError(f"--output is {output}, which exists already; name a new or an empty directory")
 
 
-def copy_tokenizer(checkpoint: Path, output: Path) -> None:
-    """The files of a checkpoint's tokenizer."""
+def copy_tokenizer(checkpoint: Path, output: Path, longest: int | None = None) -> None:
+    """The files of a checkpoint's tokenizer, which cuts texts at the `longest` rows of a classifier."""
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             copy_file(checkpoint / name, output / name)
+    if longest and (file := output / TOKENIZER_CONFIG).is_file():
+        write_json(file, {**read_json(file, dict), "model_max_length": longest})
 
 
 def write_model(model: PreTrainedModel | BaseModel, output: Path, results: Sequence[Result] = ()) -> None:

@@ -18,7 +18,7 @@ from symbert.files import (
     write_text,
 )
 from symbert.model.card import model_card
-from symbert.paths import CHECKSUM
+from symbert.paths import CHECKSUM, TOKENIZER_CONFIG
 from symbert.pretrain.run import METRICS, OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
 from symbert.steps import read_step
@@ -76,7 +76,7 @@ def extract(folder: Path, step: int, /) -> None:
     copy_file(vocabulary, output / "vocab.txt")
     write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
     tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": length}
-    write_json(output / "tokenizer_config.json", tokenizer)
+    write_json(output / TOKENIZER_CONFIG, tokenizer)
     write_text(output / "README.md", model_card(config))
 
 
