@@ -31,7 +31,7 @@ ALLOWED = {
     "import symbert.pretrain.train": TRAINING,  # in its command
     STEP: TRAINING,
     "from symbert.report.collect import OF_PROJECT, counted; counted(['small'], ['pairwise'], OF_PROJECT)": REPORT,
-    **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export-classifier")},
+    **{f"load({name!r})": MODEL for name in ("anatomy", "measure-anatomy", "export", "export-classifier")},
     "load('bundle')": REPORT,
 }
 

@@ -31,7 +31,7 @@ TYPED: dict[str, str] = {  # by people; a command and its function
     "bundle": "symbert.report.bundle:bundle",
     "check-operator": "symbert.model.check:check_operator",
     "anatomy": "symbert.pretrain.anatomy:anatomy",
-    "export": "symbert.model.hf:export",
+    "export": "symbert.glue.export:export",
     "export-classifier": "symbert.glue.export:export_classifier",
     "import-scores": "symbert.report.imported:import_scores",
     "paper": "symbert.report.imported:paper",

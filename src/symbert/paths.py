@@ -34,7 +34,8 @@ ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
 REPORTED = "report/experiment-{key}.json"  # in an experiment's folder: the record that its page was made of
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule
-TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+TOKENIZER_CONFIG = "tokenizer_config.json"
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", TOKENIZER_CONFIG)
 VARIANT = tuple[tuple[str, Any], ...]  # values of swept keys
 
 

@@ -51,14 +51,17 @@ class PublishedFile:
         return Path(self.path).name
 
 
+OSCAR = "oscar-corpus/OSCAR-2301"  # at the hub
+
+
 def part_file(part: str) -> PublishedFile:
     """The file of a part: `en_meta_part_1` is `en_meta/en_meta_part_1.jsonl.zst`."""
-    return PublishedFile("dataset", "oscar-corpus/OSCAR-2301", f"en_meta/{part}.jsonl.zst")
+    return PublishedFile("dataset", OSCAR, f"en_meta/{part}.jsonl.zst")
 
 
 BLOCKLIST = PublishedFile("ut1", "ut1", "blacklists.tar.gz")
 BLOCKLIST_CHECKSUMS = PublishedFile("ut1", "ut1", "MD5SUM.LST")
-CORPUS_CHECKSUMS = PublishedFile("dataset", "oscar-corpus/OSCAR-2301", "en_meta/checksum.sha256")
+CORPUS_CHECKSUMS = PublishedFile("dataset", OSCAR, "en_meta/checksum.sha256")
 HARMFUL_MODEL = PublishedFile("model", "oscar-corpus/harmful-kenlms", "en.arpa")  # of KenLM
 VOCABULARY = PublishedFile("model", "google-bert/bert-base-uncased", "vocab.txt")
 
@@ -123,6 +126,8 @@ class Source:
     )
     annotations: Literal["published", "computed"] = "published"  # those of the corpus, unless the configuration says
     is_stand_in: bool = False  # its text and tasks have only the shape of the paper's
+    language: str | None = "en"  # of that text; None: nobody has told
+    datasets: tuple[str, ...] = ()  # of the hub, that the text is from
 
 
 CUSTOM_TEXT, DATASET = "files", "dataset"
@@ -135,14 +140,17 @@ SOURCES = {
         terms="The documentation is part of the packages that it documents, under their licences.",
         is_stand_in=True,
     ),
-    "mirror": Source("OSCAR from a local mirror", "GLUE from a local mirror", "OSCAR parts of a local mirror"),
-    "hub": Source("OSCAR-2301 from its publisher", "GLUE from the hub", "OSCAR-2301"),
+    "mirror": Source(
+        "OSCAR from a local mirror", "GLUE from a local mirror", "OSCAR parts of a local mirror", datasets=(OSCAR,)
+    ),
+    "hub": Source("OSCAR-2301 from its publisher", "GLUE from the hub", "OSCAR-2301", datasets=(OSCAR,)),
     CUSTOM_TEXT: Source(
         corpus="the user's own (source files)",
         tasks="",
         training_text="the user's own files",
         terms="The terms of those files are known to whoever gave them.",
         annotations="computed",
+        language=None,
     ),
     DATASET: Source(
         corpus="a dataset (corpus.dataset)",
@@ -150,6 +158,7 @@ SOURCES = {
         training_text="a dataset of the user's choice",
         terms="The terms of that dataset stand on its card.",
         annotations="computed",
+        language=None,
     ),
 }
 

@@ -1,18 +1,24 @@
 import json
 
+import pyarrow.parquet
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 
+from glue.laboratory import records_in
 from left_overs import assert_nothing_is_left
 from model.models import dense
 from symbert.cli import main
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import IntegrityError, MissingInputError, UsageError
-from symbert.glue.export import export_classifier
+from symbert.files import write_json
+from symbert.glue.export import export, export_classifier
+from symbert.glue.metrics import hashed
 from symbert.glue.train import load_classifier
 from symbert.model.loading import load_model
+from symbert.sources import DEMO
 
 LABELS = {"rte": ["entailment", "not_entailment"], "mnli": ["entailment", "neutral", "contradiction"]}
 IDS = torch.arange(5, 17).reshape(2, 6)
@@ -43,8 +49,10 @@ def logits(start, weights) -> torch.Tensor:
 
 def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labels(finetuned, tmp_path):
     start, weights = finetuned()
-    words = ["--weights", weights, "--checkpoint", start, "--output", tmp_path / "out"]
+    words = ["--weights", weights, "--checkpoint", start, "--output", tmp_path / "out", "--base-model", "someone/tiny"]
     assert main(["export-classifier", *map(str, words)]) == 0
+    data = ModelCard.load(tmp_path / "out/README.md").data
+    assert (data.pipeline_tag, data.base_model, data.eval_results) == ("text-classification", "someone/tiny", None)
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
     assert type(model) is BertForSequenceClassification
     assert model.config.problem_type == "single_label_classification"
@@ -52,6 +60,20 @@ def test_stock_transformers_loads_it_with_equal_logits_and_the_names_of_its_labe
     torch.testing.assert_close(model(IDS).logits, logits(start, weights), rtol=0, atol=1e-5)
     assert AutoTokenizer.from_pretrained(tmp_path / "out")("ab")["input_ids"][0] == 2, "[CLS]"
     assert "stand in" in (tmp_path / "out/README.md").read_text(), "not passed off as MNLI"
+
+
+def test_stock_transformers_predicts_from_the_text_what_was_scored(finetuned, tmp_path):
+    """Whatever length the classifier had learned, the tokenizer cut at 512 tokens."""
+    start, weights = finetuned("stsb", rows={"max_length": 16, "max_evaluation_examples": None})
+    export_classifier(weights, start, tmp_path / "out")
+    rows = pyarrow.parquet.read_table(DEMO / "nyu-mll/glue/stsb/validation-00000-of-00001.parquet").to_pydict()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    batch = tokenizer(rows["sentence1"], rows["sentence2"], truncation=True, padding=True, return_tensors="pt")
+    assert batch["input_ids"].shape[1] == 16, "some are cut"
+    with torch.no_grad():
+        grades = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")(**batch).logits.squeeze(1)
+    expected = torch.tensor(json.loads(weights.with_suffix(".json").read_text())["predictions"]["validation"])
+    torch.testing.assert_close(grades, expected, rtol=0, atol=1e-5)
 
 
 def test_an_exported_regression_has_one_output_and_the_dropout_that_it_was_trained_with(
@@ -96,3 +118,32 @@ def test_what_does_not_belong_together_or_is_damaged_is_refused_by_name(finetune
     with pytest.raises(IntegrityError, match="seed-1"):
         export_classifier(weights, start, out)
     assert not out.exists()
+
+
+def test_an_encoder_is_exported_with_the_means_of_its_scores(laboratory, tmp_path):
+    """Files of two selections may have the same records."""
+    files = [laboratory.finetune(["mnli"], seeds) for seeds in ((1, 2), (2, 3))]
+    files.append(laboratory.finetune(["mrpc"]))
+    for file in files:  # as if the rows were the published ones
+        write_json(file, [hashed({**record, "stand_in": False}) for record in records_in(file)])
+    start = laboratory.checkpoint()
+    words = ["--checkpoint", start, "--output", tmp_path / "out", "--scores", *files]
+    assert main(["export", *map(str, words)]) == 0
+    seeds = {record["finetune_seed"]: record["metrics"] for file in files[:2] for record in records_in(file)}
+    found = {
+        (each.dataset_config, each.dataset_split, each.metric_type): each.metric_value
+        for each in ModelCard.load(tmp_path / "out/README.md").data.eval_results
+    }
+    assert len(seeds) == 3 and len(found) == 4
+    for split in ("matched", "mismatched"):
+        mean = sum(metrics[f"mnli_{split}"] for metrics in seeds.values()) / 3
+        assert found["mnli", f"validation_{split}", "accuracy"] == pytest.approx(mean, abs=5e-5)
+    (record,) = records_in(files[2])
+    assert found["mrpc", "validation", "f1"] == pytest.approx(record["details"]["mrpc"]["f1"], abs=5e-5)
+
+
+def test_scores_of_other_weights_are_not_put_on_a_card(laboratory, tmp_path):
+    others = laboratory.finetune(["rte"], weights=2)
+    with pytest.raises(IntegrityError, match="give the scores of this checkpoint"):
+        export(laboratory.checkpoint(), tmp_path / "out", [others])
+    assert not (tmp_path / "out").exists()

@@ -12,7 +12,8 @@ from transformers import BertForMaskedLM
 from model.models import HEADS, IDS, dense, trained
 from symbert.errors import ConfigError, DataError, IntegrityError, MissingInputError, UsageError
 from symbert.files import read_json
-from symbert.model.hf import export, write_model
+from symbert.glue.export import export
+from symbert.model.hf import write_model
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(195))]
 FACTS = {"attention": "pairwise", "size": "tiny", "step": 20, "steps": 30}

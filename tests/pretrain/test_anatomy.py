@@ -10,8 +10,9 @@ from safetensors.torch import load_file, save_file
 from model.models import small_config, started, trained
 from symbert import cli
 from symbert.files import read_json, write_json
+from symbert.glue.export import export
 from symbert.model.bert import MaskedModel, initialize
-from symbert.model.hf import export, write_model
+from symbert.model.hf import write_model
 from symbert.pretrain.anatomy import MeasureAnatomy
 from symbert.pretrain.run import GivenRows
 

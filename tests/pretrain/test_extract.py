@@ -1,5 +1,6 @@
 """Checkpoints of runs: in this project's form, and those of other architectures also in stock Hugging Face's."""
 
+import json
 import shlex
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertLMHeadModel
 
 from left_overs import assert_nothing_is_left
@@ -17,7 +19,7 @@ from symbert import cli
 from symbert.architectures import ARCHITECTURES, OTHERS
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
-from symbert.model.hf import export
+from symbert.glue.export import export
 from symbert.model.loading import extracted_sha256, load_encoder, load_model
 from symbert.paths import CHECKSUM
 from symbert.pretrain.checkpoint import CheckpointStore
@@ -52,10 +54,39 @@ def test_an_extracted_checkpoint_has_the_weights_of_its_step_its_tokenizer_and_i
     assert ids.tolist() == [[2, 6, 7, 1, 3]]
     done, config = read_json(run / "done.json"), read_json(extracted / "config.json")
     assert config["attention"] == "pairwise" and "auto_map" not in config
-    assert config["pretraining"] == {**done, "step": 20, "corpus_source": "embedded"}
+    facts = {"step": 20, "corpus_source": "embedded", "sequence_length": 16}
+    assert config["pretraining"] == {**done, **facts, "validation_loss": loss_at(20, run)}
+    assert loss_at(20, run) != done["validation_loss"], "that of the last step stood beside every step"
     card = (extracted / "README.md").read_text()
     for fact in ("# tiny-pairwise", "* step: 20\n", "a stand-in corpus", done["settings_hash"], done["corpus_hash"]):
         assert fact in card
+
+
+def loss_at(step, run):
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    return next(line["loss"] for line in lines if line["split"] == "validation" and line["step"] == step)
+
+
+def test_texts_are_cut_where_positions_were_never_trained(extracted, run):
+    """Every tokenizer cut at 512, wherever the rows of its run ended: sentence-transformers and pipelines read it."""
+    tokenizer = AutoTokenizer.from_pretrained(extracted)
+    assert tokenizer.model_max_length == read_json(run / "step-20/config.json")["pretraining"]["sequence_length"] == 16
+    assert len(tokenizer("w1 " * 40, truncation=True).input_ids) == 16
+
+
+def test_the_tokenizer_alone_joins_the_pieces_of_a_word(extracted, run):
+    """It was believed that readers of tokenizer.json know how; transformers 5 does, 4.57 and tokenizers do not."""
+    tokenizer = Tokenizer.from_file(str(extracted / "tokenizer.json"))
+    ids = tokenizer.encode("W1 w2").ids
+    assert ids == AutoTokenizer.from_pretrained(extracted)("W1 w2").input_ids
+    assert tokenizer.decode(ids) == "w1 w2" and json.loads(tokenizer.to_str())["decoder"]["type"] == "WordPiece"
+
+
+def test_a_step_between_evaluations_has_no_loss(run):
+    log = run / "metrics.jsonl"
+    log.write_text("".join(line for line in log.read_text().splitlines(True) if '"validation"' not in line))
+    extract(run, 20)
+    assert "validation_loss" not in read_json(run / "step-20/config.json")["pretraining"]
 
 
 def test_step_0_is_the_model_that_the_run_starts_from_to_the_bit_though_it_was_not_kept(run, manifest, brief):
@@ -127,6 +158,8 @@ def extracted_of(manifest, brief, tmp_path):
         write_json(
             folder / "done.json", {**run.identity, **facts, f"validation_{ARCHITECTURES[architecture].measure}": 0.875}
         )
+        measure = {"perplexity": 0.875} if architecture == "decoder" else {}
+        (folder / "metrics.jsonl").write_text(json.dumps({"split": "validation", "step": step, "loss": 2.5, **measure}))
         extract(folder, step)
         return trainer, folder / f"step-{step}"
 

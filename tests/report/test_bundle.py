@@ -133,6 +133,8 @@ def test_rocrate_reads_a_workflow_crate_with_what_its_profile_requires(archive):
     assert crate.name == "Results of small-mirror"
     assert crate.description == "Two operators were compared. Nothing was shown."
     assert crate.get("README.md")["about"] == crate.root_dataset
+    kinds = {each.id: each.get("encodingFormat") for each in crate.data_entities if "File" in each.type}
+    assert kinds["README.md"] == "text/markdown" and kinds["report.html"] == "text/html" and all(kinds.values())
 
 
 def test_the_table_of_contents_has_what_the_archive_has(archive, folder):

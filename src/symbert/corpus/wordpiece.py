@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -34,10 +34,12 @@ RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
 
 
 def encoder(vocabulary: Path) -> Tokenizer:
-    """The uncased BERT tokenizer of a vocabulary file; a pair is encoded [CLS] a [SEP] b [SEP]."""
+    """The uncased BERT tokenizer of a vocabulary file; a pair is encoded [CLS] a [SEP] b [SEP], and pieces are decoded
+    as the words that they are of."""
     pieces = read_vocabulary(vocabulary)
     tokenizer = uncased(WordPiece(pieces, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS.values()))
+    tokenizer.decoder = decoders.WordPiece()
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

@@ -1,28 +1,94 @@
-"""A fine-tuned classifier as a directory that stock transformers loads, without this project."""
+"""A checkpoint or a fine-tuned classifier as a directory that stock transformers loads, without this project, with its
+scores on the card."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from safetensors.torch import load_file
 
-from symbert.errors import ConfigError, MissingInputError, line_of
-from symbert.files import together, verify_sha256
+from symbert.errors import ConfigError, IntegrityError, MissingInputError, line_of
+from symbert.files import sha256_of, together, verify_sha256
 from symbert.glue.metrics import read_kept
-from symbert.glue.score import DROPOUTS, Kept
-from symbert.glue.tasks import custom_task, task_named
+from symbert.glue.score import DROPOUTS, Kept, ScoreRecord, read_records
+from symbert.glue.tasks import PUBLISHED, custom_task, suite_of, task_named
 from symbert.glue.train import HEADS, load_classifier
 from symbert.model.bert import Classifier
+from symbert.model.card import PIPELINES, Result
 from symbert.model.hf import copy_tokenizer, fold, refuse_used, write_model
+from symbert.model.loading import load_model
 
 
 @together()
-def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
+def export(checkpoint: Path, output: Path, scores: list[Path] | None = None) -> None:
+    """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
+
+    A decoder becomes a `BertLMHeadModel`. Tokenizer files are copied and a model card is written, with the `scores` of
+    this checkpoint: files below results/scores/ (IntegrityError for those of other weights); config.json comes
+    last, so that a directory that has one is complete. `output` must be new or empty: an earlier export's files would
+    be taken for a part of this one.
+    """
+    refuse_used(output)
+    folded = fold(load_model(checkpoint))
+    results = _results(_records_of(checkpoint, scores or []))
+    copy_tokenizer(checkpoint, output)
+    write_model(folded, output, results)
+    print(f"{output}: {folded.config.architectures[0]}")
+
+
+def _records_of(checkpoint: Path, scores: list[Path]) -> list[ScoreRecord]:
+    """The records of files, which may share some; all of the checkpoint."""
+    weights, records = sha256_of(checkpoint / "model.safetensors"), {}
+    for file in scores:
+        for record in read_records([file], ScoreRecord):
+            if record.checkpoint_sha256 != weights:
+                raise IntegrityError(
+                    f"{file}: scores of weights {record.checkpoint_sha256[:16]}…, {checkpoint} has {weights[:16]}…; "
+                    "give the scores of this checkpoint"
+                )
+            records[record.task, record.finetune_seed] = record
+    return [record for _, record in sorted(records.items())]
+
+
+def _results(records: Iterable[ScoreRecord]) -> list[Result]:
+    """The scores of records for a card: of each split and metric of a task those of all seeds."""
+    values: dict[tuple[str, str, str], dict[int, float]] = {}
+    of_task = {record.task: record for record in records}
+    for record in records:
+        for column, details in record.details.items():
+            for metric, value in details.items():
+                values.setdefault((record.task, column, metric), {})[record.finetune_seed] = value
+    return [_result(of_task[task], column, metric, by_seed) for (task, column, metric), by_seed in values.items()]
+
+
+def _result(record: ScoreRecord, column: str, metric: str, values: dict[int, float]) -> Result:
+    suite, task = suite_of(record.task), PUBLISHED.get(record.task)
+    splits = {name: split for split, name in task.scores.items()} if task else {}
+    split = splits.get(column, "validation")
+    return Result(
+        task=record.task,
+        pipeline=PIPELINES["QuestionAnswering" if task and task.head == "spans" else "SequenceClassification"],
+        title=f"{suite.title} {record.task}" if task else record.task,
+        repository=suite.repository if task else "",
+        folder=(task.folder or task.name) if task else "",
+        split=split,
+        rows=record.rows[split],
+        published_rows=record.official_rows.get(split, 0),
+        stand_in=record.stand_in,
+        metric=metric,
+        values=values,
+    )
+
+
+@together()
+def export_classifier(weights: Path, checkpoint: Path, output: Path, base_model: str | None = None) -> None:
     """Write a classifier that `glue.keep_finetuned` kept as a Hugging Face directory: a plain BERT with equal logits,
     the names of its labels, the tokenizer and a model card.
 
     `weights` are …/finetuned/<task>/seed-<n>.safetensors beside its record; `checkpoint` is the step that was
     fine-tuned, which the record identifies (IntegrityError). Where no plain BERT equals the operator, the model is
-    written as it was trained, with a warning. `output` must be new or empty.
+    written as it was trained, with a warning. `base_model` is the name of the encoder at the hub, for the card.
+    `output` must be new or empty.
     """
     refuse_used(output)
     record = weights.with_suffix(".json")
@@ -45,11 +111,13 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
         trained.config.id2label, trained.config.label2id = labels, {label: number for number, label in labels.items()}
     described = ("task", "finetune_seed", "metrics", "stand_in")
     trained.config.finetuning = {key: getattr(kept.record, key) for key in described}
+    if base_model:
+        trained.config.finetuning["base_model"] = base_model
     try:
         exported = fold(trained.eval())
     except ConfigError as error:
         print(f"warning: {line_of(error)}; written as it was trained", file=sys.stderr)
         exported = trained
-    copy_tokenizer(checkpoint, output)
-    write_model(exported, output)
+    copy_tokenizer(checkpoint, output, kept.max_length)
+    write_model(exported, output, _results([kept.record]))
     print(f"{output}: {exported.config.architectures[0]}")

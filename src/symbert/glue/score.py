@@ -11,18 +11,19 @@ selection or of a job that was interrupted. Imports no torch before it computes.
 """
 
 import shutil
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta, to_builtins
 
 from symbert.architectures import ENCODER
 from symbert.configuration import GlueSettings
-from symbert.errors import DivergedError
-from symbert.files import sha256_of, single_writer, verify_sha256, write_json
-from symbert.glue.metrics import hashed, read_kept
+from symbert.errors import DataError, DivergedError
+from symbert.files import read_json, sha256_of, single_writer, verify_sha256, write_json
+from symbert.glue.metrics import checked, hashed, read_kept
 from symbert.glue.prepare import (
     PairFacts,
     PreparePairs,
@@ -157,6 +158,9 @@ class RobustnessRecord(OfFinetuning, kw_only=True):
     sets: dict[str, ScoredSet]
 
 
+AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
+
+
 class Paradigm(msgspec.Struct, kw_only=True):
     """In how many of the pairs of a paradigm the acceptable sentence is likelier, or as likely."""
 
@@ -179,6 +183,7 @@ class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
     predictions: dict[str, list[Any]]  # by split that is not trained on
     custom: CustomRows | None = None  # of a task of the user's own
     dropout: dict[str, float]  # of the classifier, by DROPOUTS
+    max_length: int  # tokens of a row at most
     weights_sha256: str = ""  # where weights stay
 
 
@@ -186,6 +191,18 @@ class KeptSets(msgspec.Struct):
     """What stays of a robustness record beside its file."""
 
     record: RobustnessRecord
+
+
+def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord]:
+    """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
+    records = []
+    for file in sorted(files):
+        of_file = read_json(file, list[kind])
+        if not of_file:
+            raise DataError(f"{file}: no record in it; {REMEDY}")
+        intact = [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
+        records += msgspec.convert(intact, list[kind])
+    return records
 
 
 def score(
@@ -305,6 +322,7 @@ def _fine_tuned(step: Finetune, finetuning: "Finetuning", seed: int, folder: Pat
         predictions={split: values.tolist() for split, values in predictions.items()},
         custom=step.rows.custom.get(finetuning.task.name),
         dropout={key: getattr(model.config, key) for key in DROPOUTS},
+        max_length=step.rows.limits.max_length,
     )
     if keeps_weights:
         from symbert.model.loading import write_weights

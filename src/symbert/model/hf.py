@@ -1,9 +1,10 @@
-"""Our models as Hugging Face's own: folded into stock classes, and exported.
+"""Our models as Hugging Face's own: folded into stock classes, and written.
 
 Any operator whose query, key and value are affine in the hidden states is some BERT (`symbert.model.projections`).
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -12,15 +13,15 @@ from transformers import BertConfig, PreTrainedModel
 
 from symbert.architectures import architecture_named_in
 from symbert.errors import IntegrityError, UsageError
-from symbert.files import copy_file, together, write_json, write_text
+from symbert.files import copy_file, read_json, write_json, write_text
 from symbert.model import bert
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import BaseModel
-from symbert.model.card import model_card
+from symbert.model.card import Result, model_card
 from symbert.model.configuration import Configuration
-from symbert.model.loading import load_model, write_weights
+from symbert.model.loading import write_weights
 from symbert.model.projections import projections_of
-from symbert.paths import TOKENIZER_FILES
+from symbert.paths import TOKENIZER_CONFIG, TOKENIZER_FILES
 
 STOCK: dict[type[BaseModel], type[PreTrainedModel]] = {
     bert.MaskedModel: transformers.BertForMaskedLM,
@@ -77,37 +78,24 @@ def _stock_config(config: Configuration) -> BertConfig:
     return BertConfig(**{key: value for key, value in values.items() if key not in NOT_BERTS} | {"pretraining": facts})
 
 
-@together()
-def export(checkpoint: Path, output: Path) -> None:
-    """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
-
-    A decoder becomes a `BertLMHeadModel`. Tokenizer files are copied and a model card is written; config.json comes
-    last, so that a directory that has one is complete. `output` must be new or empty: an earlier export's files would
-    be taken for a part of this one.
-    """
-    refuse_used(output)
-    folded = fold(load_model(checkpoint))
-    copy_tokenizer(checkpoint, output)
-    write_model(folded, output)
-    print(f"{output}: {folded.config.architectures[0]}")
-
-
 def refuse_used(output: Path) -> None:
     """UsageError for an output that is no new or empty directory."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UsageError(f"--output is {output}, which exists already; name a new or an empty directory")
 
 
-def copy_tokenizer(checkpoint: Path, output: Path) -> None:
-    """The files of a checkpoint's tokenizer."""
+def copy_tokenizer(checkpoint: Path, output: Path, longest: int | None = None) -> None:
+    """The files of a checkpoint's tokenizer, which cuts texts at the `longest` rows of a classifier."""
     for name in TOKENIZER_FILES:
         if (checkpoint / name).is_file():
             copy_file(checkpoint / name, output / name)
+    if longest and (file := output / TOKENIZER_CONFIG).is_file():
+        write_json(file, {**read_json(file, dict), "model_max_length": longest})
 
 
-def write_model(model: PreTrainedModel | BaseModel, output: Path) -> None:
-    """Publish model.safetensors, README.md and config.json of a stock model or of one of ours, each whole or not at
-    all."""
+def write_model(model: PreTrainedModel | BaseModel, output: Path, results: Sequence[Result] = ()) -> None:
+    """Publish model.safetensors, README.md with these scores, and config.json of a stock model or of one of ours, each
+    whole or not at all."""
     config = model.config
     if isinstance(model, PreTrainedModel):
         config.architectures = [type(model).__name__]
@@ -120,5 +108,5 @@ def write_model(model: PreTrainedModel | BaseModel, output: Path) -> None:
             "architectures": config.architectures if architecture else [f"Sym{STOCK[type(model)].__name__}"],
         }
     write_weights(model, output / "model.safetensors")
-    write_text(output / "README.md", model_card(values))
+    write_text(output / "README.md", model_card(values, results))
     write_json(output / "config.json", values)

@@ -9,6 +9,7 @@ from symbert.errors import IntegrityError, MissingInputError
 from symbert.files import (
     copy_file,
     read_json,
+    read_json_lines,
     read_json_or_empty,
     sha256_of,
     together,
@@ -17,8 +18,8 @@ from symbert.files import (
     write_text,
 )
 from symbert.model.card import model_card
-from symbert.paths import CHECKSUM
-from symbert.pretrain.run import OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
+from symbert.paths import CHECKSUM, TOKENIZER_CONFIG
+from symbert.pretrain.run import METRICS, OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
 from symbert.sources import located
 from symbert.steps import read_step
 
@@ -29,7 +30,9 @@ def extract(folder: Path, step: int, /) -> None:
     `folder`/step-`step`.
 
     Step 0 is the model before its first step: not pre-trained, and made again, because it follows from the seed alone.
-    What is known of the run stands in config.json under `pretraining`, for the model card and that of a later export.
+    What is known of the run stands in config.json under `pretraining`, for the model card and that of a later export;
+    a loss only where the run was evaluated at this step. A tokenizer cuts texts at the length of the run's rows: later
+    positions were never trained.
     Nothing is trained: a step that was not kept is a MissingInputError naming the nearest kept ones. Rows or a
     vocabulary other than the run learned are an IntegrityError.
     """
@@ -41,7 +44,8 @@ def extract(folder: Path, step: int, /) -> None:
     kept = kept_weights(state, step) if step else None
     config = read_json(state / "config.json", {"model_type": str, "vocab_size": int})
     done = read_json(folder / "done.json", Done, OF_RUN)
-    found = read_json_or_empty(manifest).get("hash", done["corpus_hash"])  # the rows may be gone
+    rows = read_json_or_empty(manifest)  # which may be gone
+    found = rows.get("hash", done["corpus_hash"])
     if found != done["corpus_hash"]:
         raise IntegrityError(
             f"{manifest}: hash {found}, but {folder / 'done.json'} is of {done['corpus_hash']}; restore the corpus, or "
@@ -61,12 +65,23 @@ def extract(folder: Path, step: int, /) -> None:
         pretraining = {**run.identity, "parameters": done["parameters"]}  # that hold before the first step
     else:
         copy_file(kept, weights)
-        pretraining = {**done, **({"corpus_source": run.corpus_source} if run.corpus_source else {})}
+        learned = {name: fact for name, fact in done.items() if not name.startswith("validation_")}
+        pretraining = learned | _evaluated(folder, step)
+        if run.corpus_source:
+            pretraining["corpus_source"] = run.corpus_source
+    length = rows.get("sequence_length", config["max_position_embeddings"])
     write_text(output / CHECKSUM, sha256_of(weights) + "\n")
-    config["pretraining"] = {**pretraining, "step": step}
+    config["pretraining"] = {**pretraining, "step": step, "sequence_length": length}
     write_json(output / "config.json", config)
     copy_file(vocabulary, output / "vocab.txt")
     write_text(output / "tokenizer.json", encoder(vocabulary).to_str())
-    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
-    write_json(output / "tokenizer_config.json", tokenizer)
+    tokenizer = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": length}
+    write_json(output / TOKENIZER_CONFIG, tokenizer)
     write_text(output / "README.md", model_card(config))
+
+
+def _evaluated(folder: Path, step: int) -> dict[str, float]:
+    """The measures of a run's evaluation at a step; none where there was none."""
+    lines = read_json_lines(folder / METRICS, OF_RUN)
+    found = next((line for line in lines if line.get("split") == "validation" and line.get("step") == step), {})
+    return {f"validation_{name}": value for name, value in found.items() if name not in ("split", "step")}

@@ -24,6 +24,8 @@ CODE += ("envs", "profiles", "workflow", "src")  # of folders all files but thos
 MADE = ("__pycache__", ".egg-info")
 OF_RUN = ("done.json", "timing.json", "metrics.jsonl")  # state and weights stay out
 BESIDE = ("commit.json", "blocklist.json")  # the settings of a folder with a key
+KINDS = {".html": "text/html", ".json": "application/json", ".md": "text/markdown", ".toml": "application/toml"}
+KINDS |= {".cff": "application/yaml", ".yaml": "application/yaml"}  # other files at the top are plain text
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the beginning of time for zip: no file's own time is kept
 README = Path(__file__).with_name("templates") / "bundle.md"
 Record = dict[str, Any]
@@ -139,6 +141,7 @@ def _metadata(title: str, summary: str, date: str | None, names: list[str], proj
     for path in dict.fromkeys(name if "/" not in name else f"{name.split('/')[0]}/" for name in names):
         if path != WORKFLOW:
             add = crate.add_dataset if path.endswith("/") else crate.add_file
-            add(dest_path=path, properties={"name": path})
+            kind = {} if path.endswith("/") else {"encodingFormat": KINDS.get(PurePosixPath(path).suffix, "text/plain")}
+            add(dest_path=path, properties={"name": path, **kind})
     crate.get("README.md")["about"] = crate.root_dataset
     return json.dumps(crate.metadata.generate(), indent=2, ensure_ascii=False) + "\n"

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -36,7 +36,7 @@ from symbert.experiment.sweep import Grid, grids_of
 from symbert.files import check_shape, read_json, read_json_lines, read_struct, sha256_of
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
-from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
+from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord, read_records
 from symbert.glue.tasks import PUBLISHED, SUITES, columns_of, suite_of, tasks_of_suite
 from symbert.operators import operators_of
 from symbert.pretrain.anatomy import MEASURES
@@ -77,7 +77,6 @@ def struct(*base: type, **keys: Any) -> type:
     return msgspec.defstruct("File", keys.items(), bases=base or None)
 
 
-AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
 RUN_FILE = struct(size=str, attention=str, pretrain_seed=int)
 EXPERIMENT = struct(experiment=str, key=str, report=dict, inputs=struct(scores=dict))
 
@@ -330,18 +329,6 @@ def _rank_of(row: Mapping[str, Any], known: Known) -> tuple:
 
 
 # Scores.
-
-
-def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord]:
-    """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
-    records = []
-    for file in sorted(files):
-        of_file = read_json(file, list[kind])
-        if not of_file:
-            raise DataError(f"{file}: no record in it; {REMEDY}")
-        intact = [checked(record, f"{file}: record {number}", REMEDY) for number, record in enumerate(of_file, 1)]
-        records += msgspec.convert(intact, list[kind])
-    return records
 
 
 def read_scores(
