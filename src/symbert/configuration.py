@@ -133,6 +133,12 @@ class PretrainKeys(Settings, frozen=True, kw_only=True, omit_defaults=True):
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
 
 
+class ArchitectureKeys(PretrainKeys, frozen=True, kw_only=True):
+    """The same, and where the weights start."""
+
+    init_from: str | None = None  # the folder of a checkpoint; None: drawn by the seed
+
+
 class PretrainSettings(PretrainKeys, frozen=True, kw_only=True):
     """How a model is pre-trained."""
 
@@ -247,7 +253,7 @@ class Corpus(Settings, frozen=True):
     pack: PackSettings
 
 
-class Pretrain(PretrainKeys, frozen=True, kw_only=True):
+class Pretrain(ArchitectureKeys, frozen=True, kw_only=True):
     """Pre-training, and keys that change how it is computed, not what."""
 
     shard_parameters: bool
@@ -390,7 +396,7 @@ class Configuration(Settings, frozen=True, kw_only=True):
     precision: Precision
     corpus: Corpus
     pretrain: Pretrain
-    architectures: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
+    architectures: dict[str, dict[str, Any]]  # of `ArchitectureKeys`, those that have another value there
     glue: Glue
     suites: dict[str, dict[str, Any]]  # of `SuiteKeys`, or of `MinimalPairSettings` where nothing is trained
     rates: Rates
@@ -519,6 +525,12 @@ def training_of(config: Configuration, architecture: str, swept: Mapping[str, An
     )
 
 
+def init_from(config: Configuration, architecture: str) -> str | None:
+    """The folder of the checkpoint that the trainings of an architecture begin from; None: their seeds draw weights."""
+    path: str | None = config.architectures.get(architecture, {}).get("init_from", config.pretrain.init_from)
+    return path
+
+
 def protocol_of(config: Configuration, suite: str, cls: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
     return _settings_of(config, config.glue, cls, config.suites.get(suite, {}))
@@ -619,6 +631,8 @@ def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
         ("glue", protocol_of(config, "glue", GlueSettings)),
         ("glue", protocol_of(config, "glue", TaskLimits)),
     ]
+    if start := init_from(config, ENCODER):
+        yield "pretrain.init_from", start
     if corpus == DATASET and config.corpus.dataset:
         sections.append(("corpus.dataset", config.corpus.dataset))
     for section, settings in sections:
@@ -729,7 +743,7 @@ def typed(values: Config) -> Configuration:
         return {key: getattr(read, key) for key in keys}
 
     architectures = {
-        name: own(keys, config.pretrain, PretrainKeys, f"architectures.{name}")
+        name: own(keys, config.pretrain, ArchitectureKeys, f"architectures.{name}")
         for name, keys in config.architectures.items()
     }
     kinds = {name: SuiteKeys if SUITES[name].tasks else MinimalPairSettings for name in config.suites}
@@ -848,6 +862,12 @@ def _contradictions(config: Configuration) -> Iterator[str]:
         yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
     if pretrain.processes % pretrain.nodes:
         yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
+    begun = sweep.untrained or any(0 in curve.steps.get(size, ()) for size in curve.sizes)
+    if begun and init_from(config, ENCODER):
+        yield (
+            "'pretrain.init_from' is a checkpoint, but 'sweep.untrained' or a step 0 of 'sweep.curve' asks for models "
+            "without pre-training; leave one out"
+        )
     steps, kept = pretrain.steps, pretrain.save_every
     for size in curve.sizes if ENCODER in sweep.architectures else ():
         for step in curve.steps.get(size, ()):

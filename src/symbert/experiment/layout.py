@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import yaml
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from symbert.architectures import ARCHITECTURES, ENCODER
 from symbert.configuration import (
@@ -28,6 +28,7 @@ from symbert.configuration import (
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
+    init_from,
     minimal_pair_seeds,
     parts_of,
     protocol_of,
@@ -63,6 +64,7 @@ from symbert.paths import (
 from symbert.pretrain.anatomy import MeasureAnatomy
 from symbert.pretrain.run import Pretraining, weights_file
 from symbert.pretrain.speeds import MeasureSpeeds
+from symbert.pretrain.start import refuse_other_model, refuse_other_vocabulary, weights_sha256
 from symbert.sizes import Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
@@ -75,6 +77,7 @@ from symbert.sources import (
     VOCABULARY,
     Config,
     PublishedFile,
+    check_directory,
     file_of,
     located,
     name_of_text,
@@ -145,6 +148,7 @@ class Experiment:
         self.texts = self._texts()
         self.vocabulary = file_of(self._published(VOCABULARY, "corpus"))
         self.parts = self._parts()
+        self._starts: dict[str, File] = {}  # checkpoints that trainings begin from, by path
         self._packed: dict[VARIANT, Pack | WriteText] = {}
         self.shards = self._manifest(())
         self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
@@ -314,9 +318,28 @@ class Experiment:
             corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
             pretrain_seed=run.pretrain_seed,
         )
+        if path := init_from(self.config, run.architecture):
+            step = structs.replace(step, init_from=self._start(step, path))
         self._add(step)
         self.inputs_of[step.folder] = [located(self.vocabulary.path)]  # to extract models
         return step
+
+    def _start(self, step: Pretraining, path: str) -> File:
+        """The checkpoint that a pre-training begins from. ConfigError or MissingInputError where that is known to fail
+        before anything is computed."""
+        checkpoint, vocabulary = Path(path), Path(located(self.vocabulary.path))
+        check_directory("pretrain.init_from", path, "config.json, weights and vocab.txt")
+        if isinstance(step.rows, WriteText):
+            raise ConfigError(
+                "config: 'sweep.text' has texts with vocabularies of their own, which no checkpoint has; leave it or "
+                "'pretrain.init_from' out"
+            )
+        refuse_other_model(step, checkpoint)
+        if path not in self._starts:
+            if vocabulary.is_file():
+                refuse_other_vocabulary(checkpoint, vocabulary)
+            self._starts[path] = File(path, weights_sha256(checkpoint, known_sha256))
+        return self._starts[path]
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""

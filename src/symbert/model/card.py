@@ -30,7 +30,8 @@ def model_card(config: dict[str, Any]) -> str:
     architecture = (config.get("architectures") or ["BertForMaskedLM"])[0]
     loading = (OURS if config["model_type"] == "symbert" else STOCK.replace("CLASS", architecture)) + TOKENIZER
     told = {
-        "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0,
+        "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0
+        and "begun_from" not in settings,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": is_stand_in(source),
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
     }

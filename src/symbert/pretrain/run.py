@@ -42,7 +42,8 @@ from symbert.files import (
 from symbert.operators import Operator
 from symbert.paths import RUN
 from symbert.sizes import Shape
-from symbert.steps import KEY_DIGITS, Step, fields_of, keys_of, other_key, step_in, without_paths
+from symbert.sources import located
+from symbert.steps import KEY_DIGITS, File, Step, fields_of, keys_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
 IDENTITY = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
@@ -116,6 +117,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     operator: Operator
     training: PretrainSettings
     rows: Pack | WriteText | GivenRows  # that it learns from
+    init_from: File | None = None  # the folder of a checkpoint, by its weights; None: the seed draws them
     corpus_source: str | None = None  # of rows of the corpus, for the model card
     pretrain_seed: int
 
@@ -143,7 +145,12 @@ class Pretraining(Step, frozen=True, kw_only=True):
 
     def reads(self) -> list[str]:
         """The files that it waits for."""
-        return [*self.rows.paths().values()]
+        return [*self.rows.paths().values(), *([located(self.init_from.path)] if self.init_from else [])]
+
+    @property
+    def begun_from(self) -> str | None:
+        """The SHA-256 of the weights that it starts from; None: its seed draws them."""
+        return self.init_from and self.init_from.sha256
 
     @property
     def manifest(self) -> Path:
@@ -186,7 +193,7 @@ class OfRun(msgspec.Struct, kw_only=True, omit_defaults=True):
     architecture: str = ENCODER
 
 
-class Identity(msgspec.Struct, kw_only=True):
+class Identity(msgspec.Struct, kw_only=True, omit_defaults=True):
     """state/identity.json: what the bits of a run follow from, with what was decided at its start."""
 
     architecture: str
@@ -197,6 +204,7 @@ class Identity(msgspec.Struct, kw_only=True):
     pretrain_seed: int
     precision: str
     corpus_hash: str
+    begun_from: str | None = None  # the SHA-256 of a checkpoint's weights
 
 
 class Done(OfRun, kw_only=True, omit_defaults=True):
@@ -345,6 +353,7 @@ class Records:
                 **to_builtins(run.training),
                 "precision": identity.precision,
                 **({"version": run.version} if run.version > 1 else {}),
+                **({"begun_from": run.begun_from} if run.begun_from else {}),
             },
             metrics_sha256=sha256_of(folder / METRICS),
         )
