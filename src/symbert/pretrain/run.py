@@ -42,7 +42,6 @@ from symbert.files import (
 from symbert.operators import Operator
 from symbert.paths import RUN
 from symbert.sizes import Shape
-from symbert.sources import located
 from symbert.steps import KEY_DIGITS, File, Step, fields_of, keys_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
@@ -144,8 +143,8 @@ class Pretraining(Step, frozen=True, kw_only=True):
         return f"{self.folder}/run.json"
 
     def reads(self) -> list[str]:
-        """The files that it waits for."""
-        return [*self.rows.paths().values(), *([located(self.init_from.path)] if self.init_from else [])]
+        """The files that it waits for; not a checkpoint's, which is there and may be moved."""
+        return [*self.rows.paths().values()]
 
     @property
     def begun_from(self) -> str | None:
