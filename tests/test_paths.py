@@ -70,7 +70,8 @@ parts: {corpus.annotations: published, corpus.revision: v2,
 shards: {corpus.parts: 2, corpus.pack.sequence_length: 16, corpus.pack.validation_sequences: 100,
   corpus.pack.max_documents: 100, corpus.pack.sequences_per_shard: 100}
 trainings: {pretrain.steps: 800, pretrain.batch_size: 64, pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20,
-  pretrain.schedule_steps: null, pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8, pretrain.adam_beta2: 0.9,
+  pretrain.schedule_steps: null, pretrain.decay_steps: 10,
+  pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8, pretrain.adam_beta2: 0.9,
   pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2, pretrain.mask_probability: 0.2,
   pretrain.evaluate_every: 100, pretrain.save_every: 50,  # losses and steps to keep
   pretrain.init_from: checkpoint}

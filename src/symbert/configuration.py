@@ -131,6 +131,7 @@ class PretrainKeys(Settings, frozen=True, kw_only=True, omit_defaults=True):
     evaluate_every: Count  # steps
     save_every: Count  # steps
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
+    decay_steps: Natural | None = None  # of linear decay before that; None: all after the warm-up
 
 
 class ArchitectureKeys(PretrainKeys, frozen=True, kw_only=True):
@@ -340,6 +341,7 @@ class Swept(Settings, frozen=True, kw_only=True):
     evaluate_every: Listed[Count] = UNSET
     save_every: Listed[Count] = UNSET
     schedule_steps: Listed[Count | None] = UNSET
+    decay_steps: Listed[Natural | None] = UNSET
     precision: Listed[Precision] = UNSET
     compile: Listed[bool] = UNSET
 
@@ -880,16 +882,20 @@ def _contradictions(config: Configuration) -> Iterator[str]:
 
 
 def check_training(config: Configuration, architecture: str, swept: Mapping[str, Any]) -> None:
-    """ConfigError where the learning rate of an architecture, with the values of swept keys, ends before its training
-    or rises until after it."""
+    """ConfigError where the learning rate of an architecture, with the values of swept keys, ends before its training,
+    rises until after it, or falls before it has risen."""
     training = training_of(config, architecture, swept)
     sections = dict.fromkeys(config.architectures.get(architecture, {}), f"architectures.{architecture}")
     sections |= dict.fromkeys(swept, "sweep")
-    steps, warmup, end = (
+    steps, warmup, end, decay = (
         f"'{sections.get(key, 'pretrain')}.{key}' ({getattr(training, key)})"
-        for key in ("steps", "warmup_steps", "schedule_steps")
+        for key in ("steps", "warmup_steps", "schedule_steps", "decay_steps")
     )
     if training.schedule_steps and training.schedule_steps < training.steps:
         raise ConfigError(f"config: {end} is less than {steps}: nothing is learned at a rate of 0, set it to null")
     if training.warmup_steps > training.steps:
         raise ConfigError(f"config: {warmup} is more than {steps}: the rate would never reach its peak; lower it")
+    whole = training.schedule_steps or training.steps
+    if training.warmup_steps + (training.decay_steps or 0) > whole:
+        of = end if training.schedule_steps else steps
+        raise ConfigError(f"config: {decay} and {warmup} are together more than {of}; lower one")

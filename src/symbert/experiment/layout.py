@@ -62,7 +62,14 @@ from symbert.paths import (
     key,
 )
 from symbert.pretrain.anatomy import MeasureAnatomy
-from symbert.pretrain.run import Pretraining, weights_file
+from symbert.pretrain.run import (
+    Continuation,
+    Pretraining,
+    continuation_of,
+    finished_runs,
+    has_begun,
+    weights_file,
+)
 from symbert.pretrain.speeds import MeasureSpeeds
 from symbert.pretrain.start import refuse_other_model, refuse_other_vocabulary, weights_sha256
 from symbert.sizes import Shape, shapes_of
@@ -340,6 +347,20 @@ class Experiment:
                 refuse_other_vocabulary(checkpoint, vocabulary)
             self._starts[path] = File(path, weights_sha256(checkpoint, known_sha256))
         return self._starts[path]
+
+    @cached_property
+    def continuations(self) -> dict[Run, Continuation]:
+        """What the pre-trainings that have not begun have of finished ones of other steps."""
+        coming = {run: step for run, step in self.pretrainings.items() if not Path(step.folder, "done.json").is_file()}
+        if not coming:
+            return {}
+        finished = [*finished_runs(sorted(Path(RESULTS, "runs").glob("*/*/seed-*")))]
+        found = {run: continuation_of(step, finished) for run, step in coming.items()}
+        return {
+            run: continuation
+            for run, continuation in found.items()
+            if continuation and not has_begun(Path(self.runs[run]), continuation.step or 0)
+        }
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""
