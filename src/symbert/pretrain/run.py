@@ -476,7 +476,8 @@ def finished_runs(folders: Iterable[Path]) -> Iterator[tuple[Path, Pretraining]]
 def beside(folder: Path, run: Pretraining) -> list[Path]:
     """The folders of all runs of the size, operator and seed of a run, beside its own."""
     keys = f"{run.size}-{run.attention}-{'[0-9a-f]' * KEY_DIGITS}/seed-{run.pretrain_seed}"
-    return sorted(folder.absolute().parents[1].glob(keys))
+    model = (folder if len(folder.parents) > 2 else folder.absolute()).parent  # a path in a message stays short
+    return sorted(model.parent.glob(keys))
 
 
 def has_begun(folder: Path, after: int = 0) -> bool:
