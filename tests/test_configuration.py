@@ -252,6 +252,12 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
     # Trainings, of the encoder and of another architecture by its own keys.
     "'pretrain.warmup_steps' 'pretrain.steps'": {"pretrain": {"steps": 50, "warmup_steps": 51}},
     "'pretrain.schedule_steps' 'pretrain.steps' null": {"pretrain": {"schedule_steps": 2399}},
+    "'pretrain.decay_steps' 'pretrain.warmup_steps' 'pretrain.steps'": {
+        "pretrain": {"steps": 300, "warmup_steps": 200, "decay_steps": 101}
+    },
+    "'pretrain.decay_steps' 'pretrain.warmup_steps' 'pretrain.schedule_steps'": {
+        "pretrain": {"schedule_steps": 2500, "warmup_steps": 200, "decay_steps": 2301}
+    },
     "'pretrain.processes' 'pretrain.nodes'": {"pretrain": {"processes": 3, "nodes": 2}},
     "'pretrain.schedule_steps' 'architectures.decoder.steps'": {
         **{"pretrain": {"schedule_steps": 2400}, "architectures": {"decoder": {"steps": 5000}}},

@@ -17,7 +17,7 @@ from msgspec import to_builtins
 
 from symbert import paths, sources
 from symbert.configuration import merge
-from symbert.errors import ConfigError, UsageError
+from symbert.errors import ConfigError, MissingInputError, UsageError
 from symbert.experiment.given import read_yaml
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import checked, read_chosen
@@ -70,9 +70,11 @@ parts: {corpus.annotations: published, corpus.revision: v2,
 shards: {corpus.parts: 2, corpus.pack.sequence_length: 16, corpus.pack.validation_sequences: 100,
   corpus.pack.max_documents: 100, corpus.pack.sequences_per_shard: 100}
 trainings: {pretrain.steps: 800, pretrain.batch_size: 64, pretrain.learning_rate: 1.0e-4, pretrain.warmup_steps: 20,
-  pretrain.schedule_steps: null, pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8, pretrain.adam_beta2: 0.9,
+  pretrain.schedule_steps: null, pretrain.decay_steps: 10,
+  pretrain.weight_decay: 0.1, pretrain.adam_beta1: 0.8, pretrain.adam_beta2: 0.9,
   pretrain.adam_epsilon: 1.0e-6, pretrain.gradient_clip: 2.0, pretrain.dropout: 0.2, pretrain.mask_probability: 0.2,
-  pretrain.evaluate_every: 100, pretrain.save_every: 50}  # losses and steps to keep
+  pretrain.evaluate_every: 100, pretrain.save_every: 50,  # losses and steps to keep
+  pretrain.init_from: checkpoint}
 speeds: {pretrain.micro_batch_size: 2}
 decoder: {architectures: {decoder: {steps: 300}}}
 blimp, all rows: {glue.source: mirror}
@@ -120,6 +122,7 @@ def start(root, folder, monkeypatch):
     for name in "abcd":
         Path(name).write_text(f"{name}\n")
     Path("en").mkdir()
+    write_checkpoint(Path("checkpoint"), root)
     monkeypatch.syspath_prepend(str(folder))
     forget()
 
@@ -130,6 +133,15 @@ def start(root, folder, monkeypatch):
         return Experiment(checked(config))
 
     return start
+
+
+def write_checkpoint(folder: Path, root: Path, **changes) -> None:
+    """What a plan reads of a checkpoint of the size tiny: its weights by their content alone."""
+    folder.mkdir(exist_ok=True)
+    shape = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 64, "intermediate_size": 256}
+    write_json(folder / "config.json", {"model_type": "bert", "vocab_size": 300, **shape, **changes})
+    (folder / "model.safetensors").write_bytes(b"weights")
+    shutil.copy(root / "src/symbert/demo" / sources.VOCABULARY.location, folder)
 
 
 def nested(key: str, value) -> dict:
@@ -350,6 +362,41 @@ def test_published_files_of_a_mirror_count_by_content_wherever_the_mirror_lies(s
         shutil.copytree(sources.DEMO, place)
         copied = start({"source": "mirror", "mirror": place, "corpus": {"parts": len(embedded.texts)}})
         assert (copied.parts.key, copied.shards) == (embedded.parts.key, embedded.shards)
+
+
+def test_a_checkpoint_to_begin_from_counts_by_its_weights_wherever_they_lie(start, root):
+    begun = {"pretrain": {"init_from": "checkpoint"}}
+    before = keys_of(start(begun))
+    Path("checkpoint/README.md").write_text("A model.")
+    Path("checkpoint").rename("elsewhere")
+    assert_changed(before, keys_of(start(nested("pretrain.init_from", "elsewhere"))), {"report"})  # it names the folder
+    Path("elsewhere/model.safetensors").write_bytes(b"others")
+    assert_changed(before, keys_of(start(nested("pretrain.init_from", "elsewhere"))), {"speeds", *RUNS})
+    of_one = start(nested("architectures.decoder.init_from", "elsewhere"))
+    assert {run.architecture for run, step in of_one.pretrainings.items() if step.init_from} == {"decoder"}
+
+
+UNFIT = yaml.safe_load("""
+"'pretrain.init_from': absent: No such file": {pretrain: {init_from: absent}}
+"'num_attention_heads' is 4, the size 'tiny' has 2": {pretrain: {init_from: heads}}
+"its piece 5 is 'another'": {pretrain: {init_from: words}, source: embedded}
+"attention 'wide': 'init_scale'": {pretrain: {init_from: checkpoint}, sweep: {attention: [wide]}}
+"'sweep.text' has texts": {pretrain: {init_from: checkpoint}, sweep: {text: [copies], suites: [glue], tasks: [rte]}}
+"asks for models without pre-training": {pretrain: {init_from: checkpoint}, sweep: {untrained: true}}
+""")
+
+
+@pytest.mark.parametrize("said", UNFIT)
+def test_a_checkpoint_that_does_not_fit_is_refused_before_anything_is_computed(start, root, said):
+    wide = {"operators": {"wide": {"class": "shared", "init_scale": "wide"}}}
+    texts = {"copies": {"source": "copying", "vocabulary": None, "sequence_length": 16, "validation_sequences": 64}}
+    start()
+    write_checkpoint(Path("heads"), root, num_attention_heads=4)
+    write_checkpoint(Path("words"), root)
+    pieces = Path("words/vocab.txt").read_text().splitlines()
+    Path("words/vocab.txt").write_text("\n".join([*pieces[:5], "another", *pieces[6:]]))
+    with pytest.raises((ConfigError, MissingInputError), match=said):
+        start(wide, {"texts": texts}, UNFIT[said])
 
 
 def test_the_parts_of_a_large_corpus_are_not_listed_in_what_a_run_is_made_of(start):

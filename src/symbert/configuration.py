@@ -131,6 +131,13 @@ class PretrainKeys(Settings, frozen=True, kw_only=True, omit_defaults=True):
     evaluate_every: Count  # steps
     save_every: Count  # steps
     schedule_steps: Count | None = None  # at which the learning rate would reach 0; None: at `steps`
+    decay_steps: Natural | None = None  # of linear decay before that; None: all after the warm-up
+
+
+class ArchitectureKeys(PretrainKeys, frozen=True, kw_only=True):
+    """The same, and where the weights start."""
+
+    init_from: str | None = None  # the folder of a checkpoint; None: drawn by the seed
 
 
 class PretrainSettings(PretrainKeys, frozen=True, kw_only=True):
@@ -247,7 +254,7 @@ class Corpus(Settings, frozen=True):
     pack: PackSettings
 
 
-class Pretrain(PretrainKeys, frozen=True, kw_only=True):
+class Pretrain(ArchitectureKeys, frozen=True, kw_only=True):
     """Pre-training, and keys that change how it is computed, not what."""
 
     shard_parameters: bool
@@ -334,6 +341,7 @@ class Swept(Settings, frozen=True, kw_only=True):
     evaluate_every: Listed[Count] = UNSET
     save_every: Listed[Count] = UNSET
     schedule_steps: Listed[Count | None] = UNSET
+    decay_steps: Listed[Natural | None] = UNSET
     precision: Listed[Precision] = UNSET
     compile: Listed[bool] = UNSET
 
@@ -390,7 +398,7 @@ class Configuration(Settings, frozen=True, kw_only=True):
     precision: Precision
     corpus: Corpus
     pretrain: Pretrain
-    architectures: dict[str, dict[str, Any]]  # of `PretrainKeys`, those that have another value there
+    architectures: dict[str, dict[str, Any]]  # of `ArchitectureKeys`, those that have another value there
     glue: Glue
     suites: dict[str, dict[str, Any]]  # of `SuiteKeys`, or of `MinimalPairSettings` where nothing is trained
     rates: Rates
@@ -519,6 +527,12 @@ def training_of(config: Configuration, architecture: str, swept: Mapping[str, An
     )
 
 
+def init_from(config: Configuration, architecture: str) -> str | None:
+    """The folder of the checkpoint that the trainings of an architecture begin from; None: their seeds draw weights."""
+    path: str | None = config.architectures.get(architecture, {}).get("init_from", config.pretrain.init_from)
+    return path
+
+
 def protocol_of(config: Configuration, suite: str, cls: type[Kind]) -> Kind:
     """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
     return _settings_of(config, config.glue, cls, config.suites.get(suite, {}))
@@ -619,6 +633,8 @@ def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
         ("glue", protocol_of(config, "glue", GlueSettings)),
         ("glue", protocol_of(config, "glue", TaskLimits)),
     ]
+    if start := init_from(config, ENCODER):
+        yield "pretrain.init_from", start
     if corpus == DATASET and config.corpus.dataset:
         sections.append(("corpus.dataset", config.corpus.dataset))
     for section, settings in sections:
@@ -729,7 +745,7 @@ def typed(values: Config) -> Configuration:
         return {key: getattr(read, key) for key in keys}
 
     architectures = {
-        name: own(keys, config.pretrain, PretrainKeys, f"architectures.{name}")
+        name: own(keys, config.pretrain, ArchitectureKeys, f"architectures.{name}")
         for name, keys in config.architectures.items()
     }
     kinds = {name: SuiteKeys if SUITES[name].tasks else MinimalPairSettings for name in config.suites}
@@ -848,6 +864,12 @@ def _contradictions(config: Configuration) -> Iterator[str]:
         yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
     if pretrain.processes % pretrain.nodes:
         yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
+    begun = sweep.untrained or any(0 in curve.steps.get(size, ()) for size in curve.sizes)
+    if begun and init_from(config, ENCODER):
+        yield (
+            "'pretrain.init_from' is a checkpoint, but 'sweep.untrained' or a step 0 of 'sweep.curve' asks for models "
+            "without pre-training; leave one out"
+        )
     steps, kept = pretrain.steps, pretrain.save_every
     for size in curve.sizes if ENCODER in sweep.architectures else ():
         for step in curve.steps.get(size, ()):
@@ -860,16 +882,20 @@ def _contradictions(config: Configuration) -> Iterator[str]:
 
 
 def check_training(config: Configuration, architecture: str, swept: Mapping[str, Any]) -> None:
-    """ConfigError where the learning rate of an architecture, with the values of swept keys, ends before its training
-    or rises until after it."""
+    """ConfigError where the learning rate of an architecture, with the values of swept keys, ends before its training,
+    rises until after it, or falls before it has risen."""
     training = training_of(config, architecture, swept)
     sections = dict.fromkeys(config.architectures.get(architecture, {}), f"architectures.{architecture}")
     sections |= dict.fromkeys(swept, "sweep")
-    steps, warmup, end = (
+    steps, warmup, end, decay = (
         f"'{sections.get(key, 'pretrain')}.{key}' ({getattr(training, key)})"
-        for key in ("steps", "warmup_steps", "schedule_steps")
+        for key in ("steps", "warmup_steps", "schedule_steps", "decay_steps")
     )
     if training.schedule_steps and training.schedule_steps < training.steps:
         raise ConfigError(f"config: {end} is less than {steps}: nothing is learned at a rate of 0, set it to null")
     if training.warmup_steps > training.steps:
         raise ConfigError(f"config: {warmup} is more than {steps}: the rate would never reach its peak; lower it")
+    whole = training.schedule_steps or training.steps
+    if training.warmup_steps + (training.decay_steps or 0) > whole:
+        of = end if training.schedule_steps else steps
+        raise ConfigError(f"config: {decay} and {warmup} are together more than {of}; lower one")

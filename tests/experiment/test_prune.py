@@ -80,9 +80,11 @@ def test_weights_of_steps_that_nothing_asks_for_go_on_request_only_and_of_finish
         folder.mkdir(parents=True)
         for step in (300, 600, 1200, 2400):
             (folder / f"step-{step:08d}.safetensors").write_bytes(bytes(10))
+        write_json(folder.with_name("continue") / "step-00002400.json", {})  # to more steps
     write_json(folders[0].parents[1] / "done.json", {})
     assert pruned("--yes") == "nothing to remove\n"
     pruned("--yes", "--surplus-weights")
+    assert [folder.with_name("continue").exists() for folder in folders] == [False, True]
     kept = [sorted(int(path.stem[5:]) for path in folder.iterdir()) for folder in folders]
     assert kept == [[300, 1200, 2400], [300, 600, 1200, 2400]]
 

@@ -1,5 +1,6 @@
 import os
 import platform
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from symbert.experiment.project import read_config
 from symbert.experiment.status import announcement_of, begin, state_of, status_of
 from symbert.files import single_writer, write_json
 from symbert.paths import Run
+from symbert.pretrain.run import branch_step
 
 ORIGINAL, SHARED = Run("tiny", "original", 1), Run("tiny", "shared", 1)
 
@@ -179,6 +181,44 @@ def test_a_start_says_how_many_runs_it_trains_anew_though_they_are_done_with_oth
         assert "anew" not in said(unchanged)
     write_json(Path(more.runs[SHARED], "done.json"), {})
     assert said(more)["anew"][0].startswith("1 of 4")
+
+
+def finish(experiment) -> None:
+    """All runs, with the state that others go on from."""
+    experiment.write()
+    for step in experiment.pretrainings.values():
+        write_json(Path(step.folder, "done.json"), {})
+        if branch := branch_step(step.training):
+            write_json(Path(step.folder, f"state/continue/step-{branch:08d}.json"), {})
+
+
+def test_runs_that_go_on_to_more_steps_are_told_by_status_plan_and_start_and_cost_less(changed):
+    def hours(experiment) -> dict[str, float]:
+        return {each.file: each.seconds for each in plan.outputs_of(experiment) if each.stage == "pretrain"}
+
+    stable = {"sweep": {"curve": {"sizes": []}}, "pretrain": {"steps": 1200, "decay_steps": 300}}
+    finish(before := changed(stable))
+    longer = {**stable, "pretrain": {"steps": 3600, "decay_steps": 600}}
+    more, folder = changed(longer), before.runs[ORIGINAL]
+    begun = f"{ORIGINAL} goes on from step 900 of {folder}"
+    assert said(more)["steps"] == [f"{begun}, and 3 more likewise"] and "anew" not in said(more)
+    assert f"{begun}, and 3 more likewise" in plan.lines_of(more, plan.outputs_of(more))
+    assert f"{ORIGINAL}: {more.runs[ORIGINAL]}: missing, goes on from step 900 of {folder}" in status_of(more)
+    done = f"{more.runs[ORIGINAL]}/done.json"
+    shutil.rmtree(folder)
+    Path(more.runs[SHARED], "state/resume").mkdir(parents=True)  # it goes on from its own
+    after = changed(longer)
+    assert hours(more)[done] == pytest.approx(0.75 * hours(after)[done])
+    assert {*more.continuations} - {*after.continuations} == {ORIGINAL, SHARED}
+
+
+def test_runs_that_begin_at_step_0_though_shorter_ones_are_done_say_why(changed):
+    finish(before := changed({}))
+    after = changed({"pretrain": {"steps": 4800}})
+    (line,) = said(after)["steps"]
+    assert line.startswith(f"{ORIGINAL} begins at step 0, not from {before.runs[ORIGINAL]} (2,400 steps)")
+    assert "learning rate fell to 0" in line and line.endswith("and 3 more likewise")
+    assert said(after)["anew"] and f"{ORIGINAL}: {after.runs[ORIGINAL]}: missing" in status_of(after)
 
 
 def test_a_folder_that_cannot_be_written_to_ends_a_start_with_one_line(experiment, capsys):

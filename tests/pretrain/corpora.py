@@ -18,7 +18,9 @@ from symbert.corpus.wordpiece import SPECIAL_TOKENS
 from symbert.files import sha256_of, write_json
 from symbert.operators import OPERATORS, Operator, operators_of
 from symbert.pretrain.run import GivenRows, Pretraining
+from symbert.pretrain.start import weights_sha256
 from symbert.sizes import SIZES, Shape
+from symbert.steps import File
 
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 
@@ -81,6 +83,7 @@ def planned(
     architecture: str = "encoder",
     size: str = "tiny",
     shape: Shape | None = None,
+    init_from: Path | None = None,
 ) -> Pretraining:
     """A run on the rows of a manifest; an operator or a shape of the test's own is given itself."""
     return Pretraining(
@@ -91,6 +94,7 @@ def planned(
         training=settings,
         rows=GivenRows(str(manifest)),
         corpus_source="embedded",
+        init_from=init_from and File(str(init_from), weights_sha256(init_from)),
         pretrain_seed=seed,
     )
 

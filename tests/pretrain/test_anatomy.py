@@ -40,6 +40,12 @@ def test_a_row_per_head_and_the_start_of_a_run_follows_from_its_seed(checkpoints
     pd.testing.assert_frame_equal(heads, both)
 
 
+def test_a_run_that_began_from_a_checkpoint_has_no_start_that_its_seed_decides(checkpoints, tmp_path):
+    begun = as_run(tmp_path / "begun", checkpoints[1], settings={"begun_from": "0" * 64})
+    assert cli.main(["anatomy", str(begun), "--with-init", "--output", str(tmp_path / "heads")]) == 0
+    assert pd.read_csv(tmp_path / "heads")["step"].tolist() == [20] * 4
+
+
 def as_run(folder, like, **facts):
     """The checkpoint as one of another run, of the same size, operator, seed and step."""
     shutil.copytree(like, folder)

@@ -131,6 +131,19 @@ def test_the_schedule_is_hugging_faces(warmup, end):
         assert linear_rate(step, 1e-4, warmup, end) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize(("warmup", "decay", "end"), [(10, 30, 100), (0, 0, 100), (10, 90, 100), (0, 100, 100)])
+def test_a_schedule_with_a_stable_part_is_hugging_faces(warmup, decay, end):
+    from transformers import get_wsd_schedule
+
+    theirs = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1e-4)
+    kinds = {"warmup_type": "linear", "decay_type": "linear"}
+    schedule = get_wsd_schedule(theirs, warmup, decay, num_training_steps=end, **kinds)
+    for step in range(end):
+        expected = 1e-4 * schedule.lr_lambdas[0](step)
+        assert linear_rate(step, 1e-4, warmup, end, decay) == pytest.approx(expected, rel=1e-12)
+    assert {linear_rate(step, 1e-4, warmup, end, decay) for step in range(warmup, end - decay)} <= {1e-4}
+
+
 def test_biases_and_layer_norms_are_not_decayed_and_the_factors_are_with_the_settings_of_the_stage():
     """Fine-tuning has none for the betas: it takes PyTorch's."""
     model = MaskedModel(configured("tiny", "pairwise", vocabulary_size=50))

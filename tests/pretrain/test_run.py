@@ -309,7 +309,7 @@ def test_a_forced_pretraining_computes_again_with_the_code_of_today(
     (session,) = read_json(forced / "state/provenance.json")["sessions"]  # of this training
     assert session["step"] == 30
     unpublish(forced)
-    monkeypatch.setattr("symbert.pretrain.compute.linear_rate", lambda step, peak, warmup_steps, end: peak / 2)
+    monkeypatch.setattr("symbert.pretrain.compute.linear_rate", lambda step, peak, *schedule: peak / 2)
     assert main(options(manifest, brief(), forced)) == 0
     assert not set(outcome(forced).values()) & set(uninterrupted.values())
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from report.written import collected
-from symbert.configuration import Pretrain, PretrainKeys, merge, report_of, typed
+from symbert.configuration import ArchitectureKeys, Pretrain, merge, report_of, typed
 from symbert.experiment.sweep import Grid
 from symbert.report import published
 from symbert.report.claims import CHECKS
@@ -14,7 +14,8 @@ from symbert.report.tables.corpus import settings_table
 from test_paths import EFFECTS
 
 # How often, and how it is computed.
-NO_SCIENCE = ("evaluate_every", "save_every", *{*Pretrain.__struct_fields__}.difference(PretrainKeys.__struct_fields__))
+COMPUTED = {*Pretrain.__struct_fields__}.difference(ArchitectureKeys.__struct_fields__)
+NO_SCIENCE = ("evaluate_every", "save_every", *COMPUTED)
 NO_SCORES = ("source", "revision", "files", "allow_partial", "keep_finetuned", "robustness")  # of GLUE's own rows
 
 
@@ -40,7 +41,8 @@ def changed(config, stage, key):
     value = config[stage][key]
     if isinstance(value, str):
         return merge(config, {stage: {key: "mine:own"}})
-    other = value / 2 or 0.5 if isinstance(value, float) else 1 if value is None else value * 2 + 1
+    unset = "checkpoint" if key == "init_from" else 1
+    other = value / 2 or 0.5 if isinstance(value, float) else unset if value is None else value * 2 + 1
     return merge(config, {stage: {key: other}})
 
 
@@ -103,6 +105,12 @@ def test_another_value_of_any_scientific_key_is_not_the_papers(paper):
     changes += [{"corpus": {"pack": {"sequence_length": 128}}}, {"corpus": {"filter": {"match": "suffix"}}}]
     for change in changes:
         assert others(merge(paper, change)) == (True, True), change
+
+
+def test_the_table_of_settings_says_the_checkpoint_that_training_began_from(paper):
+    frame = settings_table(collected(report_settings_of(changed(paper, "pretrain", "init_from")))).frame
+    (row,) = frame[frame["setting"] == "pretrain.init_from"].to_dict("records")
+    assert row["here"] == "checkpoint" and row["differs"] is True
 
 
 def test_how_often_and_how_a_run_is_computed_leave_it_the_papers(paper):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import yaml
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from symbert.architectures import ARCHITECTURES, ENCODER
 from symbert.configuration import (
@@ -28,6 +28,7 @@ from symbert.configuration import (
     experiment_name,
     filter_of,
     finetuned_pretrain_seeds,
+    init_from,
     minimal_pair_seeds,
     parts_of,
     protocol_of,
@@ -61,8 +62,16 @@ from symbert.paths import (
     key,
 )
 from symbert.pretrain.anatomy import MeasureAnatomy
-from symbert.pretrain.run import Pretraining, weights_file
+from symbert.pretrain.run import (
+    Continuation,
+    Pretraining,
+    continuation_of,
+    finished_runs,
+    has_begun,
+    weights_file,
+)
 from symbert.pretrain.speeds import MeasureSpeeds
+from symbert.pretrain.start import refuse_other_model, refuse_other_vocabulary, weights_sha256
 from symbert.sizes import Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
@@ -75,6 +84,7 @@ from symbert.sources import (
     VOCABULARY,
     Config,
     PublishedFile,
+    check_directory,
     file_of,
     located,
     name_of_text,
@@ -145,6 +155,7 @@ class Experiment:
         self.texts = self._texts()
         self.vocabulary = file_of(self._published(VOCABULARY, "corpus"))
         self.parts = self._parts()
+        self._starts: dict[str, File] = {}  # checkpoints that trainings begin from, by path
         self._packed: dict[VARIANT, Pack | WriteText] = {}
         self.shards = self._manifest(())
         self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
@@ -314,9 +325,42 @@ class Experiment:
             corpus_source=None if text_of(self.config, run.variant) else source_of(self.config, "corpus"),
             pretrain_seed=run.pretrain_seed,
         )
+        if path := init_from(self.config, run.architecture):
+            step = structs.replace(step, init_from=self._start(step, path))
         self._add(step)
         self.inputs_of[step.folder] = [located(self.vocabulary.path)]  # to extract models
         return step
+
+    def _start(self, step: Pretraining, path: str) -> File:
+        """The checkpoint that a pre-training begins from. ConfigError or MissingInputError where that is known to fail
+        before anything is computed."""
+        checkpoint, vocabulary = Path(path), Path(located(self.vocabulary.path))
+        check_directory("pretrain.init_from", path, "config.json, weights and vocab.txt")
+        if isinstance(step.rows, WriteText):
+            raise ConfigError(
+                "config: 'sweep.text' has texts with vocabularies of their own, which no checkpoint has; leave it or "
+                "'pretrain.init_from' out"
+            )
+        refuse_other_model(step, checkpoint)
+        if path not in self._starts:
+            if vocabulary.is_file():
+                refuse_other_vocabulary(checkpoint, vocabulary)
+            self._starts[path] = File(path, weights_sha256(checkpoint, known_sha256))
+        return self._starts[path]
+
+    @cached_property
+    def continuations(self) -> dict[Run, Continuation]:
+        """What the pre-trainings that have not begun have of finished ones of other steps."""
+        coming = {run: step for run, step in self.pretrainings.items() if not Path(step.folder, "done.json").is_file()}
+        if not coming:
+            return {}
+        finished = [*finished_runs(sorted(Path(RESULTS, "runs").glob("*/*/seed-*")))]
+        found = {run: continuation_of(step, finished) for run, step in coming.items()}
+        return {
+            run: continuation
+            for run, continuation in found.items()
+            if continuation and not has_begun(Path(self.runs[run]), continuation.step or 0)
+        }
 
     def manifest(self, run: Run) -> str:
         """The file that describes the rows that a run learns from."""

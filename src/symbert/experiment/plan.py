@@ -21,7 +21,7 @@ from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
 from symbert.glue.score import Finetune, MinimalPairs, Robustness
 from symbert.paths import Run
-from symbert.pretrain.run import FLOAT32, lost_weights, storage_of
+from symbert.pretrain.run import FLOAT32, Continuation, lost_weights, storage_of
 from symbert.sizes import VOCABULARY_SIZE, Shape
 from symbert.sources import located
 from symbert.steps import RESULTS
@@ -120,6 +120,7 @@ def _text_of(name: str, size: int | None = None) -> float:
 
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
+    continuations = experiment.continuations
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, architecture = experiment.shapes[run.size], ARCHITECTURES[run.architecture]
@@ -128,6 +129,8 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = architecture.step_flops(shape, shape.layer_weights, rows, sequences)
         seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
+        if (before := continuations.get(run)) and before.step:
+            seconds *= 1 - before.step / settings.steps
         parameters = shape.parameters(rows.vocabulary_size)  # of the operator `original`, the most of ours
         yield Output("pretrain", done, _is_missing(done), seconds, shape.needs_gpu, storage_of(parameters, settings))
         for step in experiment.extracted_steps(run):
@@ -168,6 +171,24 @@ def lines_of_lost(experiment: Experiment) -> list[str]:
     """A line for each finished run of which models are needed, and no weights are left."""
     lost = experiment.lost_steps.items()
     return [f"{run}: {lost_weights(Path(experiment.runs[run]), steps)}" for run, steps in lost]
+
+
+def lines_of_continuations(experiment: Experiment) -> list[str]:
+    """What pre-trainings to come have of finished ones of fewer steps: a line for those that go on, and for each reason
+    why others begin at step 0."""
+    by_reason: dict[str, list[tuple[Run, Continuation]]] = {}
+    for run, continuation in experiment.continuations.items():
+        by_reason.setdefault(continuation.why_not, []).append((run, continuation))
+    lines = []
+    for why_not, alike in by_reason.items():
+        run, first = alike[0]
+        more = f", and {len(alike) - 1} more likewise" if alike[1:] else ""
+        if why_not:
+            of = f"{first.folder} ({first.steps:,} steps)"
+            lines.append(f"{run} begins at step 0, not from {of}: {why_not}{more}")
+        else:
+            lines.append(f"{run} goes on from step {first.step:,} of {first.folder}{more}")
+    return lines
 
 
 def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float) -> float:
@@ -241,6 +262,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *([hours] if gpu else []),
         f"disk: {disk_line(outputs)}",
+        *lines_of_continuations(experiment),
         *(f"warning: {line}" for line in [*experiment.longer_rows, *warnings_of(experiment)]),
         NOTES,
     ]

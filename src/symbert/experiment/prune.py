@@ -12,19 +12,22 @@ from pathlib import Path
 from symbert.console import aligned, data_size
 from symbert.errors import InputOutputError
 from symbert.files import read_json, single_writer, size_of
+from symbert.pretrain.run import branches
 from symbert.steps import RESULTS
 
 KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "robustness/*", "measured/*")  # by key
 WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)
+BRANCHES = (f"runs/*/*/seed-*/{branches(Path('state'))}",)  # states that runs of more steps go on from
 RECORD = {"experiment": str, "settings": dict, "checkpoints": [str]}  # experiment.json
 
 
 def prune(yes: bool = False, surplus_weights: bool = False) -> None:
     """Show what of results/ no experiment.json names; remove it with --yes.
 
-    With --surplus-weights also the kept weights of finished runs at steps that no experiment asks for, but for the last
-    ones: they are what was trained. An experiment whose folder results/NAME was removed names nothing. DataError for an
-    experiment.json that is damaged, because it may name anything.
+    With --surplus-weights also what runs of more steps would go on from, and the kept weights of finished runs at steps
+    that no experiment asks for, but for the last ones: they are what was trained. An experiment whose folder
+    results/NAME was removed names nothing. DataError for an experiment.json that is damaged, because it may name
+    anything.
     """
     sizes = {path: bytes_of(path) for path in removable(Path(RESULTS), surplus_weights)}
     if not sizes:
@@ -50,6 +53,9 @@ def removable(results: Path, surplus_weights: bool) -> Iterator[Path]:
         is_surplus = run / f"step-{step}" not in checkpoints and weights != last[weights.parent]
         if run in named and (run / "done.json").is_file() and is_surplus:
             yield weights
+    for state in _plain(results, BRANCHES) if surplus_weights else []:
+        if (run := state.parents[1]) in named and (run / "done.json").is_file():
+            yield state
 
 
 def _plain(results: Path, patterns: tuple[str, ...]) -> list[Path]:

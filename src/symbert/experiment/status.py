@@ -14,7 +14,7 @@ from msgspec import to_builtins
 
 from symbert.console import aligned
 from symbert.experiment.layout import Experiment
-from symbert.experiment.plan import disk_line, lines_of_lost, outputs_of, warnings_of
+from symbert.experiment.plan import disk_line, lines_of_continuations, lines_of_lost, outputs_of, warnings_of
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.glue.score import Robustness
@@ -48,6 +48,9 @@ def status_of(experiment: Experiment) -> list[str]:
     """The status as lines: runs, then a row per checkpoint, with '.' where no scores are asked for; `lost` is a model
     that is needed, and of which no weights are left."""
     states = {run: state_of(experiment, run) for run in experiment.runs}
+    for run, before in experiment.continuations.items():
+        if before.step and states[run] == "missing":
+            states[run] = f"missing, goes on from step {before.step:,} of {before.folder}"
     done = sum(state == "done" for state in states.values())
     page = f"{experiment.folder}/report/report.html"
     lines = [
@@ -135,6 +138,7 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
             f"  anew     {len(anew)} of {len(experiment.runs)} pre-trainings: they are done with other settings, whose "
             "folders stay until symbert prune"
         )
+    yield from (f"  steps    {line}" for line in lines_of_continuations(experiment))
     yield f"  disk     {disk_line(outputs_of(experiment))}"
     if equal := experiment.equal_texts:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
@@ -147,13 +151,15 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
 
 def trained_anew(experiment: Experiment, before: dict[str, Any]) -> list[str]:
     """The folders of runs to come whose architecture, model and seed are done with the settings that stand in `before`,
-    which has those of an earlier start by their files."""
+    which has those of an earlier start by their files; without those that go on from a finished run."""
 
     def model(folder: str) -> str:
         return re.sub("-[0-9a-f]{8}(?=/seed-)", "", folder)  # without its key
 
     done = {model(str(Path(file).parent)) for file in before if Path(file).with_name("done.json").is_file()}
-    coming = (folder for folder in experiment.runs.values() if not Path(folder, "done.json").is_file())
+    going_on = {run for run, before in experiment.continuations.items() if before.step}
+    runs = {run: folder for run, folder in experiment.runs.items() if run not in going_on}
+    coming = (folder for folder in runs.values() if not Path(folder, "done.json").is_file())
     return [folder for folder in coming if model(folder) in done]
 
 

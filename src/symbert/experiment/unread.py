@@ -8,9 +8,9 @@ from msgspec import to_builtins
 
 from symbert.architectures import ENCODER, OTHERS
 from symbert.configuration import (
+    ArchitectureKeys,
     Configuration,
     MinimalPairSettings,
-    PretrainKeys,
     SuiteKeys,
     finetuned_pretrain_seeds,
     parts_of,
@@ -87,7 +87,7 @@ def _architectures(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     yield "pretrain.mask_probability", ENCODER in architectures, "encoders alone have masked tokens; leave it out"
     for architecture in OTHERS:
         yield f"architectures.{architecture}.mask_probability", False, "encoders alone have masked tokens; leave it out"
-    for key in PretrainKeys.__struct_fields__:
+    for key in ArchitectureKeys.__struct_fields__:
         is_read = any(key not in config.architectures.get(architecture, {}) for architecture in architectures)
         yield f"pretrain.{key}", is_read, f"'architectures.{architectures[0]}.{key}' stands above it; change that"
 

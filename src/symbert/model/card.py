@@ -82,7 +82,8 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
         loading = OURS if architecture_named_in([architecture]) else AUTO.format(task=task)
     trained = pretraining.get("sequence_length", config["max_position_embeddings"])
     told = {
-        "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0,
+        "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0
+        and "begun_from" not in settings,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": source and source.is_stand_in,
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
         f"Pre-trained on rows of {trained} tokens: later positions were never trained, and its tokenizer cuts there.": (

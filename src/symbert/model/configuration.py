@@ -1,5 +1,6 @@
-"""The config.json of a model: its shape, its operator, and its run, as Hugging Face's `BertConfig` of the same values
-writes it, but without importing transformers, which takes seconds."""
+"""A model's folder without its weights: config.json, with its shape, its operator, and its run, as Hugging Face's
+`BertConfig` of the same values writes it, but without importing transformers, which takes seconds; and the names of the
+files that have the weights."""
 
 import json
 from importlib.metadata import version
@@ -9,7 +10,7 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
-from symbert.errors import ConfigError, MissingInputError
+from symbert.errors import ConfigError, DataError, MissingInputError
 from symbert.files import check_shape, read_json
 from symbert.operators import Operator, operator_of
 from symbert.paths import extracted_again
@@ -52,6 +53,7 @@ DEFAULTS = {
     "use_cache": True,
     "vocab_size": VOCABULARY_SIZE,
 }
+SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"  # the latter of a BERT from before 2023
 OF_BERT = {"hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size", "vocab_size"}
 
 
@@ -119,3 +121,26 @@ def read_configuration(checkpoint: Path) -> Configuration:
     if values.get("operator") is not None:
         operator_of(values).refuse_edited(file)
     return Configuration(**values)
+
+
+def weight_files(directory: Path, *others: str) -> list[Path]:
+    """The files of weights in a Hugging Face directory: model.safetensors or, where that is missing, the first of the
+    `others` names; or the several files that an index of such a name lists.
+
+    MissingInputError where there is none, or one of several is missing; DataError for an index that lists none.
+    """
+    for name in (SAFE, *others):
+        file, index = directory / name, directory / f"{name}.index.json"
+        if file.is_file():
+            return [file]
+        if not index.is_file():
+            continue
+        parts = sorted(set(read_json(index, {"weight_map": {str: str}}, "get it again")["weight_map"].values()))
+        if not parts or any(Path(part).name != part for part in parts):
+            raise DataError(
+                f"{index}: lists {parts[0] if parts else 'no file'}, expected files beside it; get it again"
+            )
+        if absent := [part for part in parts if not (directory / part).is_file()]:
+            raise MissingInputError(f"{directory / absent[0]}: file not found, which {index.name} lists; get it again")
+        return [directory / part for part in parts]
+    raise MissingInputError(f"{directory / SAFE}: file not found; {extracted_again(directory)}")

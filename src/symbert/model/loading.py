@@ -11,19 +11,25 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from symbert.architectures import ARCHITECTURES, ENCODER, architecture_named_in
-from symbert.errors import ConfigError, IntegrityError, MissingInputError, line_of
+from symbert.errors import ConfigError, IntegrityError, line_of
 from symbert.files import publish, read_json, reading, sha256_of, verify_sha256
 from symbert.model.bert import BaseModel, Bert, Classifier, SpanModel
-from symbert.model.configuration import DEFAULTS, Configuration, read_configuration
+from symbert.model.configuration import DEFAULTS, PICKLED, SAFE, Configuration, read_configuration, weight_files
+from symbert.model.from_transformers import shown
 from symbert.paths import CHECKSUM, extracted_again
 
 Tensors = dict[str, Tensor]
 
-PICKLED = "pytorch_model.bin"  # the weights of a BERT from before 2023
 POINTER = b"version https://git-lfs"  # how one begins
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
 WRAPPERS = r"^((module|model|bert)\.)+"  # of processes that trained together (DDP), of trainers, and BERT's own
+UNUSED = ("pooler.", "cls.seq_relationship.")  # parts of a pre-trained BERT that the prediction of tokens does without
+SECOND_NAMES = {  # of tied weights
+    "cls.predictions.decoder.weight": EMBEDDINGS,
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+OF_PIECES = (EMBEDDINGS, "cls.predictions.bias", *SECOND_NAMES)  # with a row or a number for each piece
 
 
 def weights_of(model: nn.Module) -> Tensors:
@@ -34,38 +40,32 @@ def weights_of(model: nn.Module) -> Tensors:
 
 def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tensors]:
     """The configuration and the weights of a directory with config.json and model.safetensors; where that is missing,
-    a file of one of the `others` names.
+    a file of one of the `others` names; each may lie in several files that an index lists.
 
     MissingInputError without one of its files, ConfigError when its operator was edited since, and IntegrityError for a
     damaged file.
     """
-    config, remedy = read_configuration(directory), extracted_again(directory)
-    file = weights_file(directory, *others)
-    if not file.is_file():
-        if parts := sorted(each.name for each in directory.glob("*.index.json")):
-            raise MissingInputError(
-                f"{directory / parts[0]}: the weights lie in several files; join them with transformers: "
-                "BertModel.from_pretrained(…).save_pretrained(…, max_shard_size='100GB')"
-            )
-        raise MissingInputError(f"{file}: file not found; {remedy}")
+    config, weights = read_configuration(directory), {}
+    files = weight_files(directory, *others)
     if (directory / CHECKSUM).is_file():
         extracted_sha256(directory)
+    for file in files:
+        weights |= _load(file, extracted_again(directory))
+    return config, weights
+
+
+def _load(file: Path, remedy: str) -> Tensors:
+    """The tensors of a file."""
     with reading(file), open(file, "rb") as content:
         if content.read(len(POINTER)) == POINTER:
             raise IntegrityError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
     try:
-        return config, load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
+        return load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
     except (OSError, MemoryError, IntegrityError):
         raise
     except Exception as error:  # a damaged pickle raises any
         said = str(error).partition("\n")[0] or type(error).__name__
         raise IntegrityError(f"{file}: damaged ({said}); {remedy}") from None
-
-
-def weights_file(directory: Path, *others: str) -> Path:
-    """The file of weights in a checkpoint: the first that is there of these names."""
-    files = [directory / name for name in ("model.safetensors", *others)]
-    return next(filter(Path.is_file, files), files[0])
 
 
 def _load_pickled(file: Path) -> Tensors:
@@ -88,7 +88,7 @@ def _load_pickled(file: Path) -> Tensors:
 
 def extracted_sha256(checkpoint: Path) -> str:
     """The SHA-256 of a checkpoint's weights; IntegrityError when they were damaged since they were extracted here."""
-    weights, noted = checkpoint / "model.safetensors", checkpoint / CHECKSUM
+    weights, noted = checkpoint / SAFE, checkpoint / CHECKSUM
     if not noted.is_file():
         return sha256_of(weights)
     digest = noted.read_text(errors="replace").strip()
@@ -99,7 +99,7 @@ def extracted_sha256(checkpoint: Path) -> str:
 
 def fill(model: nn.Module, names: Iterable[str], weights: Tensors, directory: Path) -> None:
     """Give a model the weights of these names; IntegrityError where the checkpoint lacks one or has another shape."""
-    file, expected = weights_file(directory, PICKLED), model.state_dict()
+    file, expected = weight_files(directory, PICKLED)[0], model.state_dict()
     shapes, others = ({name: values.shape for name, values in tensors.items()} for tensors in (weights, expected))
     wrong = sorted(name for name in names if name not in shapes or shapes[name] != others.get(name))
     if wrong:
@@ -191,6 +191,45 @@ def load_encoder(checkpoint: Path) -> Bert:
         kept[EMBEDDINGS] = kept[EMBEDDINGS][: config.vocab_size]
     fill(encoder, list(encoder.state_dict()), kept, checkpoint)
     return encoder.eval()
+
+
+@torch.no_grad()
+def begin_from(model: BaseModel, checkpoint: Path) -> None:
+    """Give a model that predicts tokens the weights of a checkpoint, in the model's precision: the layers, the
+    embeddings and the head of this project's models and of BertForMaskedLM and BertForPreTraining, as `load_encoder`
+    reads them.
+
+    The pooler and the head for pairs of sentences are left out, as are rows of pieces beyond the vocabulary.
+    ConfigError names what else is left over, what is missing, and what has another shape.
+    """
+    _, kept = read_checkpoint(checkpoint, PICKLED)
+    kept = {_name_today(name): values for name, values in kept.items()}
+    own = {_name_today(name): values for name, values in model.state_dict().items()}
+    pieces = len(own[EMBEDDINGS])
+    kept = {name: values[:pieces] if name in OF_PIECES else values for name, values in kept.items()}
+    for second, name in SECOND_NAMES.items():
+        if second in kept and not torch.equal(values := kept.pop(second), kept.setdefault(name, values)):
+            raise ConfigError(
+                f"{checkpoint}: {second} is not {name}, to which a model here ties it; give another checkpoint"
+            )
+    kept = {name: values for name, values in kept.items() if not name.startswith(UNUSED)}
+    kept.pop("embeddings.position_ids", None)  # numbers of places, in files of old versions
+    wanted = own.keys() - SECOND_NAMES.keys()
+    operator = model.config.attention
+    for names, fact, remedy in (
+        (wanted - kept.keys(), "missing", "with BERT's head for masked tokens and the parameters of the operator"),
+        (kept.keys() - wanted, f"left over: no parameter of a model with the operator '{operator}'", "without it"),
+    ):
+        if names:
+            count = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise ConfigError(f"{checkpoint}: {min(names)}{count}: {fact}; give a checkpoint {remedy}")
+    for name in sorted(wanted):
+        if kept[name].shape != own[name].shape:
+            expected = shown(own[name])
+            raise ConfigError(
+                f"{checkpoint}: {name} has the shape {shown(kept[name])}, expected {expected}; give another checkpoint"
+            )
+        own[name].copy_(kept[name])  # which shares its memory with the model
 
 
 def _name_today(name: str) -> str:

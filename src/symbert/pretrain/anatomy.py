@@ -34,7 +34,7 @@ def anatomy(
     Measured are symmetry and directionality of W_Q W_Kᵀ, the width of the logits, and entropy and own share of the
     attention, on the first 16 validation rows of `manifest`, or else on 16 rows of 32 random tokens. Prints means over
     the heads of each layer of each checkpoint; `output` is a csv with a row per head. `with-init` adds the untrained
-    model of each run of this project, as step 0, which follows from its seed.
+    model of each run of this project, as step 0, which follows from its seed; of one that began from a checkpoint none.
     """
     import pandas as pd
 
@@ -51,7 +51,7 @@ def anatomy(
         name = tuple(identity.get(key) for key in IDENTITY[:3])
         if identity.get("step") == 0:
             begun.add((checkpoint.parent, name))
-        else:
+        elif "begun_from" not in identity.get("settings", {}):
             runs.setdefault((name, identity.get("settings_hash")), (checkpoint, model.config))
     untrained: list[dict[str, Any]] = []
     for (name, _), (checkpoint, config) in runs.items() if with_init else ():

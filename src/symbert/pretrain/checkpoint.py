@@ -3,6 +3,7 @@
     state/metrics.jsonl                                 holds nothing that depends on speed
     state/resume/step-00000300.safetensors and .json    weights and optimizer's state, the newest KEEP, to continue
     state/weights/step-00000300.safetensors and .json   the weights of every `save_every` steps, for good
+    state/continue/step-00000300.safetensors and .json  as in resume, of the step that a run of more steps goes on from
 
 The format does not check its content, so the .json has the sha256 of the file and of the log until then, and it is
 written last: without it there is no checkpoint. One process writes; any number may load. Files have whole tensors, so
@@ -25,20 +26,42 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.optim import Optimizer
 
+from symbert.configuration import PretrainSettings
 from symbert.errors import ConfigError, DivergedError, IntegrityError, SymbertError, line_of
 from symbert.files import (
+    copy_file,
     hash_of,
+    publish,
     read_json,
     read_json_lines,
+    read_struct,
     reading,
     sha256_of,
+    synchronise,
     verify_sha256,
     write_json,
     writing,
 )
 from symbert.model.loading import Tensors, weights_of, write_tensors
 from symbert.pretrain.compute import gather, part_of
-from symbert.pretrain.run import DAMAGED, KEEP, METRICS, name_of_step
+from symbert.pretrain.run import (
+    DAMAGED,
+    KEEP,
+    METRICS,
+    Identity,
+    Pretraining,
+    beside,
+    branches,
+    continuation_of,
+    difference,
+    finished_runs,
+    has_begun,
+    kept_steps,
+    kept_weights,
+    name_of_step,
+    weights_file,
+)
+from symbert.steps import fields_of
 
 RECORD = {"step": int, "metrics_bytes": int, "scaler": dict, "metrics_sha256": str, "sha256": str, "hash": str}
 DIVERGED = "the last checkpoint is kept: lower 'pretrain.learning_rate' or raise 'pretrain.warmup_steps'"
@@ -122,18 +145,22 @@ class CheckpointStore:
     """The checkpoints of one run, below its state directory."""
 
     def __init__(self, state: Path, writes: bool = True) -> None:
-        self.resume, self.weights, self.log = state / "resume", state / "weights", state / METRICS
+        self.resume, self.weights, self.branches = state / "resume", state / "weights", branches(state)
+        self.log = state / METRICS
         self.writes = writes  # where not, `save` and `keep_weights` only give this process's parts to the one that does
 
-    def save(self, model: nn.Module, optimizer: Optimizer, position: Position) -> None:
-        """Publish a checkpoint of this step and drop all but the newest KEEP."""
+    def save(self, model: nn.Module, optimizer: Optimizer, position: Position, is_branch: bool = False) -> None:
+        """Publish a checkpoint of this step and drop all but the newest KEEP; also for a run of more steps, if it
+        `is_branch`."""
         weights = {f"model/{name}": tensor for name, tensor in weights_of(model).items()}
         tensors = gather(weights | _states_of(model, optimizer), self.writes)
         if not self.writes:
             return
         self._remove_surplus(name_of_step(position.step))
         log_until_then = _hash_of_beginning(self.log, position.metrics_bytes).hexdigest()
-        self._publish(self.resume, position.step, tensors, {**vars(position), "metrics_sha256": log_until_then})
+        content = {**vars(position), "metrics_sha256": log_until_then}
+        for folder in (self.branches, self.resume) if is_branch else (self.resume,):  # to the latter no run comes back
+            self._publish(folder, position.step, tensors, content)
         for record in self._newest_first()[KEEP:]:
             record.unlink(missing_ok=True)
             record.with_suffix(".safetensors").unlink(missing_ok=True)
@@ -154,8 +181,7 @@ class CheckpointStore:
     def _publish(self, folder: Path, step: int, tensors: Tensors, content: dict[str, Any]) -> None:
         path = folder / f"{name_of_step(step)}.safetensors"
         write_tensors(tensors, path)
-        content = {**content, "sha256": sha256_of(path)}
-        write_json(path.with_suffix(".json"), {**content, "hash": hash_of(content)})
+        _write_record(path, content)
 
     def _remove_surplus(self, name: str) -> None:
         """Remove half-written files of killed processes, and checkpoints from this step on: none could be loaded."""
@@ -191,13 +217,7 @@ class CheckpointStore:
         return None
 
     def _load(self, record: Path, model: nn.Module, optimizer: Optimizer) -> Position:
-        content, path = read_json(record, RECORD, DAMAGED), record.with_suffix(".safetensors")
-        if content.pop("hash") != hash_of(content):
-            raise IntegrityError(f"{record}: its hash does not match: {DAMAGED}")
-        verify_sha256(path, content.pop("sha256"), DAMAGED)
-        length, expected = content["metrics_bytes"], content.pop("metrics_sha256")
-        if _hash_of_beginning(self.log, length).hexdigest() != expected:
-            raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {record.stem}: {DAMAGED}")
+        position, path = self._verified(record), record.with_suffix(".safetensors")
         own, parameters, weights, states = model.state_dict(), dict(model.named_parameters()), {}, {}
         for place, tensor in load_file(path).items():
             part, _, name = place.partition("/")
@@ -211,11 +231,51 @@ class CheckpointStore:
         for place, tensor in states.items():
             name, _, key = place.rpartition("/")
             optimizer.state[parameters[name]][key] = part_of(tensor.to(parameters[name].device), parameters[name])
+        return position
+
+    def _verified(self, record: Path) -> Position:
+        """The position of a checkpoint; IntegrityError where its record, its tensors or the log are damaged."""
+        content = read_json(record, RECORD, DAMAGED)
+        if content.pop("hash") != hash_of(content):
+            raise IntegrityError(f"{record}: its hash does not match: {DAMAGED}")
+        verify_sha256(record.with_suffix(".safetensors"), content.pop("sha256"), DAMAGED)
+        length, expected = content["metrics_bytes"], content.pop("metrics_sha256")
+        if _hash_of_beginning(self.log, length).hexdigest() != expected:
+            raise IntegrityError(f"{self.log}: its first {length} bytes are others than at {record.stem}: {DAMAGED}")
         return Position(**content)
 
+    def begin_as(self, other: Path, step: int, settings: PretrainSettings) -> None:
+        """Take the state of a step, the log, the kept weights and the sessions until then from the `state` of another
+        run, as if this one, which has none, had come that far itself.
+
+        IntegrityError where one is damaged; then the run begins at step 0.
+        """
+        before, name = CheckpointStore(other), name_of_step(step)
+        position = before._verified(before.branches / f"{name}.json")
+        for kept in (kept for kept in kept_steps(settings) if kept <= step and weights_file(other, kept).is_file()):
+            tensors = kept_weights(other, kept)
+            for file in (tensors, tensors.with_suffix(".json")):  # the latter is written last
+                copy_file(file, self.weights / file.name)
+        with reading(before.log), open(before.log, "rb") as file:
+            log = file.read(position.metrics_bytes)
+        *_, line = log.splitlines(keepends=True)
+        if (last := json.loads(line))["split"] == "validation" and last["step"] % settings.evaluate_every:
+            log = log.removesuffix(line)  # of the other run's end alone
+        with publish(self.log) as temporary:
+            temporary.write_bytes(log)
+        copy_file(other / "provenance.json", self.log.with_name("provenance.json"))
+        ready = self.resume.with_name(".resume.tmp")
+        shutil.rmtree(ready, ignore_errors=True)  # left by a kill
+        copy_file(before.branches / f"{name}.safetensors", ready / f"{name}.safetensors")
+        content = {**vars(position), "metrics_bytes": len(log), "metrics_sha256": hashlib.sha256(log).hexdigest()}
+        _write_record(ready / f"{name}.safetensors", content)
+        os.replace(ready, self.resume)
+        synchronise(self.resume.parent)
+
     def remove_kept(self) -> None:
-        """Remove the weights that a finished training kept, because the run is trained again from step 0."""
-        shutil.rmtree(self.weights, ignore_errors=True)
+        """Remove what a finished training kept, because the run is trained again from step 0."""
+        for folder in (self.weights, self.branches):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def remove_resumable(self) -> None:
         """Remove the checkpoints to resume from of a finished run, as one: a kill leaves all of them, or none.
@@ -230,6 +290,40 @@ class CheckpointStore:
     def _newest_first(self) -> list[Path]:
         """The records of all checkpoints, also those that are missing."""
         return sorted({file.with_suffix(".json") for file in self.resume.glob("step-*")}, reverse=True)
+
+
+def _write_record(tensors: Path, content: dict[str, Any]) -> None:
+    """Publish the record of a checkpoint, once its tensors are there."""
+    content = {**content, "sha256": sha256_of(tensors)}
+    write_json(tensors.with_suffix(".json"), {**content, "hash": hash_of(content)})
+
+
+def go_on(folder: Path, run: Pretraining, identity: Identity) -> None:
+    """Give a run that has not begun the state of a finished one of fewer steps, where it can go on from that; a line on
+    stderr says from which, or why it does not."""
+    found = continuation_of(run, finished_runs(beside(folder, run)))
+    if found is None or has_begun(folder, found.step or 0):
+        return
+    why_not = found.why_not
+    if found.step is not None:
+        try:
+            begun = read_struct(found.folder / "state/identity.json", Identity)
+            if changes := difference(fields_of(begun), {**fields_of(identity), **_schedule_of(begun)}):
+                why_not = changes
+            else:
+                CheckpointStore(folder / "state").begin_as(found.folder / "state", found.step, run.training)
+        except (SymbertError, OSError) as error:
+            why_not = line_of(error)
+    if why_not:
+        print(f"{run}: begins at step 0, not from {found.folder} ({found.steps:,} steps): {why_not}", file=sys.stderr)
+    else:
+        print(f"{run}: goes on from step {found.step:,} of {found.folder}", file=sys.stderr)
+
+
+def _schedule_of(identity: Identity) -> dict[str, Any]:
+    """What runs of a lineage may differ in."""
+    fields = fields_of(identity)
+    return {name: fields[name] for name in ("training.steps", "training.schedule_steps", "training.decay_steps")}
 
 
 def _states_of(model: nn.Module, optimizer: Optimizer) -> Tensors:

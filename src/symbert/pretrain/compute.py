@@ -173,11 +173,14 @@ def build_optimizer(model: nn.Module, settings: Any) -> AdamW:
     return AdamW(groups, lr=0.0, betas=betas, eps=settings.adam_epsilon, fused=True)
 
 
-def linear_rate(step: int, peak: float, warmup_steps: int, end: int) -> float:
-    """The learning rate of `step` (from 0): linear from 0 to `peak` over `warmup_steps`, then linear to 0 at `end`."""
+def linear_rate(step: int, peak: float, warmup_steps: int, end: int, decay_steps: int | None = None) -> float:
+    """The learning rate of `step` (from 0): linear from 0 to `peak` over `warmup_steps`, then linear to 0 at `end`; of
+    the `decay_steps` before that alone, where given (Hu et al. 2024, arXiv 2404.06395: warm-up, stable, decay)."""
     if step < warmup_steps:
         return peak * step / warmup_steps
-    return peak * max(end - step, 0) / max(end - warmup_steps, 1)
+    if decay_steps is not None and step < end - decay_steps:
+        return peak
+    return peak * max(end - step, 0) / max(end - warmup_steps if decay_steps is None else decay_steps, 1)
 
 
 class Updater:

@@ -20,6 +20,7 @@ from symbert.files import (
 from symbert.model.card import model_card
 from symbert.paths import CHECKSUM, TOKENIZER_CONFIG
 from symbert.pretrain.run import METRICS, OF_RUN, Done, kept_steps, kept_weights, lost_weights, read_run, weights_file
+from symbert.pretrain.start import begin
 from symbert.sources import located
 from symbert.steps import read_step
 
@@ -29,7 +30,8 @@ def extract(folder: Path, step: int, /) -> None:
     """Write config.json, model.safetensors, the tokenizer and a model card for one kept step of a run into
     `folder`/step-`step`.
 
-    Step 0 is the model before its first step: not pre-trained, and made again, because it follows from the seed alone.
+    Step 0 is the model before its first step, made again: it follows from the seed alone, or is the checkpoint that the
+    run began from.
     What is known of the run stands in config.json under `pretraining`, for the model card and that of a later export;
     a loss only where the run was evaluated at this step. A tokenizer cuts texts at the length of the run's rows: later
     positions were never trained.
@@ -55,14 +57,14 @@ def extract(folder: Path, step: int, /) -> None:
     # A piece more would give each word another's embedding.
     verify_sha256(vocabulary, done["vocabulary_sha256"], "restore the vocabulary that the corpus was packed with")
     if kept is None:
-        from symbert.model.bert import initialize
         from symbert.model.configuration import Configuration
         from symbert.model.loading import model_of, write_weights
 
         model = model_of(Configuration(**config))
-        initialize(model, run.pretrain_seed)
+        begin(model, run)
         write_weights(model, weights)
-        pretraining = {**run.identity, "parameters": done["parameters"]}  # that hold before the first step
+        begun = {"settings": {"begun_from": run.begun_from}} if run.begun_from else {}
+        pretraining = {**run.identity, "parameters": done["parameters"], **begun}  # that hold before the first step
     else:
         copy_file(kept, weights)
         learned = {name: fact for name, fact in done.items() if not name.startswith("validation_")}

@@ -4,12 +4,15 @@ Everything a run needs to resume lies in `state` within its folder, which no rul
 deletes outputs); the declared files are published when the last step is done. Imports no torch.
 """
 
+import math
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
@@ -42,7 +45,7 @@ from symbert.files import (
 from symbert.operators import Operator
 from symbert.paths import RUN
 from symbert.sizes import Shape
-from symbert.steps import KEY_DIGITS, Step, fields_of, keys_of, other_key, step_in, without_paths
+from symbert.steps import KEY_DIGITS, File, Step, fields_of, keys_of, other_key, step_in, without_paths
 
 METRICS = "metrics.jsonl"
 IDENTITY = ("size", "attention", "pretrain_seed", "step")  # that name a checkpoint
@@ -119,6 +122,7 @@ class Pretraining(Step, frozen=True, kw_only=True):
     operator: Operator
     training: PretrainSettings
     rows: Pack | WriteText | GivenRows  # that it learns from
+    init_from: File | None = None  # the folder of a checkpoint, by its weights; None: the seed draws them
     corpus_source: str | None = None  # of rows of the corpus, for the model card
     pretrain_seed: int
 
@@ -133,6 +137,12 @@ class Pretraining(Step, frozen=True, kw_only=True):
         fields = {name: value for name, value in to_builtins(self).items() if name != "pretrain_seed"}
         return hash_of(without_paths(fields))[:KEY_DIGITS]
 
+    @cached_property
+    def lineage(self) -> str:
+        """The key of all runs that differ from it in their number of steps and in where their learning rate falls."""
+        training = structs.replace(self.training, steps=1, schedule_steps=None, decay_steps=None)
+        return structs.replace(self, training=training).key
+
     @property
     def folder(self) -> str:
         """Where its files lie, from the folder with results/."""
@@ -145,8 +155,13 @@ class Pretraining(Step, frozen=True, kw_only=True):
         return f"{self.folder}/run.json"
 
     def reads(self) -> list[str]:
-        """The files that it waits for."""
+        """The files that it waits for; not a checkpoint's, which is there and may be moved."""
         return [*self.rows.paths().values()]
+
+    @property
+    def begun_from(self) -> str | None:
+        """The SHA-256 of the weights that it starts from; None: its seed draws them."""
+        return self.init_from and self.init_from.sha256
 
     @property
     def manifest(self) -> Path:
@@ -189,7 +204,7 @@ class OfRun(msgspec.Struct, kw_only=True, omit_defaults=True):
     architecture: str = ENCODER
 
 
-class Identity(msgspec.Struct, kw_only=True):
+class Identity(msgspec.Struct, kw_only=True, omit_defaults=True):
     """state/identity.json: what the bits of a run follow from, with what was decided at its start."""
 
     architecture: str
@@ -200,6 +215,7 @@ class Identity(msgspec.Struct, kw_only=True):
     pretrain_seed: int
     precision: str
     corpus_hash: str
+    begun_from: str | None = None  # the SHA-256 of a checkpoint's weights
 
 
 class Done(OfRun, kw_only=True, omit_defaults=True):
@@ -348,6 +364,7 @@ class Records:
                 **to_builtins(run.training),
                 "precision": identity.precision,
                 **({"version": run.version} if run.version > 1 else {}),
+                **({"begun_from": run.begun_from} if run.begun_from else {}),
             },
             metrics_sha256=sha256_of(folder / METRICS),
         )
@@ -392,13 +409,95 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
+# --- more steps -------------------------------------------------------------------------------------------------------
+
+# A run of more steps is another run, in a folder of its own. It goes on from the state of a finished one that is equal
+# to it until then: of the same lineage and seed, whose learning rate was the same. The result is that of a run without
+# a break, so nothing in its key or run.json says so; state/provenance.json has the sessions of both.
+
+
+def branch_step(settings: PretrainSettings) -> int | None:
+    """The last step whose state a run of more steps can go on from: before the learning rate falls to its end, or the
+    end of a run that is the first part of a schedule. None: the rate falls to 0 at the end from the warm-up on."""
+    end = settings.schedule_steps or settings.steps
+    if settings.decay_steps is not None:
+        return min(settings.steps, end - settings.decay_steps)
+    return settings.steps if settings.steps < end else None
+
+
+def shared_steps(one: PretrainSettings, other: PretrainSettings) -> float:
+    """How many steps, from the first, have the same learning rate in two runs of a lineage."""
+    schedules = [(each.schedule_steps or each.steps, each.decay_steps) for each in (one, other)]
+    if schedules[0] == schedules[1]:
+        return math.inf
+    return min(one.warmup_steps if decay is None else end - decay for end, decay in schedules)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a run has of a finished one of its lineage and seed."""
+
+    folder: Path  # of the finished run
+    steps: int  # that it took
+    step: int | None  # whose state the run goes on from; None: it begins at step 0
+    why_not: str = ""
+
+
+def continuation_of(run: Pretraining, finished: Iterable[tuple[Path, Pretraining]]) -> Continuation | None:
+    """The finished run with the latest state that a run can go on from or, where there is none, the longest shorter one
+    of its lineage and seed, with the reason; None without either."""
+    found = []
+    for folder, other in finished:
+        if (other.lineage, other.pretrain_seed) != (run.lineage, run.pretrain_seed) or other.key == run.key:
+            continue
+        steps, shared = other.training.steps, shared_steps(run.training, other.training)
+        branch = branch_step(other.training)
+        why_not = ""
+        if branch is None:
+            why_not = (
+                "its learning rate fell to 0 at its end (set 'pretrain.decay_steps', or 'schedule_steps' beyond it)"
+            )
+        elif branch > shared:
+            why_not = f"their learning rates differ from step {shared:,} on"
+        elif not (branches(folder / "state") / f"{name_of_step(branch)}.json").is_file():
+            why_not = f"the state of its step {branch:,} is not there"
+        if branch is not None and not why_not and branch < run.training.steps:
+            found.append(Continuation(folder, steps, branch))
+        elif why_not and steps < run.training.steps:
+            found.append(Continuation(folder, steps, None, why_not))
+    return max(found, key=lambda each: (each.step or 0, each.steps, str(each.folder)), default=None)
+
+
+def finished_runs(folders: Iterable[Path]) -> Iterator[tuple[Path, Pretraining]]:
+    """The finished runs among folders, but for those that another version of this project trained."""
+    for folder in folders:
+        with suppress(SymbertError):
+            if (folder / "done.json").is_file():
+                yield folder, step_in(folder / "run.json", Pretraining)
+
+
+def beside(folder: Path, run: Pretraining) -> list[Path]:
+    """The folders of all runs of the size, operator and seed of a run, beside its own."""
+    keys = f"{run.size}-{run.attention}-{'[0-9a-f]' * KEY_DIGITS}/seed-{run.pretrain_seed}"
+    model = (folder if len(folder.parents) > 2 else folder.absolute()).parent  # a path in a message stays short
+    return sorted(model.parent.glob(keys))
+
+
+def has_begun(folder: Path, after: int = 0) -> bool:
+    """Whether a run has a state of its own, or weights of steps after that one."""
+    kept = (int(file.stem.removeprefix("step-")) for file in (folder / "state/weights").glob("step-*.safetensors"))
+    return (folder / "state/resume").is_dir() or any(step > after for step in kept)
+
+
 # --- storage ----------------------------------------------------------------------------------------------------------
 
 
 def storage_of(parameters: int, settings: PretrainSettings) -> int:
     """The most bytes that a run of a model with so many parameters writes, all in float32: weights of each kept step,
-    and checkpoints to resume from, of weights and the optimizer's state, while one more than KEEP is written."""
-    return FLOAT32 * parameters * (len(kept_steps(settings)) + (KEEP + 1) * (1 + MOMENTS))
+    and checkpoints to resume from, of weights and the optimizer's state, while one more than KEEP is written; and the
+    one that a run of more steps goes on from."""
+    checkpoints = KEEP + 1 + (branch_step(settings) is not None)
+    return FLOAT32 * parameters * (len(kept_steps(settings)) + checkpoints * (1 + MOMENTS))
 
 
 def name_of_step(step: int) -> str:
@@ -409,6 +508,11 @@ def name_of_step(step: int) -> str:
 def kept_steps(settings: PretrainSettings) -> list[int]:
     """The steps whose weights a run keeps."""
     return sorted({*range(settings.save_every, settings.steps, settings.save_every), settings.steps})
+
+
+def branches(state: Path) -> Path:
+    """Where the state is kept that a run of more steps goes on from."""
+    return state / "continue"
 
 
 def weights_file(state: Path, step: int) -> Path:

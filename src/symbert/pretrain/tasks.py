@@ -23,9 +23,10 @@ from symbert.corpus.wordpiece import TOKEN
 from symbert.draws import Masker, permute
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_struct, verify_sha256
-from symbert.model.bert import initialize, layer_weights
+from symbert.model.bert import layer_weights
 from symbert.model.configuration import configuration_of
 from symbert.pretrain.run import Pretraining
+from symbert.pretrain.start import begin
 
 Ids = NDArray[np.int64]
 Batch = dict[str, Tensor]  # `input_ids`, and `targets`, which are IGNORED where nothing is predicted; a row a sequence
@@ -121,13 +122,13 @@ class Task(ABC):
         return ARCHITECTURES[self.run.architecture].tokens(self.rows)
 
     def starting_model(self) -> nn.Module:
-        """The model of the run's architecture, size and operator for the vocabulary of the rows, as its seed draws
-        it."""
+        """The model of the run's architecture, size and operator for the vocabulary of the rows, as its seed draws it
+        or its checkpoint has it."""
         run, vocabulary_size = self.run, self.rows.vocabulary_size
         config = configuration_of(run.shape, run.operator, vocabulary_size, self.settings.dropout)
         config.pad_token_id = self.corpus.special_tokens["pad"]
         model = ARCHITECTURES[run.architecture].model_class(config)
-        initialize(model, run.pretrain_seed)
+        begin(model, run)
         return model
 
     def order(self, step: int) -> tuple[Ids, Ids]:

@@ -24,7 +24,7 @@ from symbert.model.anatomy import describe_attention
 from symbert.model.bert import attention_parameters
 from symbert.model.check import refuse_untrue
 from symbert.pretrain import compute
-from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position
+from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position, go_on
 from symbert.pretrain.compute import World, distribute, exchange, join_world
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import (
@@ -35,6 +35,7 @@ from symbert.pretrain.run import (
     SessionFacts,
     StopRequest,
     Validated,
+    branch_step,
     now,
     read_run,
 )
@@ -67,6 +68,7 @@ def train(
             if world.leads:
                 identity = records.claim(run, precision, corpus_hash)
                 verify_shards(run.manifest)
+                go_on(folder, run, identity)
             world.wait()
             trainer = Trainer(run, world, micro_batch_size, shard_parameters)
             session = Session(trainer, records, stop)
@@ -148,8 +150,8 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """The rate of step `step` (from 0); where `schedule_steps` is null it ends with the training."""
         settings = self.settings
-        end = settings.schedule_steps or settings.steps
-        return compute.linear_rate(step, settings.learning_rate, settings.warmup_steps, end)
+        end, decay = settings.schedule_steps or settings.steps, settings.decay_steps
+        return compute.linear_rate(step, settings.learning_rate, settings.warmup_steps, end, decay)
 
     def step(self, step: int, flags: Callable[[], Sequence[float]] = tuple) -> StepResult:
         """Take the optimizer step `step` (from 0), on its batch; `self.flags` are then the sums over all processes of
@@ -341,17 +343,17 @@ class Session:
         """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
         step, trainer = self.records.step, self.trainer
         is_last = step == self.settings.steps
-        is_due = is_last or step % self.settings.save_every == 0
+        is_due, is_branch = is_last or step % self.settings.save_every == 0, step == branch_step(self.settings)
         asked, near_limit = trainer.flags
         if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(trainer.model, step)
-        if is_due or asked:
+        if is_due or is_branch or asked:
             logged = 0
             if self.metrics:
                 logged = self.metrics.flush()
                 self._record()
             position = Position(step, logged, trainer.updater.scaler.state_dict())
-            self.checkpoints.save(trainer.model, trainer.optimizer, position)
+            self.checkpoints.save(trainer.model, trainer.optimizer, position, is_branch)
             self.pace.restart()
         if asked and not is_last:
             self.world.wait()
