@@ -21,6 +21,7 @@ from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.draws import mix
 from symbert.errors import ConfigError, DataError
 from symbert.files import publish
+from symbert.foreign import Tokenizer as ForeignTokenizer
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
 from symbert.glue.forms import TEXTS, TRUTH, formed
@@ -54,7 +55,8 @@ class PrepareTasks(Step, frozen=True):
 
     suite: str
     limits: TaskLimits
-    vocabulary: File
+    vocabulary: File | None = None  # of the models that are pre-trained here
+    tokenizer: ForeignTokenizer | None = None  # of a foreign model, in its place
     source: File | None = None  # the folder of the published files
     custom: dict[str, CustomRows] = msgspec.field(default_factory=dict)  # in place of the suite's tasks
 

@@ -22,6 +22,7 @@ from symbert.architectures import ENCODER
 from symbert.configuration import GlueSettings
 from symbert.errors import DivergedError
 from symbert.files import sha256_of, single_writer, verify_sha256, write_json
+from symbert.foreign import Tuning
 from symbert.glue.metrics import hashed, read_kept
 from symbert.glue.prepare import (
     PairFacts,
@@ -50,6 +51,7 @@ class Finetune(Step, frozen=True):
 
     rows: PrepareTasks
     protocol: GlueSettings
+    tuning: Tuning | None = None  # None: the rate of the protocol
 
     @property
     def suite(self) -> str:
@@ -100,11 +102,13 @@ Natural = Annotated[int, Meta(ge=0)]
 class OfCheckpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The checkpoint of a record, and how the record was made."""
 
-    size: str
-    attention: str
-    pretrain_seed: int
+    size: str  # empty of a foreign model
+    attention: str  # or the name of a foreign model in the configuration
+    pretrain_seed: int  # 1 of a foreign model
     architecture: str = ENCODER
-    step: int
+    step: int | None = None  # none of a foreign model
+    origin: str = ""  # of a foreign model: owner/name@commit, or its folder
+    model_type: str = ""  # and its family, by config.json
     settings_hash: str  # the key of the Finetune, Robustness or MinimalPairs
     version: int = 1  # of its class
     versions: dict[str, str]  # of Python and packages
@@ -120,6 +124,9 @@ class OfFinetuning(OfCheckpoint, kw_only=True):
     finetune_seed: int
     compile: bool
     precision: str
+    head: str = ""  # of a foreign model: the class whose head was trained
+    learning_rate: float | None = None  # where it was tuned: the one that was chosen
+    tuned: dict[str, list[float]] = msgspec.field(default_factory=dict)  # by rate: scores of the tuning seeds
 
 
 class ScoreRecord(OfFinetuning, kw_only=True):

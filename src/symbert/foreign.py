@@ -1,0 +1,60 @@
+"""Models from elsewhere: folders in Hugging Face's layout, and repositories of the hub, with tokenizers of their own.
+
+Imports no torch.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from symbert.steps import RESULTS, File, Step
+
+Rate = Annotated[float, Meta(gt=0, le=1e38)]
+
+
+class Tokenizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The tokenizer of a foreign model: its files by name, which count by their content, and what decides its class."""
+
+    model_type: str  # of config.json
+    files: dict[str, File]
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie, from the folder with results/."""
+        return Path(next(iter(self.files.values())).path).parent
+
+
+class ForeignModel(Step, frozen=True):
+    """A model that was pre-trained elsewhere, as it is fine-tuned here: the files that are read of it."""
+
+    name: str  # in the configuration
+    model_type: str  # of config.json
+    parameters: int  # of the encoder, by config.json: a job's memory follows from it
+    files: dict[str, File]  # config.json and the weights, by name; those of the hub count by path and commit
+    tokenizer: Tokenizer
+    origin: str  # as the configuration has it: a folder, or owner/name
+    commit: str = ""  # of the hub
+
+    @property
+    def folder(self) -> str:
+        """Where its settings.json lies; its files may lie elsewhere."""
+        return f"{RESULTS}/models/{self.name}-{self.key}"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of its files."""
+        return Path(self.files["config.json"].path).parent
+
+    def reads(self) -> list[str]:
+        """The paths that a job waits for."""
+        return [file.path for file in (*self.files.values(), *self.tokenizer.files.values())]
+
+
+class Tuning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the learning rate of each task is chosen: of these rates, by the mean score over these fine-tuning seeds,
+    which are not among those that are reported."""
+
+    rates: tuple[Rate, ...]
+    seeds: tuple[int, ...]
