@@ -83,7 +83,14 @@ class PrepareTasks(Step, frozen=True):
         row = self.task(task)
         custom = [row.files[split].path for split in row.splits if split in row.files]
         published = [f"{self.source.path}/{published_split(row, split).path}" for split in row.splits if self.source]
-        return [*map(located, custom or published), located(self.vocabulary.path)]
+        return [*map(located, custom or published), *self.pieces]
+
+    @property
+    def pieces(self) -> list[str]:
+        """The files of the tokenizer."""
+        if self.tokenizer:
+            return [file.path for file in self.tokenizer.files.values()]
+        return [located(self.vocabulary.path)]
 
 
 class PrepareRobustness(Step, frozen=True):
