@@ -21,6 +21,7 @@ class Tokenizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     model_type: str  # of config.json
     files: dict[str, File]
+    tokenizer_class: str = ""  # of config.json, which few have
 
     @property
     def folder(self) -> Path:
