@@ -557,7 +557,7 @@ def rates_of(config: Configuration, suite: str, model: Model | None = None) -> l
 def tuning_of(config: Configuration, suite: str, model: Model | None = None) -> Tuning | None:
     """How the learning rate is chosen for each task of a suite; None where there is one rate."""
     rates = rates_of(config, suite, model)
-    return Tuning(tuple(rates), tuple(sorted(config.sweep.tuning_seeds))) if rates[1:] else None
+    return Tuning(rates, sorted(config.sweep.tuning_seeds)) if rates[1:] else None
 
 
 def is_tuned(config: Configuration) -> bool:

@@ -68,6 +68,11 @@ class ForeignModel(Step, frozen=True):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def weights(self) -> dict[str, File]:
+        """The files of its weights, by name."""
+        return {name: file for name, file in self.content.items() if name.endswith((".safetensors", ".bin"))}
+
     def reads(self) -> list[str]:
         """The paths that a job waits for."""
         return [file.path for file in (*self.content.values(), *self.tokenizer.files.values())]
@@ -77,5 +82,5 @@ class Tuning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the learning rate of each task is chosen: of these rates, by the mean score over these fine-tuning seeds,
     which are not among those that are reported."""
 
-    rates: tuple[Rate, ...]
-    seeds: tuple[int, ...]
+    rates: list[Rate]
+    seeds: list[int]

@@ -11,9 +11,10 @@ from typing import Any
 
 from symbert.configuration import Configuration, Model, TaskLimits, protocol_of
 from symbert.corpus.dataset import HUBS_REVISION, REPOSITORY
-from symbert.errors import ConfigError, MissingInputError, RemoteError, line_of
-from symbert.files import known_sha256s, read_json
+from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError, line_of
+from symbert.files import known_sha256s, read_json, read_json_or_empty
 from symbert.foreign import ForeignModel, Tokenizer
+from symbert.glue.encoder import load_tokenizer
 from symbert.glue.tasks import suite_of
 from symbert.sizes import SIZES, Shape
 from symbert.sources import check_name
@@ -129,7 +130,7 @@ def _model(
         model_type=kind,
         parameters=sum(sizes[file] for file in weights) // width,
         content={file: files[file] for file in files if file not in of_tokenizer},
-        tokenizer=Tokenizer(kind, of_tokenizer),
+        tokenizer=Tokenizer(kind, of_tokenizer, str(config.get("tokenizer_class") or "")),
         origin=asked.path,
         commit=commit,
     )
@@ -206,13 +207,11 @@ def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
             "model"
         )
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, use_fast=True, **options)
-    except Exception as error:
-        said = line_of(error)
-        said = (
-            "needs code of its own, which is never run" if "trust_remote_code" in said else f"cannot be read ({said})"
-        )
-        raise ConfigError(f"{place}: its tokenizer {said}; save another one beside the weights") from None
+        tokenizer = load_tokenizer(model.tokenizer)
+    except DataError as error:
+        settings = read_json_or_empty(folder / SETTINGS_OF_TOKENIZERS[0])
+        own = "its tokenizer needs code of its own, which is never run; save another one beside the weights"
+        raise ConfigError(f"{place}: {own if 'auto_map' in settings else error}") from None
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
     if (pieces := len(tokenizer)) > config.vocab_size:

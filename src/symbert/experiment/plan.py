@@ -194,7 +194,7 @@ def _scores(experiment: Experiment) -> Iterator[Output]:
         yield Output("glue", file, _is_missing(file), seconds, shape.needs_gpu, weights)
     for model in experiment.models.values():
         is_scored = not any(_is_missing(file) for file, score in experiment.scores.items() if score.run is model)
-        for file in (file.path for file in model.content.values() if file.path in experiment.sizes_of):
+        for file in (file.path for file in model.weights.values() if file.path in experiment.sizes_of):
             size = experiment.sizes_of[file]
             yield Output("glue", file, _is_missing(file) and not is_scored, bytes=size, download=size)
 
