@@ -44,8 +44,8 @@ MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are s
 CHARACTERS = 100  # of a small text without word pieces, about
 CUSTOM_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
-Good within a factor of two, by `rates`. Download: the corpus alone. Disk at its most; raw parts are removed once they
-are read.
+Good within a factor of two, by `rates`. Download: corpus and models alone. Disk at its most; raw parts are removed once
+they are read.
 For less: a smaller scale (single-gpu, laptop, demo); fewer sizes, operators, seeds, tasks or curve steps in `sweep`;
 fewer pretrain.steps; fewer corpus.parts; weights of fewer steps: a larger pretrain.save_every."""
 
@@ -155,6 +155,8 @@ def warnings_of(experiment: Experiment) -> list[str]:
     is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
     if is_computed and _is_missing(experiment.shards) and not find_spec("kenlm"):
         lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
+    if experiment.models and "blimp" in experiment.config.sweep.suites:
+        lines.append("blimp: models from elsewhere judge no minimal pairs; they are scored on the other suites alone")
     for run in {run.variant: run for run in experiment.runs if run.architecture == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)
