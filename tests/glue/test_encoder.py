@@ -285,9 +285,9 @@ REFUSED = {
     "damaged": ({"tokenizer.json": "{"}, "modernbert", "cannot read its tokenizer"),
     "sentencepiece": ({"spm.model": "x"}, "deberta-v2", "pip install sentencepiece protobuf"),
     "python": (
-        {"tokenizer_config.json": '{"tokenizer_class": "CanineTokenizer"}'},
-        "canine",
-        "CanineTokenizer.*Python",
+        {"tokenizer_config.json": '{"tokenizer_class": "ByT5Tokenizer"}'},
+        "t5",
+        "ByT5Tokenizer.*Python",
     ),
 }
 
