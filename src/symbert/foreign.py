@@ -48,6 +48,11 @@ class ForeignModel(Step, frozen=True):
         """The folder of its files."""
         return Path(self.files["config.json"].path).parent
 
+    @property
+    def weights(self) -> dict[str, File]:
+        """The files of its weights, by name."""
+        return {name: file for name, file in self.files.items() if name.endswith((".safetensors", ".bin"))}
+
     def reads(self) -> list[str]:
         """The paths that a job waits for."""
         return [file.path for file in (*self.files.values(), *self.tokenizer.files.values())]
