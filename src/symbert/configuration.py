@@ -364,7 +364,7 @@ class Sweep(Swept, frozen=True, kw_only=True):
 
     architectures: Annotated[list[str], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]
-    attention: Annotated[list[str], Meta(min_length=1)]
+    attention: list[str]
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
     escape_loss: Positive | None
     pretrain_seeds: Seeds

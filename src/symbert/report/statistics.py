@@ -303,7 +303,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
 
 
 def corrected(every: Iterable[Comparison], family: Sequence[str] = ("size", "reference")) -> list[Comparison]:
-    """The same with Holm's correction, and with what the tests can find: a family is all tested differences that are the
+    """The same with Holm's correction and with what the tests can find; a family is all tested differences that are the
     same in some fields."""
     of = attrgetter(*family)
     every, families = list(every), defaultdict(list)
