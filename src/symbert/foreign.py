@@ -9,8 +9,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from symbert.sizes import MEMORY_OF_A_THREAD, threads_of
 from symbert.steps import RESULTS, File, Step
 
+PARAMETERS_FOR_A_GPU = 10_000_000  # of a model, its embeddings among them
 Rate = Annotated[float, Meta(gt=0, le=1e38)]
 
 
@@ -19,6 +21,7 @@ class Tokenizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     model_type: str  # of config.json
     files: dict[str, File]
+    tokenizer_class: str = ""  # of config.json, which few have
 
     @property
     def folder(self) -> Path:
@@ -31,8 +34,8 @@ class ForeignModel(Step, frozen=True):
 
     name: str  # in the configuration
     model_type: str  # of config.json
-    parameters: int  # of the encoder, by config.json: a job's memory follows from it
-    files: dict[str, File]  # config.json and the weights, by name; those of the hub count by path and commit
+    parameters: int  # by the bytes of the weights: what a job needs follows from it
+    content: dict[str, File]  # config.json and the weights, by name; weights of the hub count by path and commit
     tokenizer: Tokenizer
     origin: str  # as the configuration has it: a folder, or owner/name
     commit: str = ""  # of the hub
@@ -45,16 +48,39 @@ class ForeignModel(Step, frozen=True):
     @property
     def checkpoint(self) -> Path:
         """The folder of its files."""
-        return Path(self.files["config.json"].path).parent
+        return Path(self.content["config.json"].path).parent
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of a process that trains it."""
+        return threads_of(self.parameters)
+
+    @property
+    def memory(self) -> int:
+        """MB of host memory of a process that trains it."""
+        return MEMORY_OF_A_THREAD * self.threads
+
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether a GPU is worth asking for."""
+        return self.parameters > PARAMETERS_FOR_A_GPU
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def weights(self) -> dict[str, File]:
+        """The files of its weights, by name."""
+        return {name: file for name, file in self.content.items() if name.endswith((".safetensors", ".bin"))}
 
     def reads(self) -> list[str]:
         """The paths that a job waits for."""
-        return [file.path for file in (*self.files.values(), *self.tokenizer.files.values())]
+        return [file.path for file in (*self.content.values(), *self.tokenizer.files.values())]
 
 
 class Tuning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the learning rate of each task is chosen: of these rates, by the mean score over these fine-tuning seeds,
     which are not among those that are reported."""
 
-    rates: tuple[Rate, ...]
-    seeds: tuple[int, ...]
+    rates: list[Rate]
+    seeds: list[int]

@@ -11,11 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.models import moved, small_config
+from symbert.corpus.wordpiece import encoder
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
 from symbert.glue.finetuning import preferences
-from symbert.glue.prepare import SENTENCES, pair_encoder
+from symbert.glue.prepare import SENTENCES
 from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
@@ -56,7 +57,7 @@ def test_a_checkpoint_judges_every_pair_of_every_paradigm(pairs, score_pairs, vo
     assert list(record["paradigms"]) == list(PARADIGMS)
     assert {counts["pairs"] for counts in record["paradigms"].values()} == {STAND_IN_PAIRS}
     published = pq.read_table(DEMO / published_pairs("wh_island").location).to_pylist()
-    tokenizer, model = pair_encoder(vocabulary, 64), load_model(checkpoint("pairwise"))
+    tokenizer, model = encoder(vocabulary), load_model(checkpoint("pairwise"))
     good, bad = ([tokenizer.encode(pair[side]).ids for pair in published] for side in SENTENCES)
     difference = log_likelihoods(model, good, MASK) - log_likelihoods(model, bad, MASK)
     right = int((difference > 0).sum())

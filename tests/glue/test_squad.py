@@ -24,6 +24,7 @@ from model.models import stock
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import DataError, DivergedError
 from symbert.glue import squad
+from symbert.glue.encoder import Encoder
 from symbert.glue.export import export_classifier
 from symbert.glue.prepare import TaskFacts, metadata_of
 from symbert.glue.sources import published_schema
@@ -155,7 +156,8 @@ def published(context, *answers, question="Who?", number=0):
 
 
 def windowed(tokenizer, *rows, split="validation", max_length=LONG):
-    return squad.tokenise_questions(split, pa.Table.from_pylist(list(rows)), tokenizer, max_length).to_pylist()
+    table = pa.Table.from_pylist(list(rows))
+    return squad.tokenise_questions(split, table, Encoder(tokenizer, mask=None), max_length).to_pylist()
 
 
 def test_windows_do_not_depend_on_how_many_questions_are_read_at_once(tokenizer, monkeypatch):

@@ -14,7 +14,7 @@ from symbert.errors import InputOutputError
 from symbert.files import read_json, single_writer, size_of
 from symbert.steps import RESULTS
 
-KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "tasks/*", "scores/*", "robustness/*", "measured/*")  # by key
+KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "models/*", "tasks/*", "scores/*", "robustness/*", "measured/*")
 WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)
 RECORD = {"experiment": str, "settings": dict, "checkpoints": [str]}  # experiment.json
 

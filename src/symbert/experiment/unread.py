@@ -9,10 +9,13 @@ from msgspec import to_builtins
 from symbert.architectures import ENCODER, OTHERS
 from symbert.configuration import (
     Configuration,
+    Corpus,
     MinimalPairSettings,
+    Pretrain,
     PretrainKeys,
     SuiteKeys,
     finetuned_pretrain_seeds,
+    is_tuned,
     parts_of,
     root_of,
     source_of,
@@ -77,6 +80,7 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     robustness = config.glue.robustness
     yield "glue.robustness.files", bool(robustness.sets), "name its sets in 'glue.robustness.sets'"
     yield "glue.robustness.noise_kinds", bool(robustness.noise), "say how much in 'glue.robustness.noise'"
+    yield from _pretrained(config)
     yield from _architectures(config)
     yield from _scored(config)
     yield from _suites(config)
@@ -92,9 +96,29 @@ def _architectures(config: Configuration) -> Iterator[tuple[str, bool, str]]:
         yield f"pretrain.{key}", is_read, f"'architectures.{architectures[0]}.{key}' stands above it; change that"
 
 
+OF_PRETRAINING = {  # keys of `sweep` that nothing reads where nothing is pre-trained
+    *("architectures", "sizes", "contrasts", "escape_loss", "pretrain_seeds", "finetuned_pretrain_seeds", "untrained"),
+    *("anatomy", "curve"),
+}
+
+
+def _pretrained(config: Configuration) -> Iterator[tuple[str, bool, str]]:
+    sections = {"corpus": Corpus.__struct_fields__, "pretrain": Pretrain.__struct_fields__, "sweep": OF_PRETRAINING}
+    for section, keys in sections.items():
+        for key in keys:
+            yield (
+                f"{section}.{key}",
+                bool(config.sweep.attention),
+                "nothing is pre-trained; name an operator in 'sweep.attention', or leave it out",
+            )
+
+
 def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     has_grids = bool(grids_of(config))
-    is_finetuned = ENCODER in config.sweep.architectures and finetuned_pretrain_seeds(config) and not has_grids
+    is_trained = ENCODER in config.sweep.architectures and finetuned_pretrain_seeds(config)
+    is_finetuned = (is_trained or config.models) and not has_grids
+    yield "models", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
+    yield "sweep.tuning_seeds", is_tuned(config), "no 'learning_rate' of fine-tuning is a list; leave it out"
     for key in ("tasks", "finetune_seeds", "untrained"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
     for key in ("suites", "anatomy"):
