@@ -41,8 +41,8 @@ def model_of(name, family, commit=""):
     tokenizer = Tokenizer(family, {"tokenizer.json": File(f"{folder}/tokenizer.json", SHA)})
     files = {file: File(f"{folder}/{file}", digest) for file in ("config.json", "model.safetensors")}
     return ForeignModel(
-        name=name, model_type=family, parameters=1234, files=files, tokenizer=tokenizer,
-        origin=f"owner/{name}" if commit else f"./{name}", commit=commit,
+        name=name, model_type=family, parameters=1234, content=files, tokenizer=tokenizer,
+        repository=f"owner/{name}" if commit else "", commit=commit,
     )  # fmt: skip
 
 
