@@ -212,6 +212,19 @@ REFUSED: dict[str, tuple[Callable[[Path], object], dict, str]] = {
     "a decoder": (config(model_type="gpt2"), {}, "no encoder of model_type gpt2"),
     "an encoder-decoder": (config(model_type="bart"), {}, "no encoder of model_type bart"),
     "this project's own": (config(model_type="symbert"), {}, "name its operator in 'sweep.attention'.*symbert export"),
+    "quantized": (
+        config(quantization_config={"bits": 4}),
+        {},
+        "mine: is quantized; name the model that it was made of",
+    ),
+    "a part elsewhere": (
+        lambda folder: [
+            remove("model.safetensors")(folder),
+            write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": "../mine/config.json"}}),
+        ],
+        {},
+        "index.json lists ../mine/config.json, which is missing",
+    ),
     "a wrong value": (config(hidden_dropout_prob="a lot"), {}, "mine/config.json: cannot be read"),
     "too few embeddings": (config(vocab_size=20), {}, "its tokenizer has [0-9,]+ pieces, 'vocab_size' of .* is 20"),
     "no padding": (without_padding, {}, "no padding token; set 'pad_token'"),

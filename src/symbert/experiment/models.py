@@ -17,7 +17,7 @@ from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.encoder import load_tokenizer
 from symbert.glue.tasks import suite_of
 from symbert.sizes import SIZES, Shape
-from symbert.sources import check_name
+from symbert.sources import NAMEABLE, check_name
 from symbert.steps import File
 
 CONFIG = "config.json"
@@ -105,7 +105,7 @@ def _weights(key: str, path: str, folder: Path, there: Collection[str]) -> tuple
         if f"{name}{INDEX}" in there:
             listed = read_json(folder / f"{name}{INDEX}", {"weight_map": {str: str}}, "get it again")["weight_map"]
             parts = sorted(set(listed.values()))
-            if lacking := [part for part in parts if part not in there]:
+            if lacking := [part for part in parts if part not in there or "/" in part or not NAMEABLE.fullmatch(part)]:
                 raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists {lacking[0]}, which is missing; get it")
             return [f"{name}{INDEX}"], parts
     others = [file for file in there if file.endswith((".h5", ".msgpack", ".onnx", ".gguf", ".bin", ".safetensors"))]
@@ -130,6 +130,10 @@ def _model(
         raise ConfigError(
             f"config: 'models.{name}.path': {asked.path}: is a model of this project; name its operator in "
             "'sweep.attention', or write it as a BERT: symbert export"
+        )
+    if "quantization_config" in config:
+        raise ConfigError(
+            f"config: 'models.{name}.path': {asked.path}: is quantized; name the model that it was made of"
         )
     of_tokenizer = {file: files[file] for file in (*SETTINGS_OF_TOKENIZERS, *VOCABULARIES) if file in files}
     width = 2 if str(config.get("dtype", config.get("torch_dtype"))) in ("float16", "bfloat16") else 4
