@@ -1,8 +1,5 @@
 """Models from elsewhere, fine-tuned as transformers' classes: beside its Trainer, beside our Bert, and damaged."""
 
-import copy
-import json
-import math
 from dataclasses import replace as replace_field
 from itertools import cycle
 
@@ -10,36 +7,23 @@ import numpy as np
 import pytest
 import torch
 from msgspec.structs import replace
-from torch import nn
 from transformers import (
-    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     DataCollatorWithPadding,
     Trainer,
     TrainingArguments,
 )
 
-from foreign import FAMILIES, make_model, tokenizer_of
+from foreign import FAMILIES, make_model, model_in, tokenizer_of
 from glue.protocol import SETTINGS
 from symbert.draws import permute
-from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue import stock
 from symbert.glue import train as module
 from symbert.glue.tasks import GLUE, SUITES, Task
-from symbert.glue.train import HEADS, Packed, TaskRows, predict, reset_head, train
-from symbert.steps import File
+from symbert.glue.train import HEADS, TaskRows, reset_head, train
 
 EXACT = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3, weight_decay=0.1)
 SPANS = SUITES["squad2"].tasks["squad2"]
-
-
-def model_in(folder) -> ForeignModel:
-    """The model of a folder, as an experiment would plan it."""
-    files = {path.name: File(str(path)) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".bin")}
-    kind = json.loads((folder / "config.json").read_text())["model_type"]
-    return ForeignModel(
-        name="mine", model_type=kind, parameters=1, files=files, tokenizer=Tokenizer(kind, {}), origin=str(folder)
-    )
 
 
 def loaded(folder, task: Task, dropout=0.0, seed=1):

@@ -424,10 +424,14 @@ class Experiment:
             for task in tasks:
                 if task in custom:
                     yield from self._scorings_of(suite, [task], {task: custom[task].digested()}, model)
-        if "blimp" in self.config.sweep.suites and not model:
+        if "blimp" in self.config.sweep.suites:
             suite = SUITES["blimp"]
-            limits = protocol_of(self.config, suite.name, PairLimits)
-            rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
+            rows = PreparePairs(
+                limits=protocol_of(self.config, suite.name, PairLimits),
+                source=self._published_rows(suite),
+                vocabulary=None if model else self.vocabulary,
+                tokenizer=model.tokenizer if model else None,
+            )
             yield self._plan(MinimalPairs(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(
