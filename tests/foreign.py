@@ -181,5 +181,4 @@ def model_in(folder: Path) -> ForeignModel:
         parameters=1,
         content=own,
         tokenizer=tokenizer,
-        origin=str(folder),
     )

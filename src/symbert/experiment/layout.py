@@ -404,7 +404,7 @@ class Experiment:
             model = models.local_model(name, asked)
         models.refuse_long_rows(model, self.config)
         if not Path(model.settings_file).is_file():
-            models.refuse_unreadable(model, has_spans="squad2" in self.tasks)
+            models.refuse_unreadable(model, {*self.tasks, *self.config.sweep.suites})
         self._plan(model)
         self._shapes[Path(model.folder).name] = model
         place, scorings = OF_MODEL.format(model=Path(model.folder).name), list(self._scorings(model))

@@ -119,8 +119,9 @@ def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     is_finetuned = (is_trained or config.models) and not has_grids
     yield "models", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
     yield "sweep.tuning_seeds", is_tuned(config), "no 'learning_rate' of fine-tuning is a list; leave it out"
-    for key in ("tasks", "finetune_seeds", "untrained"):
+    for key in ("tasks", "finetune_seeds"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
+    yield "sweep.untrained", bool(is_trained) and not has_grids, "no run of it is fine-tuned; leave it out"
     for key in ("suites", "anatomy"):
         yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 

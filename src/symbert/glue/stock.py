@@ -37,7 +37,7 @@ REMEDY = "get it again, or give another model"
 
 def read_config(model: ForeignModel) -> PreTrainedConfig:
     """The configuration of a model, of transformers' class for its family; ConfigError where that takes it not."""
-    file = Path(model.content["config.json"].path)
+    file = model.checkpoint / "config.json"
     try:
         return CONFIG_MAPPING[model.model_type].from_pretrained(file.parent, local_files_only=True)
     except Exception as error:  # the classes check their keys each in its way
@@ -90,7 +90,7 @@ def _read(
 ) -> tuple[PreTrainedModel, set[str], set[str]]:
     """A model of a class with the weights of its files, in float32; those that are missing or of another shape, and
     those that are left over."""
-    file = Path(model.content["config.json"].path)
+    file = model.checkpoint / "config.json"
     weights: dict[str, Tensor] = {}
     for part in model.weights.values():
         weights |= read_weights(Path(part.path), REMEDY)

@@ -19,7 +19,7 @@ from symbert.report import published
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS
-from symbert.report.setting import other_scores, other_training
+from symbert.report.setting import is_pretrained_here, other_scores, other_training
 from symbert.report.statistics import (
     CONFIDENCE,
     FEWEST,
@@ -368,6 +368,9 @@ def claims_table(data: Collection) -> Table:
     rows = []
     with open(CLAIMS, encoding="utf-8", newline="") as lines:
         claims = list(csv.DictReader(lines))
+    if not is_pretrained_here(data.experiment):
+        verdict = f"{NOT_TESTED}: nothing was pre-trained"
+        return table_of([{"claim": f"all {len(claims)} claims about operators", "verdict": verdict}])
     for claim in claims:
         ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
         told = {key: claim[key] or None for key in ("claim", "models", "the_paper", "raw_files")}
