@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForPreTraining, PreTrainedTokenizerBase
 
 from symbert.files import sha256_of
+from symbert.foreign import ForeignModel
 from symbert.foreign import Tokenizer as TokenizerFiles
 from symbert.sources import DEMO, VOCABULARY
 from symbert.steps import File
@@ -160,8 +161,24 @@ def make_model(folder: Path, family: str, seed: int = 0, **config) -> Path:
 def tokenizer_in(folder: Path) -> TokenizerFiles:
     """The tokenizer in a model's folder, as a step has it."""
     config = json.loads((folder / "config.json").read_text())
-    paths = (path for path in sorted(folder.iterdir()) if path.name != "config.json")
+    others = ("config.json", "model.safetensors.index.json", "pytorch_model.bin.index.json")
+    paths = (path for path in sorted(folder.iterdir()) if path.name not in others)
     files = {
         path.name: File(str(path), sha256_of(path)) for path in paths if path.suffix in (".json", ".txt", ".model")
     }
     return TokenizerFiles(config["model_type"], files, config.get("tokenizer_class") or "")
+
+
+def model_in(folder: Path) -> ForeignModel:
+    """The model in a folder, as an experiment would plan it."""
+    tokenizer = tokenizer_in(folder)
+    kinds = (".json", ".safetensors", ".bin")
+    files = {path.name: File(str(path)) for path in folder.iterdir() if path.suffix in kinds}
+    own = {name: file for name, file in files.items() if name not in tokenizer.files}
+    return ForeignModel(
+        name="mine",
+        model_type=tokenizer.model_type,
+        parameters=1,
+        content=own,
+        tokenizer=tokenizer,
+    )

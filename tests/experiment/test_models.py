@@ -21,7 +21,7 @@ from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.models import positions_of
-from symbert.experiment.plan import lines_of, outputs_of, warnings_of
+from symbert.experiment.plan import lines_of, outputs_of
 from symbert.experiment.project import begun, checked, whole
 from symbert.experiment.status import status_of
 from symbert.files import read_json, write_json
@@ -228,6 +228,11 @@ REFUSED: dict[str, tuple[Callable[[Path], object], dict, str]] = {
     "a wrong value": (config(hidden_dropout_prob="a lot"), {}, "mine/config.json: cannot be read"),
     "too few embeddings": (config(vocab_size=20), {}, "its tokenizer has [0-9,]+ pieces, 'vocab_size' of .* is 20"),
     "no padding": (without_padding, {}, "no padding token; set 'pad_token'"),
+    "no mask": (
+        lambda folder: edit(folder / "tokenizer_config.json", mask_token=None, tokenizer_class="TokenizersBackend"),
+        {"sweep": {"suites": ["glue", "blimp"]}},
+        "mine: its tokenizer has no mask, .*'blimp'",
+    ),
     "its tokenizer has code": (remote_tokenizer, {}, "its tokenizer needs code of its own, which is never run"),
     "its tokenizer is damaged": (
         lambda folder: (folder / "tokenizer.json").write_text('{"model"'),
@@ -348,11 +353,13 @@ def test_models_stand_beside_runs_whose_folders_stay(mine, start, experiment):
     beside = start({"mine": mine}, {"sweep": {"attention": attention, "suites": ["glue", "blimp"]}}, NO_NOISE)
     assert beside.runs == experiment.runs and beside.compared == experiment.compared
     of_model = [score for score in beside.scores.values() if score.run is beside.models["mine"]]
-    assert len(of_model) == 1 and of_model[0].seeds == sorted(beside.config.sweep.finetune_seeds)
-    assert (
-        of_model[0].file in beside.inputs["scores"]["glue"] and of_model[0].file not in beside.inputs["curve"]["glue"]
-    )
-    assert any("blimp" in line for line in warnings_of(beside))
+    tuned, pairs = of_model
+    assert tuned.seeds == sorted(beside.config.sweep.finetune_seeds) and pairs.file in beside.inputs["blimp"]
+    assert tuned.file in beside.inputs["scores"]["glue"] and tuned.file not in beside.inputs["curve"]["glue"]
+    assert {str(mine / "tokenizer.json"), str(mine / "model.safetensors")} <= {
+        *pairs.scoring.rows.reads_for(),
+        *beside.inputs_of[pairs.file],
+    }
 
 
 def test_a_job_asks_for_threads_memory_and_a_gpu_by_the_parameters(mine, start):

@@ -1,6 +1,5 @@
 """Models from elsewhere, fine-tuned as transformers' classes: beside its Trainer, beside our Bert, and damaged."""
 
-import json
 from dataclasses import replace as replace_field
 from itertools import cycle
 
@@ -15,27 +14,16 @@ from transformers import (
     TrainingArguments,
 )
 
-from foreign import FAMILIES, make_model, tokenizer_of
+from foreign import FAMILIES, make_model, model_in, tokenizer_of
 from glue.protocol import SETTINGS
 from symbert.draws import permute
-from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue import stock
 from symbert.glue import train as module
 from symbert.glue.tasks import GLUE, SUITES, Task
 from symbert.glue.train import HEADS, TaskRows, reset_head, train
-from symbert.steps import File
 
 EXACT = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3, weight_decay=0.1)
 SPANS = SUITES["squad2"].tasks["squad2"]
-
-
-def model_in(folder) -> ForeignModel:
-    """The model of a folder, as an experiment would plan it."""
-    files = {
-        path.name: File(str(path)) for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".bin")
-    }
-    kind = json.loads((folder / "config.json").read_text())["model_type"]
-    return ForeignModel(name="mine", model_type=kind, parameters=1, content=files, tokenizer=Tokenizer(kind, {}))
 
 
 def loaded(folder, task: Task, dropout=0.0, seed=1):

@@ -194,9 +194,9 @@ def refuse_long_rows(model: ForeignModel, config: Configuration) -> None:
             )
 
 
-def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
-    """ConfigError for a model or a tokenizer that transformers cannot read without code of their own, that classifies
-    nothing, or that do not fit each other. `has_spans`: whether answers are spans of texts."""
+def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
+    """ConfigError for a model or a tokenizer that transformers cannot read without code of their own, that cannot be
+    scored on the tasks and suites that are `asked`, or that do not fit each other."""
     import transformers
     from transformers.models.auto import modeling_auto
 
@@ -212,7 +212,7 @@ def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
     except Exception as error:  # of a dozen types
         raise ConfigError(f"{folder / CONFIG}: cannot be read ({line_of(error)}); correct it") from None
     tables = [modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING]
-    tables += [modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING] if has_spans else []
+    tables += [modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING] if "squad2" in asked else []
     if config.is_encoder_decoder or not all(type(config) in table for table in tables):
         raise ConfigError(
             f"{place}: transformers has no encoder of model_type {model.model_type} for these tasks; choose another "
@@ -226,6 +226,8 @@ def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
         raise ConfigError(f"{place}: {own if 'auto_map' in settings else error}") from None
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
+    if tokenizer.mask_token_id is None and "blimp" in asked:
+        raise ConfigError(f"{place}: its tokenizer has no mask, by which pairs are judged; leave 'blimp' out")
     if (pieces := len(tokenizer)) > config.vocab_size:
         raise ConfigError(
             f"{place}: its tokenizer has {pieces:,} pieces, 'vocab_size' of {CONFIG} is {config.vocab_size:,}; get the "

@@ -155,8 +155,6 @@ def warnings_of(experiment: Experiment) -> list[str]:
     is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
     if is_computed and _is_missing(experiment.shards) and not find_spec("kenlm"):
         lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
-    if experiment.models and "blimp" in experiment.config.sweep.suites:
-        lines.append("blimp: models from elsewhere judge no minimal pairs; they are scored on the other suites alone")
     for run in {run.variant: run for run in experiment.runs if run.architecture == ENCODER}.values():
         settings, tokens = experiment.training(run), rows_of(experiment, run).tokens
         expected = settings.steps * (1 - settings.mask_probability) ** (settings.batch_size * tokens)

@@ -91,6 +91,7 @@ class ForeignCheckpoint:
         from symbert.glue import stock
 
         self.model, self.device = read_step(folder, ForeignModel), pick_device()
+        self.folder = self.model.checkpoint
         self.config = stock.read_config(self.model)
         origin = "@".join(filter(None, (self.model.origin, self.model.commit)))
         facts = {"origin": origin, "model_type": self.model.model_type}

@@ -149,13 +149,11 @@ class MaskedLanguage(nn.Module):
 
 
 def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage:
-    """A model with the head that it was pre-trained with. ConfigError where that does not predict masked tokens, or the
-    checkpoint lacks it; IntegrityError as `load`."""
-    kind = MODEL_FOR_MASKED_LM_MAPPING.get(type(config))
-    if kind is not None:
-        loaded, missing, left = _read(model, kind, config)
-        _refuse_other_encoder(loaded, missing, left, model.checkpoint)
-    if kind is None or missing:
+    """A model under its family's head that predicts masked tokens. ConfigError where the checkpoint lacks that head, as
+    one that was pre-trained otherwise; IntegrityError as `load`."""
+    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config)
+    _refuse_other_encoder(loaded, missing, left, model.checkpoint)
+    if missing:
         raise ConfigError(
             f"{model.checkpoint}: no head that predicts masked tokens, by which pairs are judged; leave 'blimp' out of "
             f"'sweep.suites', or {model.name} out of 'models'"
