@@ -438,7 +438,9 @@ def test_a_sharded_model_of_the_hub_is_that_of_the_commit_of_the_first_start(min
     for weights in model.weights.values():
         assert cli.main(["download", weights.path]) == 0
         assert Path(weights.path).stat().st_size == sizes[Path(weights.path).name]
+    Path(experiment.models["bert"].checkpoint, "tokenizer.json").unlink()
     assert start({"bert": NAME}, NO_NOISE).record == experiment.record, "what is downloaded changes no key"
+    assert cli.main(["prune", "--yes"]) == 0 and all(Path(file.path).is_file() for file in model.weights.values())
     assert not any(Path(asked.path).name in ("tf_model.h5", "pytorch_model.bin") for asked in hub.host.asked)
     assert TOKEN not in Path(model.settings_file).read_text()
 
