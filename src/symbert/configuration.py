@@ -950,8 +950,6 @@ def _contradictory_models(config: Configuration) -> Iterator[str]:
             yield f"'models' has {name}, which is the name of an operator or of a model of it; rename it"
     if not sweep.attention and not config.models:
         yield "'sweep.attention' is [] and 'models' is {}, so nothing is compared; name an operator, or a model"
-    if config.models and not sweep.tasks:
-        yield "'models' are fine-tuned, and 'sweep.suites' has no suite with tasks; add glue, or leave 'models' out"
     if is_tuned(config) and (reported := sorted({*sweep.tuning_seeds} & {*sweep.finetune_seeds})):
         yield (
             f"'sweep.tuning_seeds' and 'sweep.finetune_seeds' both have {reported[0]}; a rate is judged on other seeds "

@@ -282,7 +282,6 @@ NAMED: dict[str, tuple[dict, dict, str]] = {
     "text": ({"a": {"path": "mine", "learning_rate": "high"}}, {}, "'models.a.learning_rate'.*a list of them"),
     "no rate": ({"a": {"path": "mine", "learning_rate": []}}, {}, "'models.a.learning_rate'"),
     "nothing": ({}, {}, "so nothing is compared; name an operator, or a model"),
-    "pairs": ({"a": "mine"}, {"sweep": {"suites": ["blimp"]}}, "'sweep.suites' has no suite with tasks; add glue"),
     "grid": ({"a": "mine"}, {"sweep": {"learning_rate": [1e-3, 2e-3]}}, "but the grid sweep trains; name an operator"),
     "seeds": (
         {"a": {"path": "mine", "learning_rate": [1e-5, 2e-5]}},
