@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForPreTraining, PreTrainedTokenizerBase
 
 from symbert.files import sha256_of
+from symbert.foreign import ForeignModel
 from symbert.foreign import Tokenizer as TokenizerFiles
 from symbert.sources import DEMO, VOCABULARY
 from symbert.steps import File
@@ -165,3 +166,16 @@ def tokenizer_in(folder: Path) -> TokenizerFiles:
         path.name: File(str(path), sha256_of(path)) for path in paths if path.suffix in (".json", ".txt", ".model")
     }
     return TokenizerFiles(config["model_type"], files, config.get("tokenizer_class") or "")
+
+
+def model_in(folder: Path, name: str = "mine") -> ForeignModel:
+    """The model of a folder, as an experiment plans it."""
+    paths = [path for path in folder.iterdir() if path.name == "config.json" or path.suffix in (".safetensors", ".bin")]
+    return ForeignModel(
+        name=name,
+        model_type=json.loads((folder / "config.json").read_text())["model_type"],
+        parameters=1,
+        content={path.name: File(str(path), sha256_of(path)) for path in paths},
+        tokenizer=tokenizer_in(folder),
+        origin=str(folder),
+    )

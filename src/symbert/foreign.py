@@ -73,11 +73,6 @@ class ForeignModel(Step, frozen=True):
         """The files of its weights, by name."""
         return {name: file for name, file in self.content.items() if name.endswith((".safetensors", ".bin"))}
 
-    @property
-    def weights(self) -> dict[str, File]:
-        """The files of its weights, by name."""
-        return {name: file for name, file in self.files.items() if name.endswith((".safetensors", ".bin"))}
-
     def reads(self) -> list[str]:
         """The paths that a job waits for."""
         return [file.path for file in (*self.content.values(), *self.tokenizer.files.values())]

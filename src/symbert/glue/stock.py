@@ -36,7 +36,7 @@ REMEDY = "get it again, or give another model"
 
 def read_config(model: ForeignModel) -> PreTrainedConfig:
     """The configuration of a model, of transformers' class for its family; ConfigError where that takes it not."""
-    file = Path(model.files["config.json"].path)
+    file = Path(model.content["config.json"].path)
     try:
         return CONFIG_MAPPING[model.model_type].from_pretrained(file.parent, local_files_only=True)
     except Exception as error:  # the classes check their keys each in its way
@@ -68,7 +68,7 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
     Weights of other heads are left. IntegrityError names a file that is damaged, and weights of the encoder that are
     missing, of another shape, or left over.
     """
-    kind, file = class_of(config, task), Path(model.files["config.json"].path)
+    kind, file = class_of(config, task), Path(model.content["config.json"].path)
     weights: dict[str, Tensor] = {}
     for part in model.weights.values():
         weights |= read_weights(Path(part.path), REMEDY)
@@ -127,8 +127,8 @@ def _refuse_other_encoder(model: PreTrainedModel, missing: set[str], left: set[s
 
 def is_our_bert(config: PreTrainedConfig) -> bool:
     """Whether this project's Bert computes what the family's class does."""
-    of_pairs = config.is_decoder or config.is_encoder_decoder or config.add_cross_attention
-    return config.model_type == "bert" and config.hidden_act == DEFAULTS["hidden_act"] and not of_pairs
+    keys = ("hidden_act", "is_decoder", "is_encoder_decoder", "add_cross_attention")
+    return config.model_type == "bert" and all(getattr(config, key) == DEFAULTS[key] for key in keys)
 
 
 def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Classifier | SpanModel:
