@@ -169,16 +169,13 @@ def tokenizer_in(folder: Path) -> TokenizerFiles:
     return TokenizerFiles(config["model_type"], files, config.get("tokenizer_class") or "")
 
 
-def model_in(folder: Path) -> ForeignModel:
-    """The model in a folder, as an experiment would plan it."""
-    tokenizer = tokenizer_in(folder)
-    kinds = (".json", ".safetensors", ".bin")
-    files = {path.name: File(str(path)) for path in folder.iterdir() if path.suffix in kinds}
-    own = {name: file for name, file in files.items() if name not in tokenizer.files}
+def model_in(folder: Path, name: str = "mine") -> ForeignModel:
+    """The model of a folder, as an experiment plans it."""
+    paths = [path for path in folder.iterdir() if path.name == "config.json" or path.suffix in (".safetensors", ".bin")]
     return ForeignModel(
-        name="mine",
-        model_type=tokenizer.model_type,
+        name=name,
+        model_type=json.loads((folder / "config.json").read_text())["model_type"],
         parameters=1,
-        content=own,
-        tokenizer=tokenizer,
+        content={path.name: File(str(path), sha256_of(path)) for path in paths},
+        tokenizer=tokenizer_in(folder),
     )

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import msgspec
 
+from foreign import make_model, model_in
 from glue.protocol import SETTINGS
 from symbert.configuration import PairLimits, RobustnessSettings, TaskLimits
 from symbert.files import write_json
-from symbert.foreign import Tokenizer
+from symbert.foreign import ForeignModel, Tokenizer, Tuning
 from symbert.glue.metrics import checked
 from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks, prepare_task
 from symbert.glue.score import Finetune, MinimalPairs, Robustness, score
@@ -104,12 +105,18 @@ class Laboratory:
 
     def place(self, checkpoint: Path, how: Step) -> Path:
         """Where the scores of a checkpoint lie."""
-        return Path(how.folder) / checkpoint.relative_to(self.results / "runs")
+        runs = self.results / "runs"
+        return Path(how.folder) / checkpoint.relative_to(runs if checkpoint.is_relative_to(runs) else self.results)
 
-    def protocol(self, rows: PrepareTasks, **protocol) -> Finetune:
+    def foreign(self, family: str, name: str = "mine", **config) -> tuple[Path, ForeignModel]:
+        """A model from elsewhere: the folder that says so, and what it says."""
+        model = self.planned(model_in(make_model(self.results / "theirs" / name, family, **config), name))
+        return Path(model.folder).absolute(), model
+
+    def protocol(self, rows: PrepareTasks, tuning: Tuning | None = None, **protocol) -> Finetune:
         """How models are fine-tuned on rows."""
         settings = msgspec.structs.replace(SETTINGS, **(PROTOCOL | protocol))
-        return self.planned(Finetune(rows=rows, protocol=settings))
+        return self.planned(Finetune(rows=rows, protocol=settings, tuning=tuning))
 
     def robustness(self, rows: PrepareRobustness, trained: Finetune) -> Robustness:
         """How fine-tuned models are scored on sets."""

@@ -85,30 +85,29 @@ class Checkpoint:
 
 
 class ForeignCheckpoint:
-    """A model from elsewhere, on one device; the settings.json of its folder says which."""
+    """A model from elsewhere, on one device; the settings.json of its folder says which.
+
+    IntegrityError where a file was changed since its step was planned.
+    """
 
     def __init__(self, folder: Path) -> None:
         from symbert.glue import stock
 
         self.model, self.device = read_step(folder, ForeignModel), pick_device()
         self.folder = self.model.checkpoint
+        digests = {
+            name: verify_sha256(path, file.sha256, CHANGED) if file.sha256 else sha256_of(path)
+            for name, file in self.model.content.items()
+            for path in [Path(file.path)]
+        }
+        weights = {name: digests[name] for name in self.model.weights}
+        self.sha256 = next(iter(weights.values())) if len(weights) == 1 else hash_of(weights)
         self.config = stock.read_config(self.model)
         origin = "@".join(filter(None, (self.model.origin, self.model.commit)))
         facts = {"origin": origin, "model_type": self.model.model_type}
         self.identity: Record = {"size": "", "attention": self.model.name, "pretrain_seed": 1, **facts}
         self.name, self.versions = self.model.name, versions_on(self.device)
         print(f"finetune {self.name}: 'dropout' is {', '.join(stock.dropouts_of(self.config))}", file=sys.stderr)
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of its weights; of several files, of their digests by name. IntegrityError where a file was changed since its
-        step was planned."""
-        digests = {
-            name: verify_sha256(path, file.sha256, CHANGED) if file.sha256 else sha256_of(path)
-            for name, file in self.model.weights.items()
-            for path in [Path(file.path)]
-        }
-        return next(iter(digests.values())) if len(digests) == 1 else hash_of(digests)
 
     def head_of(self, task: Task) -> str:
         """The class whose head is trained on a task."""

@@ -163,8 +163,8 @@ def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage
 
 def is_our_bert(config: PreTrainedConfig) -> bool:
     """Whether this project's Bert computes what the family's class does."""
-    of_pairs = config.is_decoder or config.is_encoder_decoder or config.add_cross_attention
-    return config.model_type == "bert" and config.hidden_act == DEFAULTS["hidden_act"] and not of_pairs
+    keys = ("hidden_act", "is_decoder", "is_encoder_decoder", "add_cross_attention")
+    return config.model_type == "bert" and all(getattr(config, key) == DEFAULTS[key] for key in keys)
 
 
 def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Classifier | SpanModel:
