@@ -26,7 +26,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
-from symbert.experiment.power import ARRANGEMENTS, FEWEST, LEVEL, detectable_effect, smallest_sign_flip_p
+from symbert.experiment.power import (
+    ARRANGEMENTS,
+    FEWEST,
+    FEWEST_ESCAPES,
+    LEVEL,
+    detectable_effect,
+    smallest_sign_flip_p,
+)
 from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.names import UNTRAINED
 from symbert.report.published import COLUMNS
@@ -46,7 +53,6 @@ DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree 
 NOISE = 10**-DECIMALS
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
-FEWEST_ESCAPES = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
 RESAMPLES = 10_000  # of the bootstrap
 EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
 WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
