@@ -16,7 +16,11 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForPreTraining, PreTrainedTokenizerBase
 
+from symbert.files import sha256_of
+from symbert.foreign import ForeignModel
+from symbert.foreign import Tokenizer as TokenizerFiles
 from symbert.sources import DEMO, VOCABULARY
+from symbert.steps import File
 
 BERTS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTAS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -152,3 +156,26 @@ def make_model(folder: Path, family: str, seed: int = 0, **config) -> Path:
         model = kind.from_config(AutoConfig.for_model(family.replace("deberta-v3", "deberta-v2"), **wanted))
     model.save_pretrained(folder)
     return folder
+
+
+def tokenizer_in(folder: Path) -> TokenizerFiles:
+    """The tokenizer in a model's folder, as a step has it."""
+    config = json.loads((folder / "config.json").read_text())
+    paths = (path for path in sorted(folder.iterdir()) if path.name != "config.json")
+    files = {
+        path.name: File(str(path), sha256_of(path)) for path in paths if path.suffix in (".json", ".txt", ".model")
+    }
+    return TokenizerFiles(config["model_type"], files, config.get("tokenizer_class") or "")
+
+
+def model_in(folder: Path, name: str = "mine") -> ForeignModel:
+    """The model of a folder, as an experiment plans it."""
+    paths = [path for path in folder.iterdir() if path.name == "config.json" or path.suffix in (".safetensors", ".bin")]
+    return ForeignModel(
+        name=name,
+        model_type=json.loads((folder / "config.json").read_text())["model_type"],
+        parameters=1,
+        content={path.name: File(str(path), sha256_of(path)) for path in paths},
+        tokenizer=tokenizer_in(folder),
+        origin=str(folder),
+    )

@@ -106,8 +106,9 @@ def load_tokenizer(tokenizer: Tokenizer) -> "PreTrainedTokenizerFast":
     DataError where a file was changed since the start, where transformers cannot read them or has no fast tokenizer for
     them, and where they hold no vocabulary.
     """
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer, logging
 
+    logging.set_verbosity_error()  # what it warns of ends in an error, or is as it has to be
     for file in tokenizer.files.values():
         if file.sha256 and known_sha256(file.path) != file.sha256:
             raise DataError(f"{file.path}: changed since the workflow was started; start it again")

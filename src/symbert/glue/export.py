@@ -8,9 +8,9 @@ from safetensors.torch import load_file
 from symbert.errors import ConfigError, MissingInputError, line_of
 from symbert.files import together, verify_sha256
 from symbert.glue.metrics import read_kept
-from symbert.glue.score import DROPOUTS, Kept
+from symbert.glue.score import Kept
 from symbert.glue.tasks import custom_task, task_named
-from symbert.glue.train import HEADS, load_classifier
+from symbert.glue.train import DROPOUTS, HEADS, load_classifier
 from symbert.model.bert import Classifier
 from symbert.model.hf import copy_tokenizer, fold, refuse_used, write_model
 

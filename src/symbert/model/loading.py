@@ -50,11 +50,17 @@ def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tenso
         raise MissingInputError(f"{file}: file not found; {remedy}")
     if (directory / CHECKSUM).is_file():
         extracted_sha256(directory)
-    with reading(file), open(file, "rb") as content:
+    return config, read_weights(file, remedy)
+
+
+def read_weights(file: Path, remedy: str) -> Tensors:
+    """The weights in a safetensors file or, of another name, in one of torch.save, in which nothing else is made, or
+    run; MissingInputError or IntegrityError name the file."""
+    with reading(file, absent=remedy), open(file, "rb") as content:
         if content.read(len(POINTER)) == POINTER:
             raise IntegrityError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
     try:
-        return config, load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
+        return load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
     except (OSError, MemoryError, IntegrityError):
         raise
     except Exception as error:  # a damaged pickle raises any
