@@ -197,10 +197,14 @@ def values_of(data: Collection, model: ForeignModel, column: str) -> list[str]:
     return list(dict.fromkeys(value for table in tables for value in table[column] if value))
 
 
+DIVERGED = "diverged"
+
+
 def rates_table(data: Collection) -> Table | None:
     """The learning rate that was chosen for each model and task: the one of the highest mean score over tuning seeds,
-    none of which is reported in another table. By rate that mean in percent. Edge: the chosen one is the lowest or
-    highest of its grid, so a better one may lie beyond. The csv has the score of every tuning seed.
+    none of which is reported in another table. By rate that mean in percent; diverged: with a seed. Edge: the
+    chosen one is the lowest or highest of its grid, so a better one may lie beyond. The csv has the score of every
+    tuning seed.
     """
     tuned = setting.chosen_rates(data)
     if tuned.empty:
@@ -213,18 +217,18 @@ def rates_table(data: Collection) -> Table | None:
             model = f"{model}, seed {row.pretrain_seed}"
         of_rates = {float(rate): [100 * score for score in scores] for rate, scores in row.tuned.items()}
         place = {"model": model, "task": row.task}
-        means = {rate: spread(of_rates[rate]).mean if rate in of_rates else None for rate in rates}
+        means = {rate: spread(scores).mean if scores else DIVERGED for rate, scores in of_rates.items()}
         shown.append(
             place
             | {"chosen": f"{row.learning_rate:g}", "edge": row.edge or None}
-            | {f"{rate:g}": mean for rate, mean in means.items()}
+            | {f"{rate:g}": means.get(rate) for rate in rates}
         )
         rows += [
             place
             | {"rate": rate, "chosen": rate == row.learning_rate, "edge": row.edge or None}
             | {"tuning_seed": at, "score": score}
             for rate, scores in sorted(of_rates.items())
-            for at, score in enumerate(scores, 1)
+            for at, score in enumerate(scores or [None], 1)
         ]
     return table_of(rows, readable=frame_of(shown))
 
