@@ -17,6 +17,7 @@ from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.models import shape_of
+from symbert.experiment.power import lines_of_seeds
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
@@ -64,7 +65,8 @@ class Output:
 
 
 def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
-    """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; and what costs less.
+    """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; what its seeds can
+    show; and what costs less.
 
     The options are those of Snakemake, and --scale. Run it in the folder with results/.
     """
@@ -265,6 +267,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *([hours] if gpu else []),
         *_line_of_tuning(experiment),
+        *(f"seeds: {line}" for line in lines_of_seeds(experiment.config)),
         f"disk: {disk_line(outputs)}",
         *(f"warning: {line}" for line in [*experiment.longer_rows, *warnings_of(experiment)]),
         NOTES,

@@ -56,7 +56,7 @@ def _of_suite(suite: Suite) -> list[Exhibit]:
         Exhibit(
             f"{name}_paired",
             partial(scores.paired_table, suite=name),
-            f"{title}: differences from a model from elsewhere",
+            f"{title}: differences from the first model from elsewhere",
         ),
     ]
 
@@ -84,11 +84,13 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("summary", summary, "What the data support, what was compared, and on what"),
         Exhibit("figure2", figures.loss_figures, "Figure 2: validation loss"),
         Exhibit("table3_glue", scores.glue_table, "Table 3: scores of this experiment", GLUE_SCORE),
-        Exhibit("models", scores.models_table, "Models from elsewhere"),
-        Exhibit("paired", scores.paired_table, "Differences from a model from elsewhere"),
         Exhibit("grids", figures.grids_figure, "Losses at each point of the sweep"),
         Exhibit("grid_escapes", pretraining.grid_escapes_table, "Escapes at each point of the sweep", ESCAPE),
         Exhibit("grid_contrasts", pretraining.contrasts_table, "Contrasts named before the runs", VERDICT),
+    ],
+    "Models from elsewhere": [
+        Exhibit("paired", scores.paired_table, "Differences from the first of them"),
+        Exhibit("models", scores.models_table, "What they are"),
     ],
     "Claims": [Exhibit("claims", claims_table, "What became of the papers’ claims")],
     "Pre-training": [

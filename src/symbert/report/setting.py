@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from symbert.configuration import ReportSettings, Scalar
+from symbert.configuration import ReportSettings
 from symbert.glue.tasks import SUITES
 from symbert.report import published
 from symbert.report.collect import DOMAIN, TUNED, Collection
@@ -26,9 +26,7 @@ ONE_SEED = (
     "{} are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
     "pre-training of the same operators may give other differences."
 )
-FOREIGN = (
-    "Models from elsewhere are one checkpoint each: differences from {}, their intervals and p speak of fine-tuning."
-)
+FOREIGN = "Differences from {}, their intervals and p speak of fine-tuning these checkpoints on these tasks."
 OF_TWO_KINDS = (
     "They read other text, in other tokens, for another time than the models that were pre-trained here: a difference "
     "between the two kinds is no effect of an operator."
@@ -52,19 +50,15 @@ def papers_settings(experiment: ReportSettings) -> dict[str, str | float | None]
     return {key: value for key, value in published.SETTINGS.items() if not key.startswith(without)}
 
 
-def our_settings(experiment: ReportSettings) -> dict[str, Scalar]:
-    """The same of the experiment's own."""
-    without = () if is_pretrained_here(experiment) else OF_PRETRAINING
-    return {key: value for key, value in experiment.settings.items() if not key.startswith(without)}
-
-
 def other_settings(experiment: ReportSettings, section: str = "") -> list[str]:
     """The keys whose values are neither the paper's nor a deviation, of the encoder and GLUE; those of one section, or
     of all."""
-    paper, ours = papers_settings(experiment), our_settings(experiment)
+    paper, ours = papers_settings(experiment), experiment.settings
     keys = [key for key in {**paper, **ours} if ours.get(key, ...) != paper.get(key, ...)]
     keys = [key for key in keys if not is_deviation(experiment, key)]
-    return [key for key in keys if key.startswith(section) and not key.startswith(("architectures.", "suites."))]
+    return [
+        key for key in keys if key.startswith(section) and not key.startswith(("architectures.", "suites.", "models."))
+    ]
 
 
 def other_training(data: Collection) -> str | None:

@@ -26,7 +26,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
-from symbert.experiment.power import ARRANGEMENTS, FEWEST, LEVEL, detectable_effect, smallest_sign_flip_p
+from symbert.experiment.power import (
+    ARRANGEMENTS,
+    FEWEST,
+    FEWEST_ESCAPES,
+    LEVEL,
+    detectable_effect,
+    smallest_sign_flip_p,
+)
 from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.names import UNTRAINED
 from symbert.report.published import COLUMNS
@@ -46,7 +53,6 @@ DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree 
 NOISE = 10**-DECIMALS
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
-FEWEST_ESCAPES = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
 RESAMPLES = 10_000  # of the bootstrap
 EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
 WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
@@ -239,7 +245,7 @@ class Comparison:
     difference: float | None = None  # of the means
     std: float | None = None  # of the differences of equal seeds
     interval: Interval | None = None  # 95 %: Welch's, of what is paired Student's
-    error: Error | None = None  # of that interval
+    error: Error | None = None  # of that interval; of scores paired by task, that of the test where it is larger
     p: float | None = None  # of the score that is tested: two-sided, of the permutation or the sign-flip test
     smallest_p: float | None = None  # that the test of so many units can give
     fine_tunings: int | None = None  # of each model, whose differences the test of scores paired by task counts
@@ -364,7 +370,8 @@ def _paired(
     for it, of these tasks."""
     headline = differences.columns[0]
     counted = [headline] if headline in tasks else [column for column in differences if column in COUNTED]
-    of_tasks = differences[counted].dropna().T.groupby(tasks).sum().to_numpy().ravel()
+    known = differences[counted].dropna()
+    of_tasks = known.T.groupby(tasks).sum().to_numpy().ravel()  # a value per fine-tuning
     for score in differences:
         values, tests = differences[score].dropna().to_numpy(), {}
         if len(values):
@@ -373,6 +380,8 @@ def _paired(
         if len(values) >= FEWEST:
             tests |= {"interval": paired_interval(values), "error": paired_error(values)}
             if score == headline:
+                larger = max(tests["error"].size, float(of_tasks.std(ddof=1)) * math.sqrt(len(of_tasks)) / known.size)
+                tests["error"] = tests["error"]._replace(size=larger)
                 tests |= {"p": sign_flip_test(of_tasks), "smallest_p": smallest_sign_flip_p(len(of_tasks))}
                 tests["fine_tunings"] = len(of_tasks)
         yield Comparison(size, model, reference, score, FINETUNE_SEED, len(values), **tests)

@@ -14,7 +14,7 @@ from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
 from symbert.report.collect import Collection
 from symbert.report.formats import Table, frame_of, heading, table_of
-from symbert.report.setting import is_deviation, our_settings, papers_settings
+from symbert.report.setting import is_deviation, papers_settings
 from symbert.report.tables.scores import origin_of, values_of
 from symbert.report.tidy import row_of_part
 
@@ -64,7 +64,7 @@ def settings_table(data: Collection) -> Table | None:
     """
     if data.origin is not None:
         return None
-    ours, theirs = our_settings(data.experiment), papers_settings(data.experiment)
+    ours, theirs = data.experiment.settings, papers_settings(data.experiment)
     rows = [
         {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
         | {"differs": _difference(data, key)}

@@ -117,10 +117,12 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
     return spread(known) if known else None
 
 
-def published_table(data: Collection) -> Table:
+def published_table(data: Collection) -> Table | None:
     """The paper’s own numbers, not this experiment’s: scores in percent as printed in table 3 of arXiv 2406.06366; mean
     and sample standard deviation over five fine-tuning seeds of one pre-trained model.
     """
+    if data.experiment and not setting.is_pretrained_here(data.experiment):
+        return None
     columns = ("glue_score", "std", *published.COLUMNS)
     rows = [
         {"model": f"{size}-{name}", **dict(zip(columns, printed, strict=True))}
@@ -165,8 +167,8 @@ def accuracies(minimal_pairs: pd.DataFrame) -> pd.DataFrame:
 
 def models_table(data: Collection) -> Table | None:
     """Models that were pre-trained elsewhere, as they were fine-tuned here. Family: model_type of config.json.
-    Parameters: of the encoder. Head: the class whose head was trained. A commit is that of the hub. Provenance has the
-    SHA-256 of weights and tokenizer.
+    Parameters: by the size of the weights. Head: the class whose head was trained. A commit is that of the hub.
+    Provenance has the SHA-256 of weights and tokenizer.
     """
     rows = [
         {
@@ -195,10 +197,14 @@ def values_of(data: Collection, model: ForeignModel, column: str) -> list[str]:
     return list(dict.fromkeys(value for table in tables for value in table[column] if value))
 
 
+DIVERGED = "diverged"
+
+
 def rates_table(data: Collection) -> Table | None:
     """The learning rate that was chosen for each model and task: the one of the highest mean score over tuning seeds,
-    none of which is reported elsewhere. By rate that mean in percent. Edge: the chosen one is the lowest or highest of
-    its grid, so a better one may lie beyond. The csv has the score of every tuning seed.
+    none of which is reported in another table. By rate that mean in percent; diverged: with a seed. Edge: the
+    chosen one is the lowest or highest of its grid, so a better one may lie beyond. The csv has the score of every
+    tuning seed.
     """
     tuned = setting.chosen_rates(data)
     if tuned.empty:
@@ -211,18 +217,18 @@ def rates_table(data: Collection) -> Table | None:
             model = f"{model}, seed {row.pretrain_seed}"
         of_rates = {float(rate): [100 * score for score in scores] for rate, scores in row.tuned.items()}
         place = {"model": model, "task": row.task}
-        means = {rate: spread(of_rates[rate]).mean if rate in of_rates else None for rate in rates}
+        means = {rate: spread(scores).mean if scores else DIVERGED for rate, scores in of_rates.items()}
         shown.append(
             place
             | {"chosen": f"{row.learning_rate:g}", "edge": row.edge or None}
-            | {f"{rate:g}": mean for rate, mean in means.items()}
+            | {f"{rate:g}": means.get(rate) for rate in rates}
         )
         rows += [
             place
             | {"rate": rate, "chosen": rate == row.learning_rate, "edge": row.edge or None}
             | {"tuning_seed": at, "score": score}
             for rate, scores in sorted(of_rates.items())
-            for at, score in enumerate(scores, 1)
+            for at, score in enumerate(scores or [None], 1)
         ]
     return table_of(rows, readable=frame_of(shown))
 
@@ -261,14 +267,14 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
 
 
 def paired_table(data: Collection, suite: str = "glue") -> Table | None:
-    """Model less reference, the first model from elsewhere, in percentage points of the mean score, on these tasks;
-    equal fine-tuning seeds are paired, as they share the order of rows and the draw of the head. Low and high:
-    Student’s 95 % interval of the mean over seeds. p: two-sided test over the signs of the differences of all
-    fine-tunings (one per seed and task); its hypothesis is no difference on any of these tasks. Holm p: with Holm’s
-    correction among the models. Significant: Holm p is at most 0.05, and the interval is on one side of zero. Neither
-    tasks nor pre-trainings are sampled: nothing is said of others. Detectable: what so many seeds of this spread find
-    with 80 % power (two-sided paired t at the corrected level); smaller differences are not ruled out where none is
-    significant; a dash: no p could be small enough. The csv has the intervals of all columns, which are not tested.
+    """Model less reference, the first model from elsewhere, in points of the mean score. Equal fine-tuning seeds are
+    paired: they share the order of rows and the draw of the head. Low, high: Student’s 95 % interval over seeds. p: of
+    all signs that the differences of fine-tunings, one per seed and task, may have under “no difference on any of these
+    tasks”; Holm p: corrected for the number of models. Significant: Holm p is at most 0.05, and the interval on one
+    side of zero. Of other tasks and other pre-trainings nothing is said. Detectable: the difference that so many seeds
+    of this spread find with 80 % power (two-sided paired t at the corrected level); where none is significant, smaller
+    ones are not ruled out; a dash: none could be significant. The csv has the intervals of all columns, which are not
+    tested.
     """
     compared = data.paired.get(suite)
     if not compared:
@@ -279,13 +285,13 @@ def paired_table(data: Collection, suite: str = "glue") -> Table | None:
             "model": names.model_name(pair.size, pair.model),
             "reference": pair.reference,
             "score": scores.get(pair.score, pair.score),
-            "seeds": pair.n,
-            "fine_tunings": pair.fine_tunings,
             **{name: getattr(pair, name) for name in ("difference", "std")},
             **dict(zip(("low", "high"), pair.interval or (None, None), strict=True)),
             **{name: getattr(pair, name) for name in P_VALUES},
             "significant": None if pair.p is None else pair.is_significant,
             "detectable": pair.detectable,
+            "seeds": pair.n,
+            "fine_tunings": pair.fine_tunings,
         }
         for pair in compared
     ]
