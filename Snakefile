@@ -26,7 +26,17 @@ from symbert.corpus.parts import PrepareParts
 from symbert.corpus.shards import Pack
 from symbert.corpus.texts import WriteText
 from symbert.experiment.status import begin
-from symbert.paths import CHECKPOINT, CHECKPOINT_FILES, DATASET_FILE, PART, ROBUSTNESS, RUN, SCORES
+from symbert.paths import (
+    CHECKPOINT,
+    CHECKPOINT_FILES,
+    DATASET_FILE,
+    PART,
+    ROBUSTNESS,
+    ROBUSTNESS_OF_MODEL,
+    RUN,
+    SCORES,
+    SCORES_OF_MODEL,
+)
 from symbert.experiment.project import configured_scale, open_experiment, readable
 
 

@@ -30,7 +30,7 @@ from symbert.experiment.project import read_config
 from symbert.files import write_json
 from symbert.glue.prepare import PrepareTasks, prepare_rows
 from symbert.glue.tasks import GLUE, Task, suite_of
-from symbert.glue.train import load_classifier, predict, read_rows, reset_head, train
+from symbert.glue.train import Packed, load_classifier, predict, read_rows, reset_head, train
 from symbert.model.bert import MaskedModel, initialize
 from symbert.model.configuration import configuration_of
 from symbert.model.hf import fold
@@ -177,7 +177,7 @@ class Ours:
     def __init__(self, finetuning: Finetuning, checkpoint: Path) -> None:
         self.finetuning, self.evaluate_every, self.seed = finetuning, finetuning.steps, 0
         self.rows = read_rows(finetuning.data, finetuning.task, DEVICE)
-        self.model = classifier(checkpoint, finetuning.task.num_labels, finetuning.settings.dropout)
+        self.trainee = Packed(classifier(checkpoint, finetuning.task.num_labels, finetuning.settings.dropout))
 
     def measure(self) -> tuple[float, float]:
         """Seconds of a step, the first ones with another seed each time, and of an evaluation."""
@@ -190,11 +190,11 @@ class Ours:
                 raise Enough
 
         try:
-            train(self.model, self.rows["train"], self.finetuning.settings, PRECISION, self.seed, stop)
+            train(self.trainee, self.rows["train"], self.finetuning.settings, self.seed, stop)
         except Enough:
             training = ends[UNTIMED + interval] - ends[UNTIMED]
         begun = perf_counter()
-        predict(self.model, self.rows["validation"], PRECISION)
+        predict(self.trainee, self.rows["validation"])
         return (training / interval, perf_counter() - begun)
 
 
@@ -284,7 +284,7 @@ def output_difference(few: Finetuning, checkpoint: Path) -> float:
     The classifiers have one output, because predictions of grades are the outputs themselves.
     """
     graded = dataclasses.replace(read_rows(few.data, few.task, DEVICE)["validation"], task=GLUE["stsb"])
-    ours = torch.from_numpy(predict(classifier(checkpoint, 1, 0.0), graded, PRECISION))
+    ours = torch.from_numpy(predict(Packed(classifier(checkpoint, 1, 0.0)), graded))
     inputs = {**default_data_collator(padded_rows(few, "validation")), "labels": None}
     stock = stock_classifier(checkpoint, 1, 0.0)(**inputs).logits[:, 0]
     return ((ours - stock).abs().max() / stock.abs().max()).item()

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from msgspec import to_builtins
 
+from foreign import make_model
 from symbert import paths, sources
 from symbert.configuration import merge
 from symbert.errors import ConfigError, MissingInputError, UsageError
@@ -98,7 +99,8 @@ nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpu
   rates.job_seconds: 7.0, operators: {wide: {class: shared, init_scale: wide}},
   sizes: {deep: {num_hidden_layers: 3, hidden_size: 64, num_attention_heads: 2, intermediate_size: 64}},
   tasks: {own: {train: a, validation: b, columns: [x], metric: f1, labels: ["n", "y"]}},
-  texts: {copies: {source: copying, vocabulary: null, sequence_length: 16, validation_sequences: 64}}}
+  texts: {copies: {source: copying, vocabulary: null, sequence_length: 16, validation_sequences: 64}},
+  sweep.tuning_seeds: [8, 9]}
 """)
 EFFECTS = {
     key: (value, set().union(*(KINDS.get(kind, {kind}) for kind in kinds.split(", "))))
@@ -111,7 +113,7 @@ MORE = yaml.safe_load("""
  sweep.contrasts: [[shared, original]], sweep.pretrain_seeds: [1, 2, 3], sweep.finetuned_pretrain_seeds: [1, 2],
  sweep.finetune_seeds: [1, 2, 3], sweep.suites: [glue, superglue, blimp, squad2], sweep.tasks: [mnli, rte, cb, cola],
  sweep.untrained: true, sweep.anatomy: false, sweep.curve.sizes: [tiny],
- sweep.curve.finetune_seeds: [2], sweep.curve.steps: {tiny: [200]}}
+ sweep.curve.finetune_seeds: [2], sweep.curve.steps: {tiny: [200]}, models: {mine: {path: mine}}}
 """)
 
 
@@ -203,6 +205,7 @@ def test_a_changed_setting_changes_exactly_the_keys_below_it(start):
 
 def test_more_of_an_axis_keeps_the_folders_that_are_there(start):
     start_less = start()
+    make_model(Path("mine"), "bert")
     for key, value in MORE.items():
         less, more = start_less, start(nested(key, value))
         if key in ("sweep.architectures", "sweep.anatomy"):  # whose values above are fewer

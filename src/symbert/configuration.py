@@ -25,8 +25,9 @@ from msgspec.structs import asdict, replace
 from symbert.architectures import ARCHITECTURES, ENCODER, OTHERS
 from symbert.declared import mistake_in, suggestion
 from symbert.errors import ConfigError
+from symbert.foreign import Tuning
 from symbert.glue.challenges import COLLECTIONS
-from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, CustomTask, tasks_of, tasks_of_sweep
+from symbert.glue.tasks import BESIDE_GLUE, PUBLISHED, SUITES, CustomTask, suite_of, tasks_of, tasks_of_sweep
 from symbert.operators import name_of, operators_of
 from symbert.sizes import shapes_of
 from symbert.sources import (
@@ -52,6 +53,7 @@ Natural = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
 Length = Annotated[int, Meta(ge=8, le=512)]  # tokens
 Positive = Annotated[float, Meta(gt=0, le=MOST)]  # 1 becomes 1.0, which has the same key
 NotNegative = Annotated[float, Meta(ge=0, le=MOST)]
+LearningRate = Positive | Annotated[list[Positive], Meta(min_length=1)]  # of several, one is chosen for each task
 Share = Annotated[float, Meta(ge=0, lt=1)]
 FILTERS = keys_of("symbert.corpus.filters", "REASONS_BY_FILTER")
 NOISE_KINDS = (*keys_of("symbert.glue.noise", "EDITS"), "mixed")
@@ -171,7 +173,7 @@ class FinetuneKeys(Settings, frozen=True, kw_only=True):
 
     epochs: Count
     batch_size: Count
-    learning_rate: Positive
+    learning_rate: LearningRate
     warmup_ratio: Annotated[float, Meta(ge=0, le=1)]
     weight_decay: NotNegative
     adam_epsilon: Positive
@@ -180,8 +182,9 @@ class FinetuneKeys(Settings, frozen=True, kw_only=True):
 
 
 class GlueSettings(FinetuneKeys, frozen=True, kw_only=True):
-    """How a model is fine-tuned."""
+    """How a model is fine-tuned; where rates are tuned, but for the rate, which is the first of them."""
 
+    learning_rate: Positive
     precision: Precision
     compile: bool
 
@@ -301,6 +304,15 @@ class CustomSize(Settings, frozen=True):
     initializer_range: Positive | None = None
 
 
+class Model(Settings, frozen=True):
+    """A model from elsewhere, with a tokenizer of its own: a folder in Hugging Face's layout, or a repository of the
+    hub."""
+
+    path: Annotated[str, Meta(min_length=1)]
+    revision: str = "main"  # on the hub
+    learning_rate: LearningRate | None = None  # of its fine-tunings; None: as `glue` and `suites` have it
+
+
 class Curve(Settings, frozen=True):
     """Figure 3: scores over checkpoints."""
 
@@ -372,12 +384,13 @@ class Sweep(Swept, frozen=True, kw_only=True):
 
     architectures: Annotated[list[str], Meta(min_length=1)]
     sizes: Annotated[list[str], Meta(min_length=1)]
-    attention: Annotated[list[str], Meta(min_length=1)]
+    attention: list[str]  # none: nothing is pre-trained
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
     escape_loss: Positive | None
     pretrain_seeds: Seeds
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
+    tuning_seeds: Seeds
     suites: Annotated[list[str], Meta(min_length=1)]
     tasks: list[str]
     untrained: bool
@@ -406,6 +419,7 @@ class Configuration(Settings, frozen=True, kw_only=True):
     sizes: dict[str, CustomSize]
     tasks: dict[str, CustomTask]
     texts: dict[Name, CustomText]
+    models: dict[Name, Model]
     sweep: Sweep
 
 
@@ -434,6 +448,7 @@ REMEDIES = {  # by what msgspec says
     "Expected `bool`": "write true or false",
     r"Expected `int( \| null)?`, got": "write a whole number",
     r"Expected `float( \| null)?`, got": "write a number, as 0.5",
+    r"Expected `float \| array( \| null)?`, got": "write a number, or a list of them",
     "Expected `array": "write a list, as [a, b]",
     "Expected `object": "write it as {key: value}, or leave it out",
     "Object missing": "add it",
@@ -504,8 +519,13 @@ def custom_texts(config: Configuration) -> list[str]:
 
 def experiment_name(config: Configuration) -> str:
     """Name of the experiment's folder under results/."""
-    sources = dict.fromkeys((source_of(config, "corpus"), source_of(config, "glue")))
+    sources = dict.fromkeys(source_of(config, stage) for stage in stages_of(config))
     return config.experiment or "-".join([config.scale, *sources])
+
+
+def stages_of(config: Configuration) -> list[Stage]:
+    """The stages whose sources are read: no corpus where nothing is pre-trained."""
+    return ["corpus", "glue"] if config.sweep.attention else ["glue"]
 
 
 def annotations_of(config: Configuration) -> Annotator:
@@ -533,9 +553,33 @@ def init_from(config: Configuration, architecture: str) -> str | None:
     return path
 
 
-def protocol_of(config: Configuration, suite: str, cls: type[Kind]) -> Kind:
-    """Settings of the section `glue`, but for the keys that the section `suites` has of a suite."""
-    return _settings_of(config, config.glue, cls, config.suites.get(suite, {}))
+def protocol_of(config: Configuration, suite: str, cls: type[Kind], model: Model | None = None) -> Kind:
+    """Settings of the section `glue`, but for the keys that the section `suites` has of a suite, and for the learning
+    rate that a model from elsewhere has of its own."""
+    first = {"learning_rate": rates_of(config, suite, model)[0]}
+    return _settings_of(config, config.glue, cls, config.suites.get(suite, {}) | first)
+
+
+def rates_of(config: Configuration, suite: str, model: Model | None = None) -> list[float]:
+    """The learning rates with which models, or a model from elsewhere, are fine-tuned on a suite, the lowest first: of
+    several, one is chosen for each task."""
+    usual: LearningRate = config.suites.get(suite, {}).get("learning_rate", config.glue.learning_rate)
+    chosen = model.learning_rate if model and model.learning_rate is not None else usual
+    return sorted(chosen) if isinstance(chosen, list) else [chosen]
+
+
+def tuning_of(config: Configuration, suite: str, model: Model | None = None) -> Tuning | None:
+    """How the learning rate is chosen for each task of a suite; None where there is one rate."""
+    rates = rates_of(config, suite, model)
+    return Tuning(rates, sorted(config.sweep.tuning_seeds)) if rates[1:] else None
+
+
+def is_tuned(config: Configuration) -> bool:
+    """Whether any learning rate of fine-tuning is chosen among several."""
+    tasks = tasks_of_sweep(config.sweep.suites, config.sweep.tasks)
+    suites = {suite_of(task).name for task in tasks}
+    models = [*([None] if config.sweep.attention else []), *config.models.values()]
+    return any(tuning_of(config, suite, model) for suite in suites for model in models)
 
 
 def filter_of(config: Configuration) -> FilterSettings:
@@ -587,21 +631,30 @@ def report_of(config: Configuration) -> ReportSettings:
     sweep = config.sweep
     chosen = {"suites": (config.suites, sweep.suites), "architectures": (config.architectures, sweep.architectures)}
     beside = {
-        f"{section}.{name}.{key}": value
+        f"{section}.{name}.{key}": _said(value)
         for section, (own, swept) in chosen.items()
         for name, keys in own.items()
         if name in swept
         for key, value in keys.items()
     }
+    rates = {name: model.learning_rate for name, model in config.models.items() if model.learning_rate is not None}
+    beside |= {f"models.{name}.learning_rate": _said(rate) for name, rate in rates.items()}
+    if is_tuned(config):
+        beside["sweep.tuning_seeds"] = _said(config.sweep.tuning_seeds)
     return ReportSettings(
         experiment=experiment_name(config),
         title=config.title or _title(config),
         scale=Path(config.scale).stem,
-        steps=config.pretrain.steps,
+        steps=config.pretrain.steps if sweep.attention else None,
         settings=dict(_determining(config)) | beside,
         contrasts=sweep.contrasts,
         escape_loss=sweep.escape_loss,
     )
+
+
+def _said(value: Any) -> Scalar:
+    """A value, or several of them in words."""
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
 
 
 # Where a configuration has keys that stages have beside those of their section.
@@ -615,43 +668,53 @@ FILTER_OF = {  # the filter that a setting belongs to: without it the setting is
 def _determining(config: Configuration) -> Iterator[tuple[str, Scalar]]:
     """All that changes losses of the encoder or scores on GLUE, by its key: where text and tasks come from, and every
     field of the settings in the steps of an experiment."""
+    stages = stages_of(config)
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
-    yield from (("corpus.source", corpus), ("glue.source", glue))
-    if corpus not in OF_USERS:
+    yield from ((f"{stage}.source", source_of(config, stage)) for stage in stages)
+    if "corpus" in stages and corpus not in OF_USERS:
         yield "corpus.parts", len(parts_of(config))
     filters = filter_of(config)
-    if corpus == "hub":
+    if "corpus" in stages and corpus == "hub":
         yield "corpus.revision", config.corpus.revision
         if filters.has("categories") and filters.categories_from != "metadata":
             yield "corpus.blocklist_url", config.corpus.blocklist_url
     if glue == "hub":
         yield "glue.revision", config.glue.revision
-    sections: list[tuple[str, Settings]] = [
-        ("corpus.filter", filters),
-        ("corpus.pack", config.corpus.pack),
-        ("pretrain", training_of(config, ENCODER)),
-        ("glue", protocol_of(config, "glue", GlueSettings)),
-        ("glue", protocol_of(config, "glue", TaskLimits)),
-    ]
-    if start := init_from(config, ENCODER):
-        yield "pretrain.init_from", start
-    if corpus == DATASET and config.corpus.dataset:
+    sections: list[tuple[str, Settings]] = []
+    if "corpus" in stages:
+        sections += [("corpus.filter", filters), ("corpus.pack", config.corpus.pack)]
+        sections += [("pretrain", training_of(config, ENCODER))]
+        if start := init_from(config, ENCODER):
+            yield "pretrain.init_from", start
+    sections += [("glue", protocol_of(config, "glue", cls)) for cls in (GlueSettings, TaskLimits)]
+    if "corpus" in stages and corpus == DATASET and config.corpus.dataset:
         sections.append(("corpus.dataset", config.corpus.dataset))
     for section, settings in sections:
         for key, value in non_defaults(settings).items():
             is_chosen = key not in FILTER_OF or filters.has(FILTER_OF[key])
             if is_chosen and key not in NO_SCIENCE:
-                said = (", ".join(value) or "none") if isinstance(value, list) else value
-                yield ELSEWHERE_IN_FILE.get(key, f"{section}.{key}"), said
+                yield ELSEWHERE_IN_FILE.get(key, f"{section}.{key}"), _said(value)
+    if rates_of(config, "glue")[1:]:
+        yield "glue.learning_rate", _said(rates_of(config, "glue"))
 
 
 def _title(config: Configuration) -> str:
     """The title of the page in words, by the scale or by the experiment's own name."""
-    name, source, count = experiment_name(config), source_of(config, "corpus"), len(config.sweep.attention)
+    name, operators, models = experiment_name(config), len(config.sweep.attention), len(config.models)
     is_custom = name != experiment_name(replace(config, experiment=None))
-    operators = f"{COUNTS[count] if count < len(COUNTS) else count} operator{'' if count == 1 else 's'}"
+    experiment = name if is_custom else Path(config.scale).stem.capitalize()
+    if not operators:
+        source = source_of(config, "glue")
+        tasks = "stand-in tasks" if is_stand_in(source) else SOURCES[source].tasks
+        return f"{experiment}: {_counted(models, 'model')} from elsewhere on {tasks}"
+    source = source_of(config, "corpus")
     text = "stand-in text" if is_stand_in(source) else SOURCES[source].training_text
-    return f"{name if is_custom else Path(config.scale).stem.capitalize()}: {operators} on {text}"
+    beside = f", beside {_counted(models, 'model')} from elsewhere" if models else ""
+    return f"{experiment}: {_counted(operators, 'operator')} on {text}{beside}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{COUNTS[count] if count < len(COUNTS) else count} {thing}{'' if count == 1 else 's'}"
 
 
 # Operators, sizes and tasks of the user's own.
@@ -695,9 +758,20 @@ def define_custom(config: Configuration) -> Configuration:
 
 
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-TAKEN = ("published", "corpus", "runs", "tasks", "scores", "robustness", "measured", "paper", "logs")  # in results/
+TAKEN = (
+    "published",
+    "corpus",
+    "runs",
+    "models",
+    "tasks",
+    "scores",
+    "robustness",
+    "measured",
+    "paper",
+    "logs",
+)  # in results/
 FREE = ("operators", "first", "second")  # keys whose values may be anything
-FOR_REAL_TEXT = ("laptop", "single-gpu", "paper")  # scales whose hours stand-ins are not worth
+FOR_REAL_TEXT = ("laptop", "single-gpu", "paper", "encoders")  # scales whose hours stand-ins are not worth
 
 
 def resolve(values: Config) -> Configuration:
@@ -712,9 +786,10 @@ def resolve(values: Config) -> Configuration:
     _check_sources(config)
     if config.glue.robustness.sets:
         check_directory("glue.robustness.files", root_of_sets(config), "the out-of-domain sets (docs/glue.md)")
-    for architecture in config.sweep.architectures:
+    for architecture in config.sweep.architectures if config.sweep.attention else ():
         check_training(config, architecture, {})
-    for mistake in _contradictions(config):
+    trained = _contradictory_trainings(config) if config.sweep.attention else ()
+    for mistake in chain(_contradictions(config), trained, _contradictory_models(config)):
         raise ConfigError(f"config: {mistake}")
     return config
 
@@ -830,10 +905,11 @@ def _distinct(value: Any, key: str = "") -> Any:
 def _check_sources(config: Configuration) -> None:
     """ConfigError or MissingInputError where a configuration lacks a folder, file or address that its sources need."""
     check_blocklist_url(config.corpus.blocklist_url)
-    for source in (source_of(config, "corpus"), source_of(config, "glue")):
+    for source in (source_of(config, stage) for stage in stages_of(config)):
         if source == "mirror" or (source in OF_USERS and config.mirror):
             check_directory("mirror", config.mirror, "the files in the publishers' layout")
-    custom_texts(config)
+    if "corpus" in stages_of(config):
+        custom_texts(config)
     if source_of(config, "corpus") == DATASET and config.corpus.dataset is None:
         raise ConfigError("config: 'corpus.source' is dataset, but 'corpus.dataset' is null; add {path: owner/name}")
     for name, task in config.tasks.items():
@@ -843,13 +919,20 @@ def _check_sources(config: Configuration) -> None:
 
 def _contradictions(config: Configuration) -> Iterator[str]:
     """Keys whose values do not fit together, each with the remedy."""
-    sweep, pretrain, curve, filters = config.sweep, config.pretrain, config.sweep.curve, config.corpus.filter
+    filters = config.corpus.filter
     if config.experiment in TAKEN:
         yield f"'experiment' is {config.experiment}, which results/ has for all; name it otherwise"
-    stages: tuple[Stage, ...] = ("corpus", "glue") if config.scale in FOR_REAL_TEXT else ()
-    for stage in stages:
+    for stage in stages_of(config) if config.scale in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
             yield f"'source' of {stage} is {source}, a stand-in; set it to hub or mirror for scale={config.scale}"
+    least, most = filters.min_harmful_perplexity, filters.max_harmful_perplexity
+    if least >= most:
+        yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
+
+
+def _contradictory_trainings(config: Configuration) -> Iterator[str]:
+    """The same of pre-training, and of what is looked at of its models."""
+    sweep, pretrain, curve = config.sweep, config.pretrain, config.sweep.curve
     parts: list[tuple[str, Iterable[Any], str, list[Any]]] = [
         ("curve.finetune_seeds", curve.finetune_seeds, "finetune_seeds", sweep.finetune_seeds),
         ("curve.sizes", curve.sizes, "sizes", sweep.sizes),
@@ -859,9 +942,6 @@ def _contradictions(config: Configuration) -> Iterator[str]:
     for key, values, of, whole in parts:
         for value in (value for value in values if value not in whole):
             yield f"'sweep.{key}' has {value!r}, 'sweep.{of}' does not; add it there, or change 'sweep.{key}'"
-    least, most = filters.min_harmful_perplexity, filters.max_harmful_perplexity
-    if least >= most:
-        yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
     if pretrain.processes % pretrain.nodes:
         yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
     begun = sweep.untrained or any(0 in curve.steps.get(size, ()) for size in curve.sizes)
@@ -879,6 +959,24 @@ def _contradictions(config: Configuration) -> Iterator[str]:
                     f"'pretrain.save_every' ({kept}) up to 'pretrain.steps' ({steps}), or no curve: "
                     "sweep='{curve: {sizes: []}}'"
                 )
+
+
+def _contradictory_models(config: Configuration) -> Iterator[str]:
+    """Models from elsewhere that could be taken for another one, and what leaves nothing to compare."""
+    sweep, seen = config.sweep, dict[str, str]()
+    own = {*operators_of(config.operators), *(f"{size}-{name}" for size in sweep.sizes for name in sweep.attention)}
+    for name in config.models:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            yield f"'models' has {other} and {name}, whose names differ in case alone; rename one"
+        if name in own:
+            yield f"'models' has {name}, which is the name of an operator or of a model of it; rename it"
+    if not sweep.attention and not config.models:
+        yield "'sweep.attention' is [] and 'models' is {}, so nothing is compared; name an operator, or a model"
+    if is_tuned(config) and (reported := sorted({*sweep.tuning_seeds} & {*sweep.finetune_seeds})):
+        yield (
+            f"'sweep.tuning_seeds' and 'sweep.finetune_seeds' both have {reported[0]}; a rate is judged on other seeds "
+            "than it was chosen on, change one"
+        )
 
 
 def check_training(config: Configuration, architecture: str, swept: Mapping[str, Any]) -> None:

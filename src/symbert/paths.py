@@ -6,8 +6,10 @@
     results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
     results/runs/{architecture}/{model}/seed-{seed}/done.json   a pre-training; {model} is a size, an operator and a KEY
     results/runs/{architecture}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
+    results/models/{model}/settings.json                   a model from elsewhere; {model} is its name and a KEY
     results/tasks/{rows}/{task}.parquet                    token ids of a task
     results/scores/{suite}/{architecture}/{model}/seed-{seed}/step-{step}/{selection}.json   scores of tasks, seeds
+    results/scores/{suite}/models/{model}/{selection}.json     the same of a model from elsewhere
     results/robustness/…                                   the same models on noise and out-of-domain sets
     results/measured/…-KEY.…                               speeds, anatomy
     results/{experiment}/experiment.json                   the paths of its report; config.yaml has its configuration
@@ -31,6 +33,9 @@ CHECKPOINT = f"{RUN}/step-{{step}}"
 SCORED = "{architecture}/{model}/seed-{seed}/step-{step}"  # in a folder of scores those of a checkpoint
 SCORES = f"{RESULTS}/scores/{{suite}}/{SCORED}/{{selection}}.json"
 ROBUSTNESS = SCORES.replace("/scores/", "/robustness/")
+OF_MODEL = "models/{model}"  # in a folder of scores those of a model from elsewhere
+SCORES_OF_MODEL = f"{RESULTS}/scores/{{suite}}/{OF_MODEL}/{{selection}}.json"
+ROBUSTNESS_OF_MODEL = SCORES_OF_MODEL.replace("/scores/", "/robustness/")
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "README.md")
 REPORTED = "report/experiment-{key}.json"  # in an experiment's folder: the record that its page was made of
 CHECKSUM = "model.sha256"  # beside extracted weights; no output of a rule

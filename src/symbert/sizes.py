@@ -16,6 +16,11 @@ MEMORY_OF_A_THREAD = 2000  # MB of host memory
 WEIGHTS_FOR_A_GPU = 1_000_000  # of the layers; each is two operations per token
 
 
+def threads_of(parameters: int) -> int:
+    """CPU threads of a process that trains a model: their number grows with the root of the parameters."""
+    return max(1, round(math.sqrt(parameters / PARAMETERS_OF_A_THREAD)))
+
+
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dimensions of an encoder, by Hugging Face's names."""
 
@@ -44,8 +49,8 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def threads(self) -> int:
-        """CPU threads of a process that trains it: their number grows with the root of the parameters."""
-        return max(1, round(math.sqrt(self.parameters() / PARAMETERS_OF_A_THREAD)))
+        """CPU threads of a process that trains it."""
+        return threads_of(self.parameters())
 
     @property
     def memory(self) -> int:

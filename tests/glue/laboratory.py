@@ -5,9 +5,11 @@ from pathlib import Path
 
 import msgspec
 
+from foreign import make_model, model_in
 from glue.protocol import SETTINGS
 from symbert.configuration import PairLimits, RobustnessSettings, TaskLimits
 from symbert.files import write_json
+from symbert.foreign import ForeignModel, Tokenizer, Tuning
 from symbert.glue.metrics import checked
 from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks, prepare_task
 from symbert.glue.score import Finetune, MinimalPairs, Robustness, score
@@ -35,7 +37,18 @@ class Laboratory:
         write_json(Path(step.settings_file), msgspec.to_builtins(step))
         return step
 
-    def rows(self, task: str, root: Path = DEMO, custom: CustomRows | None = None, **limits) -> PrepareTasks:
+    def _pieces(self, tokenizer: Tokenizer | None) -> dict[str, File | Tokenizer]:
+        """By what texts become token ids."""
+        return {"tokenizer": tokenizer} if tokenizer else {"vocabulary": File(str(self.vocabulary))}
+
+    def rows(
+        self,
+        task: str,
+        root: Path = DEMO,
+        custom: CustomRows | None = None,
+        tokenizer: Tokenizer | None = None,
+        **limits,
+    ) -> PrepareTasks:
         """How the rows of a task are prepared, of the published files below `root`."""
         suite = suite_of(task)
         wanted = {"max_length": 64, "max_examples": 64, "max_evaluation_examples": 40} | limits
@@ -43,9 +56,9 @@ class Laboratory:
         step = PrepareTasks(
             suite=suite.name,
             limits=TaskLimits(**wanted),
-            vocabulary=File(str(self.vocabulary)),
             source=source,
             custom={task: custom} if custom else {},
+            **self._pieces(tokenizer),
         )
         return self.planned(step)
 
@@ -54,11 +67,13 @@ class Laboratory:
         chosen = RobustnessSettings(list(sets), list(noise), list(kinds))
         return self.planned(PrepareRobustness(clean=clean, chosen=chosen, root=root and File(str(root))))
 
-    def pairs(self, root: Path = DEMO, max_length: int = 64, max_evaluation_examples=None) -> PreparePairs:
+    def pairs(
+        self, root: Path = DEMO, max_length: int = 64, max_evaluation_examples=None, tokenizer: Tokenizer | None = None
+    ) -> PreparePairs:
         """How minimal pairs are prepared."""
-        source, vocabulary = File(str(root / "nyu-mll/blimp")), File(str(self.vocabulary))
+        source = File(str(root / "nyu-mll/blimp"))
         limits = PairLimits(max_length=max_length, max_evaluation_examples=max_evaluation_examples)
-        return self.planned(PreparePairs(limits=limits, vocabulary=vocabulary, source=source))
+        return self.planned(PreparePairs(limits=limits, source=source, **self._pieces(tokenizer)))
 
     def prepared(self, step: Step, task: str, allow_partial: bool = True) -> Path:
         """The rows of a task, computed."""
@@ -90,12 +105,18 @@ class Laboratory:
 
     def place(self, checkpoint: Path, how: Step) -> Path:
         """Where the scores of a checkpoint lie."""
-        return Path(how.folder) / checkpoint.relative_to(self.results / "runs")
+        runs = self.results / "runs"
+        return Path(how.folder) / checkpoint.relative_to(runs if checkpoint.is_relative_to(runs) else self.results)
 
-    def protocol(self, rows: PrepareTasks, **protocol) -> Finetune:
+    def foreign(self, family: str, name: str = "mine", **config) -> tuple[Path, ForeignModel]:
+        """A model from elsewhere: the folder that says so, and what it says."""
+        model = self.planned(model_in(make_model(self.results / "theirs" / name, family, **config), name))
+        return Path(model.folder).absolute(), model
+
+    def protocol(self, rows: PrepareTasks, tuning: Tuning | None = None, **protocol) -> Finetune:
         """How models are fine-tuned on rows."""
         settings = msgspec.structs.replace(SETTINGS, **(PROTOCOL | protocol))
-        return self.planned(Finetune(rows=rows, protocol=settings))
+        return self.planned(Finetune(rows=rows, protocol=settings, tuning=tuning))
 
     def robustness(self, rows: PrepareRobustness, trained: Finetune) -> Robustness:
         """How fine-tuned models are scored on sets."""

@@ -12,6 +12,7 @@ from transformers import get_linear_schedule_with_warmup
 from model.models import dense
 from symbert.configuration import GlueSettings
 from symbert.draws import permute
+from symbert.glue.train import Packed
 
 SETTINGS = GlueSettings(
     epochs=2,
@@ -37,7 +38,7 @@ def padded(model, rows, index):
 
 def one_by_one(model, rows, index):
     """Logits of rows that are computed each alone."""
-    batches = [rows.batch(np.array([row])) for row in index]
+    batches = [Packed(model).batch(rows, np.array([row])) for row in index]
     return torch.cat([dense(model, batch.input_ids[None], None, batch.token_type_ids[None]) for batch in batches])
 
 

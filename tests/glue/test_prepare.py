@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 from symbert.errors import DataError
-from symbert.glue.prepare import TaskFacts, metadata_of, pair_encoder
+from symbert.glue.encoder import encoder_of
+from symbert.glue.prepare import TaskFacts, metadata_of
 from symbert.glue.tasks import GLUE
+from symbert.steps import File
 
 words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token."]), max_size=30).map(" ".join)
 
@@ -17,12 +19,12 @@ words = st.lists(st.sampled_from(["matrix", "of", "the", "unseen", "é", "token.
 @given(words, words, st.integers(8, 40))
 def test_pairs_are_encoded_and_cut_as_hugging_face_does(vocabulary, first, second, max_length):
     reference = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=True)
-    ours = pair_encoder(vocabulary, max_length)
+    ours = encoder_of(File(str(vocabulary)), None)
     for texts in ((first,), (first, second)):
         expected = reference(*([text] for text in texts), truncation=True, max_length=max_length)
-        found = ours.encode(*texts)
-        assert [found.ids] == expected["input_ids"]
-        assert [found.type_ids] == expected["token_type_ids"]
+        ids, types = ours.rows([texts if texts[1:] else first], max_length)
+        assert ids == expected["input_ids"]
+        assert types == expected["token_type_ids"]
 
 
 def test_a_sample_is_spread_over_the_file_and_the_same_each_time(prepared):

@@ -155,10 +155,10 @@ def test_a_seed_that_diverges_in_its_last_step_is_named_and_leaves_no_record(lab
     """It was scored, as a classifier of one class."""
     train = module.train
 
-    def ruined(model, rows, settings, precision, seed, tell):
-        train(model, rows, settings, precision, seed, tell)
+    def ruined(trainee, rows, settings, seed, tell):
+        train(trainee, rows, settings, seed, tell)
         if seed == 2:
-            model.classifier.weight.data.fill_(float("inf"))
+            trainee.model.classifier.weight.data.fill_(float("inf"))
 
     monkeypatch.setattr(module, "train", ruined)
     with pytest.raises(DivergedError, match=r"^finetune tiny-pairwise seed 1 step 300: rte seed 2: a logit is not"):

@@ -24,12 +24,13 @@ from model.models import stock
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import DataError, DivergedError
 from symbert.glue import squad
+from symbert.glue.encoder import Encoder
 from symbert.glue.export import export_classifier
 from symbert.glue.prepare import TaskFacts, metadata_of
 from symbert.glue.sources import published_schema
 from symbert.glue.squad import ANSWER, Question, best_threshold, exact, f1, measured, texts_of
 from symbert.glue.tasks import published_split, task_named
-from symbert.glue.train import load_classifier, logits_of, predict, read_rows, reset_head
+from symbert.glue.train import Packed, load_classifier, predict, read_rows, reset_head
 from symbert.model.bert import SpanModel
 
 
@@ -155,7 +156,8 @@ def published(context, *answers, question="Who?", number=0):
 
 
 def windowed(tokenizer, *rows, split="validation", max_length=LONG):
-    return squad.tokenise_questions(split, pa.Table.from_pylist(list(rows)), tokenizer, max_length).to_pylist()
+    table = pa.Table.from_pylist(list(rows))
+    return squad.tokenise_questions(split, table, Encoder(tokenizer, mask=None), max_length).to_pylist()
 
 
 def test_windows_do_not_depend_on_how_many_questions_are_read_at_once(tokenizer, monkeypatch):
@@ -402,10 +404,10 @@ def test_stock_transformers_loads_the_exported_model_with_equal_logits(tmp_path,
     assert "BertForQuestionAnswering" in (tmp_path / "out/README.md").read_text()
     ours = load_classifier(start, 2, 0.0, SpanModel).eval()
     ours.load_state_dict(load_file(weights))
-    batch = read_rows(prepared, TASK, torch.device("cpu"))["validation"].batch(np.array([0]))
+    batch = Packed(ours).batch(read_rows(prepared, TASK, torch.device("cpu"))["validation"], np.array([0]))
     outputs = stock(batch.input_ids[None], token_type_ids=batch.token_type_ids[None])
     expected = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
-    torch.testing.assert_close(logits_of(ours, batch, "fp32"), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(Packed(ours).logits(batch), expected, rtol=0, atol=1e-5)
 
 
 @pytest.fixture
@@ -425,14 +427,15 @@ def model(laboratory):
 def test_logits_loss_and_gradients_are_those_of_stock_transformers(rows, model):
     """Of rows padded to the longest, whose other slots take no part."""
     theirs, index = stock(model, BertForQuestionAnswering), np.arange(len(rows))
-    batch, tokens = rows.batch(index), [rows.batch(np.array([row])) for row in index]
+    trainee = Packed(model)
+    batch, tokens = trainee.batch(rows, index), [trainee.batch(rows, np.array([row])) for row in index]
     ids, types, attended = torch.zeros(3, len(rows), rows.lengths.max(), dtype=torch.int64)
     for row, (alone, length) in enumerate(zip(tokens, rows.lengths, strict=True)):
         ids[row, :length], types[row, :length], attended[row, :length] = alone.input_ids, alone.token_type_ids, 1
     outputs = theirs(ids, attended, types)
     expected = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
     expected = expected.masked_fill(attended[..., None] == 0, -math.inf)
-    found = logits_of(model, batch, "fp32")
+    found = trainee.logits(batch)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     start, end = (F.cross_entropy(expected[..., place], batch.labels[:, place]) for place in (0, 1))
     loss = rows.head.loss(found, batch.labels)
@@ -446,8 +449,8 @@ def test_logits_loss_and_gradients_are_those_of_stock_transformers(rows, model):
 
 def test_spans_of_logits_that_are_not_finite_are_no_answers(rows, model):
     """Slots without a token have −∞ on purpose: these are not meant."""
-    predict(model, rows, "fp32")
+    predict(Packed(model), rows)
     for value in (math.inf, -math.inf, math.nan):
         model.qa_outputs.bias.data[1] = value
         with pytest.raises(DivergedError, match="a logit is not finite"):
-            predict(model, rows, "fp32")
+            predict(Packed(model), rows)

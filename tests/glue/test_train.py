@@ -13,7 +13,7 @@ from model.models import Averaged, define
 from symbert.errors import DataError, DivergedError
 from symbert.glue import train as module
 from symbert.glue.tasks import GLUE
-from symbert.glue.train import load_classifier, logits_of, predict, read_rows, reset_head, train
+from symbert.glue.train import Packed, load_classifier, predict, read_rows, reset_head, train
 from symbert.model.hf import fold
 
 
@@ -43,7 +43,7 @@ def trained(splits, checkpoint):
         torch.manual_seed(noise)
         model = load_classifier(checkpoint(), 2, SETTINGS.dropout)
         reset_head(model, seed)
-        train(model, splits["train"], SETTINGS, "fp32", seed, lambda step: None)
+        train(Packed(model), splits["train"], SETTINGS, seed, lambda step: None)
         return model, splits
 
     return run
@@ -69,7 +69,7 @@ def test_training_is_that_of_a_naive_loop_over_padded_rows(rows, checkpoint, wei
     stock = fold(ours).double()
     assert type(stock) is BertForSequenceClassification
     norms = naive_training(stock, rows, settings, seed=3)
-    train(ours, rows, settings, "fp32", 3, lambda step: None)
+    train(Packed(ours), rows, settings, 3, lambda step: None)
     assert len(norms) == 8 and min(norms) > settings.gradient_clip
     for name, values in fold(ours).double().state_dict().items():
         torch.testing.assert_close(values, stock.state_dict()[name], rtol=0, atol=1e-9, msg=name)
@@ -88,9 +88,9 @@ def test_predictions_are_those_of_stock_bert_row_by_row_without_dropout(prepared
     model = load_classifier(checkpoint(), 1, 0.5).double()
     reset_head(model, 1)
     model.classifier.weight.data *= 1000
-    predicted, stock = predict(model.train(), rows, "fp32"), fold(model).double().eval()
+    predicted, stock = predict(Packed(model.train()), rows), fold(model).double().eval()
     for row, grade in enumerate(predicted):
-        batch = rows.batch(np.array([row]))
+        batch = Packed(model).batch(rows, np.array([row]))
         expected = stock(batch.input_ids[None], None, batch.token_type_ids[None]).logits
         assert grade == pytest.approx(expected.item(), abs=1e-6)
     assert len({*predicted.round(6)}) > 30
@@ -119,26 +119,26 @@ def test_an_operator_that_mixes_tokens_is_fine_tuned_and_scored_as_its_own_bert(
 ):
     """In float64 and without dropout: weights after a naive loop over rows one by one, and classes."""
     define(monkeypatch, "mixing", Averaged)
-    settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3, compile=is_compiled)
+    settings = replace(SETTINGS, dropout=0.0, epochs=1, adam_epsilon=1e-3)
     models, rows = [load_classifier(checkpoint("mixing"), 2, 0.0).double() for _ in range(2)], splits
     for model in models:
         reset_head(model, 1)
     ours, naive = models
     choose = module.encoder_of
     monkeypatch.setattr(module, "encoder_of", lambda model, is_compiled, _: choose(model, is_compiled, GPU))
-    train(ours, rows["train"], settings, "fp32", 3, lambda step: None)
+    train(Packed(ours, is_compiled=is_compiled), rows["train"], settings, 3, lambda step: None)
     naive_training(naive, rows["train"], settings, 3, one_by_one)
     for name, values in naive.state_dict().items():
         torch.testing.assert_close(ours.state_dict()[name], values, rtol=0, atol=1e-9, msg=name)
     with torch.no_grad():
         expected = one_by_one(naive, rows["validation"], np.arange(40)).argmax(dim=1).tolist()
-    assert predict(ours, rows["validation"], "fp32").tolist() == expected
+    assert predict(Packed(ours), rows["validation"]).tolist() == expected
 
 
 def test_bf16_is_near_fp32(rows, classifier):
-    batch, model = rows.batch(np.arange(16)), classifier.float().eval()
+    trainees = [Packed(classifier.float().eval(), precision) for precision in ("fp32", "bf16")]
     with torch.no_grad():
-        exact, rounded = (logits_of(model, batch, precision) for precision in ("fp32", "bf16"))
+        exact, rounded = (trainee.logits(trainee.batch(rows, np.arange(16))) for trainee in trainees)
     assert rounded.dtype == torch.float32 and not torch.equal(exact, rounded)
     assert torch.allclose(exact, rounded, rtol=0, atol=0.02 * exact.abs().max().item())
 
@@ -150,14 +150,14 @@ def test_a_step_that_ruins_the_weights_stops_the_run_also_the_last(rows, checkpo
         rates = {ruined: rate}
         monkeypatch.setattr(module, "learning_rate", lambda step, steps, settings, rates=rates: rates.get(step, 1e-5))
         with pytest.raises(DivergedError):
-            train(load_classifier(checkpoint(), 2, 0.1), rows, SETTINGS, "fp32", 1, lambda step: None)
+            train(Packed(load_classifier(checkpoint(), 2, 0.1)), rows, SETTINGS, 1, lambda step: None)
 
 
 def test_logits_that_are_not_finite_are_no_predictions(rows, classifier):
     for value in (math.inf, -math.inf, math.nan):
         classifier.classifier.bias.data[1] = value
         with pytest.raises(DivergedError):
-            predict(classifier, rows, "fp32")
+            predict(Packed(classifier), rows)
 
 
 def test_the_encoder_is_that_of_the_checkpoint_with_the_dropout_that_is_asked_for(checkpoint):
@@ -181,7 +181,7 @@ def weights_after(rows, checkpoint):
     def run(settings=SETTINGS, rows=rows):
         model = load_classifier(checkpoint(), 2, settings.dropout).double()
         reset_head(model, 1)
-        train(model, rows, settings, "fp32", 1, lambda step: None)
+        train(Packed(model), rows, settings, 1, lambda step: None)
         return model.state_dict()
 
     return run

@@ -57,3 +57,26 @@ use rule score as score_robustness with:
         ROBUSTNESS.replace(".json", ".log"),
     params:
         options=EXPERIMENT.options(ROBUSTNESS),
+
+
+# The same of models from elsewhere.
+use rule score as score_model with:
+    input:
+        ancient(EXPERIMENT.reads(SCORES_OF_MODEL)),
+    output:
+        SCORES_OF_MODEL,
+    log:
+        SCORES_OF_MODEL.replace(".json", ".log"),
+    params:
+        options=EXPERIMENT.options(SCORES_OF_MODEL),
+
+
+use rule score as score_robustness_model with:
+    input:
+        ancient(EXPERIMENT.reads(ROBUSTNESS_OF_MODEL)),
+    output:
+        ROBUSTNESS_OF_MODEL,
+    log:
+        ROBUSTNESS_OF_MODEL.replace(".json", ".log"),
+    params:
+        options=EXPERIMENT.options(ROBUSTNESS_OF_MODEL),

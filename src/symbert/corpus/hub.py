@@ -7,7 +7,7 @@ hub only: not to the host that it redirects to.
 import fcntl
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import huggingface_hub
 from huggingface_hub.utils import build_hf_headers
 
-from symbert.corpus.dataset import CARDS
 from symbert.corpus.download import STALL, Remote, fetch, retry
 from symbert.digests import Digest, listed_digest
 from symbert.errors import RemoteError
@@ -69,22 +68,25 @@ def resolve(repo_type: str, repository: str, revision: str) -> str:
     return commit
 
 
-def listed_files(folder: Path, repository: str, revision: str) -> tuple[str, dict[str, int]]:
-    """The commit that a revision of a dataset was when it was first asked for, and the sizes of the files there, as
-    commit.json and files.json in `folder` say. Its card lies in `folder`, too."""
-    commit, record = commit_of(folder, "dataset", repository, revision), folder / "files.json"
+def listed_files(
+    folder: Path, repo_type: str, repository: str, revision: str, read: Container[str]
+) -> tuple[str, dict[str, int]]:
+    """The commit that a revision of a repository was when it was first asked for, and the sizes of the files there, as
+    commit.json and files.json in `folder` say. Those that are `read` at once lie in `folder`, too."""
+    commit, record = commit_of(folder, repo_type, repository, revision), folder / "files.json"
+
+    def sizes_of(answer: huggingface_hub.DatasetInfo | huggingface_hub.ModelInfo) -> dict[str, int]:
+        return {file.rfilename: file.size or 0 for file in answer.siblings}
+
+    if record.is_file():
+        sizes = read_json(record, {str: int})
+    elif (sizes := _described(repo_type, repository, commit, sizes_of, files_metadata=True)) is None:
+        raise RemoteError(f"{_page(repo_type, repository)}: the answer names no files; {NO_ANSWER}")
+    for file in (file for file in sizes if file in read and not (folder / file).is_file()):
+        fetch_from_hub(repo_type, repository, file, commit, folder / file)
     if not record.is_file():
-
-        def sizes_of(answer: huggingface_hub.DatasetInfo) -> dict[str, int]:
-            return {file.rfilename: file.size or 0 for file in answer.siblings}
-
-        sizes = _described("dataset", repository, commit, sizes_of, files_metadata=True)
-        if sizes is None:
-            raise RemoteError(f"{_page('dataset', repository)}: the answer names no files; {NO_ANSWER}")
-        for card in filter(sizes.__contains__, CARDS):
-            fetch_from_hub("dataset", repository, card, commit, folder / card)
         write_json(record, sizes)
-    return commit, read_json(record, {str: int})
+    return commit, sizes
 
 
 def _described(repo_type: str, repository: str, revision: str, part: Callable[[Any], Any], **options: Any) -> Any:

@@ -19,6 +19,7 @@ from symbert.configuration import (
     Configuration,
     Dataset,
     GlueSettings,
+    Model,
     PairLimits,
     PretrainSettings,
     ReportSettings,
@@ -37,17 +38,21 @@ from symbert.configuration import (
     root_of,
     root_of_sets,
     source_of,
+    stages_of,
     training_of,
+    tuning_of,
 )
 from symbert.corpus.blocklist import BuildBlocklist
-from symbert.corpus.dataset import Reading, hub_dataset, is_of_hub, local_dataset
+from symbert.corpus.dataset import CARDS, Reading, hub_dataset, is_of_hub, local_dataset
 from symbert.corpus.parts import PrepareParts
 from symbert.corpus.published import Repository, TextRepository, Ut1
 from symbert.corpus.shards import Pack
 from symbert.corpus.texts import WriteText, read_of
 from symbert.errors import ConfigError
+from symbert.experiment import models
 from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import hash_of, known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
+from symbert.foreign import ForeignModel
 from symbert.glue.challenges import challenges_for
 from symbert.glue.prepare import PreparePairs, PrepareRobustness, PrepareTasks
 from symbert.glue.score import Finetune, MinimalPairs, Robustness, kept_at
@@ -55,6 +60,7 @@ from symbert.glue.tasks import SUITES, CustomRows, Suite, tasks_of_suite
 from symbert.operators import operators_of
 from symbert.paths import (
     CHECKPOINT_FILES,
+    OF_MODEL,
     REPORTED,
     SCORED,
     VARIANT,
@@ -103,8 +109,8 @@ Scoring = Finetune | Robustness | MinimalPairs
 class Score:
     """What a file of scores holds: a checkpoint's scores of some tasks, with these fine-tuning seeds."""
 
-    run: Run
-    step: int
+    run: Run | ForeignModel
+    step: int | None  # none of a model from elsewhere
     scoring: Scoring
     tasks: list[str]
     seeds: list[int]  # none of minimal pairs
@@ -117,6 +123,12 @@ class Score:
         """Its name says the tasks and seeds, in whatever order they are configured."""
         tasks, seeds = sorted(self.tasks), self.seeds
         return f"{self.folder}/{f'{len(tasks)}x{len(seeds)}-{key(tasks, seeds)}' if seeds else 'pairs'}.json"
+
+    @property
+    def weights(self) -> list[str]:
+        """The files of the checkpoint, which the job reads."""
+        of_run = [f"{self.checkpoint}/{file}" for file in CHECKPOINT_FILES]
+        return self.run.reads() if isinstance(self.run, ForeignModel) else of_run
 
     @property
     def options(self) -> list[str]:
@@ -152,20 +164,20 @@ class Experiment:
         self.equal_texts: list[tuple[str, str]] = []  # of the user's own: two files that are the same part
         self.dataset: Reading | None = None  # how the files of a dataset are read, where that is the corpus
         self.sizes_of: dict[str, int] = {}  # bytes of its files that the hub has
-        self.texts = self._texts()
-        self.vocabulary = file_of(self._published(VOCABULARY, "corpus"))
-        self.parts = self._parts()
+        self.texts = self._texts() if config.sweep.attention else {}  # nothing is read where nothing is pre-trained
         self._starts: dict[str, File] = {}  # checkpoints that trainings begin from, by path
         self._packed: dict[VARIANT, Pack | WriteText] = {}
-        self.shards = self._manifest(())
         self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
         self.runs: dict[Run, str] = {run: step.folder for run, step in self.pretrainings.items()}
-        self._shapes = {Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()}  # by model
-        self.scorings: list[tuple[Scoring, list[str]]] = [] if self.grids else list(self._scorings())  # with tasks
+        self._shapes: dict[str, Shape | ForeignModel] = {  # by the name of a model's folder
+            Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()
+        }
+        self.scorings: list[tuple[Scoring, list[str]]] = [] if self.grids or not self.runs else list(self._scorings())
         self.scores: dict[str, Score] = {}  # by file
         self.kept: dict[str, Score] = {}  # by the file of a selection for weights too, of scores that are there without
         for run in self.runs if self.scorings else ():
             self._score(run)
+        self.models = {name: self._model(name, asked) for name, asked in ({} if self.grids else config.models).items()}
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
         measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
@@ -174,7 +186,8 @@ class Experiment:
     @property
     def summary(self) -> str:
         """Its name, and how it is configured."""
-        sources = f"corpus {source_of(self.config, 'corpus')}, GLUE {source_of(self.config, 'glue')}"
+        names: dict[Stage, str] = {"corpus": "corpus", "glue": "GLUE"}
+        sources = ", ".join(f"{names[stage]} {source_of(self.config, stage)}" for stage in stages_of(self.config))
         return f"{self.name}: scale {self.config.scale}, {sources}{', compiled' if self.config.compile else ''}"
 
     @property
@@ -246,12 +259,18 @@ class Experiment:
 
         repository = asked.path
         folder = self._plan(TextRepository(repo_type="dataset", repository=repository, revision=asked.revision)).folder
-        commit, sizes = listed_files(Path(folder), repository, asked.revision)
+        commit, sizes = listed_files(Path(folder), "dataset", repository, asked.revision, CARDS)
         self.dataset, files = hub_dataset(asked, Path(folder), commit, list(sizes))
         self.sizes_of = {f"{folder}/{file}": sizes[file] for file in files}
         return [(f"hub-{hash_of(repository, commit, file)}", f"{folder}/{file}") for file in files]
 
-    def _parts(self) -> PrepareParts:
+    @cached_property
+    def vocabulary(self) -> File:
+        """The word pieces of the models that are pre-trained."""
+        return file_of(self._published(VOCABULARY, "corpus"))
+
+    @cached_property
+    def parts(self) -> PrepareParts:
         """The token ids of parts."""
         chosen, is_published = filter_of(self.config), source_of(self.config, "corpus") not in OF_USERS
         files: dict[str, Any] = {"dataset": self.dataset}
@@ -281,6 +300,11 @@ class Experiment:
             self._add(step)
             self._packed[variant] = step
         return self._packed[variant]
+
+    @property
+    def shards(self) -> str:
+        """The file that describes the rows of the corpus."""
+        return self._manifest(())
 
     def _manifest(self, variant: VARIANT) -> str:
         """The file that describes rows."""
@@ -412,38 +436,64 @@ class Experiment:
         last = [self.training(run).steps] if is_last_read else []
         return sorted({*self.steps(run), *self.minimal_pair_steps(run), *last})
 
+    # Models from elsewhere.
+
+    def _model(self, name: str, asked: Model) -> ForeignModel:
+        """A model from elsewhere, and its scores."""
+        if models.is_of_hub(asked):
+            repository = Repository(repo_type="model", repository=asked.path, revision=asked.revision)
+            model, sizes = models.hub_model(name, asked, self._plan(repository).folder)
+            self.sizes_of |= sizes
+        else:
+            model = models.local_model(name, asked)
+        models.refuse_long_rows(model, self.config)
+        if not Path(model.settings_file).is_file():
+            models.refuse_unreadable(model, {*self.tasks, *self.config.sweep.suites})
+        self._plan(model)
+        self._shapes[Path(model.folder).name] = model
+        place, scorings = OF_MODEL.format(model=Path(model.folder).name), list(self._scorings(model))
+        self._score_all(model, None, model.folder, place, scorings, self.config.sweep.finetune_seeds)
+        return model
+
     # Tasks and scores.
 
-    def _scorings(self) -> Iterator[tuple[Scoring, list[str]]]:
-        """How checkpoints are scored, and on which tasks: on suites, tasks of the user's own, noise and other domains,
-        and pairs."""
+    def _scorings(self, model: ForeignModel | None = None) -> Iterator[tuple[Scoring, list[str]]]:
+        """How checkpoints, or a model from elsewhere, are scored, and on which tasks: on suites, tasks of the user's
+        own, noise and other domains, and pairs."""
         custom = self.config.tasks
         for suite in SUITES.values():
             tasks = tasks_of_suite(suite.name, self.tasks)
             if published := [task for task in tasks if task not in custom]:
-                yield from self._scorings_of(suite, published, {})
+                yield from self._scorings_of(suite, published, {}, model)
             for task in tasks:
                 if task in custom:
-                    yield from self._scorings_of(suite, [task], {task: custom[task].digested()})
+                    yield from self._scorings_of(suite, [task], {task: custom[task].digested()}, model)
         if "blimp" in self.config.sweep.suites:
             suite = SUITES["blimp"]
-            limits = protocol_of(self.config, suite.name, PairLimits)
-            rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
+            rows = PreparePairs(
+                limits=protocol_of(self.config, suite.name, PairLimits),
+                source=self._published_rows(suite),
+                vocabulary=None if model else self.vocabulary,
+                tokenizer=model.tokenizer if model else None,
+            )
             yield self._plan(MinimalPairs(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(
-        self, suite: Suite, tasks: list[str], custom: dict[str, CustomRows]
+        self, suite: Suite, tasks: list[str], custom: dict[str, CustomRows], model: ForeignModel | None
     ) -> Iterator[tuple[Scoring, list[str]]]:
         """The scorings of tasks that are prepared and fine-tuned together: a suite's, or one task of the user's own."""
         rows = PrepareTasks(
             suite=suite.name,
             limits=protocol_of(self.config, suite.name, TaskLimits),
-            vocabulary=self.vocabulary,
+            vocabulary=None if model else self.vocabulary,
+            tokenizer=model.tokenizer if model else None,
             source=None if custom else self._published_rows(suite),
             custom=custom,
         )
-        protocol = protocol_of(self.config, suite.name, GlueSettings)
-        trained = self._plan(Finetune(rows=self._rows(rows, tasks), protocol=protocol))
+        asked = self.config.models[model.name] if model else None
+        protocol = protocol_of(self.config, suite.name, GlueSettings, asked)
+        tuning = tuning_of(self.config, suite.name, asked)
+        trained = self._plan(Finetune(rows=self._rows(rows, tasks), protocol=protocol, tuning=tuning))
         yield trained, tasks
         if measured := [task for task in tasks if task in self._measured_tasks]:
             root = root_of_sets(self.config)
@@ -481,31 +531,45 @@ class Experiment:
         steps = self.steps(run)
         asked = {Finetune: steps, Robustness: [self.final] if steps else [], MinimalPairs: self.minimal_pair_steps(run)}
         for step in sorted({step for of_method in asked.values() for step in of_method}):
-            for scoring, tasks in self.scorings:
-                if step not in asked[type(scoring)]:
-                    continue
-                seeds = [] if isinstance(scoring, MinimalPairs) else self.finetune_seeds(run, step)
-                score = self._score_of(run, step, scoring, tasks, seeds)
-                read = [scoring.rows.file(task) for task in tasks]
-                if isinstance(scoring, Robustness):
-                    trained = next(tasks for other, tasks in self.scorings if other is scoring.trained)
-                    clean = self._score_of(run, step, scoring.trained, trained, seeds)
-                    read += [*(scoring.trained.rows.file(task) for task in tasks), clean.file]
-                    score = replace(score, trained=clean.folder)
-                self.scores[score.file], self.inputs_of[score.file] = score, read
-                if self.config.glue.keep_finetuned and isinstance(scoring, Finetune) and step == self.final:
-                    again = score.file.replace(".json", "-weights.json")
-                    self.kept[again], self.inputs_of[again] = score, read
+            scorings = [(scoring, tasks) for scoring, tasks in self.scorings if step in asked[type(scoring)]]
+            names = {
+                "architecture": run.architecture,
+                "model": Path(self.runs[run]).parent.name,
+                "seed": run.pretrain_seed,
+                "step": step,
+            }
+            seeds = self.finetune_seeds(run, step)
+            self._score_all(run, step, self.checkpoint(run, step), SCORED.format(**names), scorings, seeds)
 
-    def _score_of(self, run: Run, step: int, scoring: Scoring, tasks: list[str], seeds: list[int]) -> Score:
-        names = {
-            "architecture": run.architecture,
-            "model": Path(self.runs[run]).parent.name,
-            "seed": run.pretrain_seed,
-            "step": step,
-        }
-        folder = f"{scoring.folder}/{SCORED.format(**names)}"
-        return Score(run, step, scoring, tasks, seeds, self.checkpoint(run, step), folder)
+    def _score_all(
+        self,
+        run: Run | ForeignModel,
+        step: int | None,
+        checkpoint: str,
+        place: str,
+        scorings: list[tuple[Scoring, list[str]]],
+        seeds: list[int],
+    ) -> None:
+        """Ask for scores of a checkpoint, which lie at a place in the folder of each scoring."""
+        tasks_of = {scoring.folder: tasks for scoring, tasks in scorings}
+
+        def score_of(scoring: Scoring, tasks: list[str]) -> Score:
+            of_scoring = [] if isinstance(scoring, MinimalPairs) else sorted(seeds)
+            return Score(run, step, scoring, tasks, of_scoring, checkpoint, f"{scoring.folder}/{place}")
+
+        for scoring, tasks in scorings:
+            score, read = score_of(scoring, tasks), [scoring.rows.file(task) for task in tasks]
+            if isinstance(run, ForeignModel):
+                read += run.reads()
+            if isinstance(scoring, Robustness):
+                trained = tasks_of[scoring.trained.folder]
+                clean = score_of(scoring.trained, trained)
+                read += [*(scoring.trained.rows.file(task) for task in trained), clean.file]
+                score = replace(score, trained=clean.folder)
+            self.scores[score.file], self.inputs_of[score.file] = score, read
+            if self.config.glue.keep_finetuned and isinstance(scoring, Finetune) and step in (self.final, None):
+                again = score.file.replace(".json", "-weights.json")
+                self.kept[again], self.inputs_of[again] = score, read
 
     def finetune_seeds(self, run: Run, step: int) -> list[int]:
         """The seeds that the comparison and the curve want of one checkpoint."""
@@ -548,7 +612,7 @@ class Experiment:
         """The resources on a node of a job that computes with a model, by its wildcards: a thread or more and a GPU for
         each process, unless a CPU is as good, and MB of memory, more at each attempt."""
 
-        def shape(wildcards: Any) -> Shape:
+        def shape(wildcards: Any) -> Shape | ForeignModel:
             size = getattr(wildcards, "size", None)
             return self.shapes[size] if size else self._shapes[wildcards.model]
 
@@ -584,7 +648,8 @@ class Experiment:
             "robustness": self._scores(Robustness, "glue"),
             "blimp": self._scores(MinimalPairs, "blimp"),
             "parts": [self.parts.paths(part=part)["record"] for part in self.texts],
-            "manifest": self.shards,
+            **({"manifest": self.shards} if self.runs else {}),
+            **({"models": [model.settings_file for model in self.models.values()]} if self.models else {}),
             **self.measured,
         }
         if self.grids:  # whose runs differ in more than size, operator and seed
@@ -603,8 +668,12 @@ class Experiment:
             for file, score in self.scores.items()
             if isinstance(score.scoring, method)
             and score.scoring.suite == suite
-            and (steps is None or score.step in steps(score.run.size))
+            and (steps is None or self._is_at(score, steps))
         ]
+
+    def _is_at(self, score: Score, steps: Callable[[str], list[int]]) -> bool:
+        """Whether a score is at these steps of its size; of a model from elsewhere, whether the last is one of them."""
+        return self.final in steps("") if isinstance(score.run, ForeignModel) else score.step in steps(score.run.size)
 
     @property
     def input_files(self) -> list[str]:
@@ -614,7 +683,7 @@ class Experiment:
         weights = [
             f"{self.checkpoint(run, step)}/model.safetensors" for run in others for step in self.extracted_steps(run)
         ]
-        manifests = map(self.manifest, self.runs) if self.grids else [self.shards]
+        manifests = map(self.manifest, self.runs) if self.grids else [self.shards] if self.runs else []
         corpus = [*self.inputs["parts"], *dict.fromkeys(manifests)]
         return [*runs, *self.scores, *weights, *corpus, *(file for files in self.measured.values() for file in files)]
 
@@ -639,8 +708,7 @@ class Experiment:
         asked = {**self.scores, **self.lacking_weights}
         missing = [score for file, score in asked.items() if not Path(file).is_file()]
         rows = [score.scoring.rows.file(task) for score in missing for task in score.tasks]
-        folders = dict.fromkeys(score.checkpoint for score in missing)
-        checkpoints = [f"{folder}/{file}" for folder in folders for file in CHECKPOINT_FILES]
+        checkpoints = [file for score in missing for file in score.weights]
         made = [*self.lacking_weights, *checkpoints, *rows]
         return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *made]))
 

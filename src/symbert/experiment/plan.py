@@ -16,9 +16,12 @@ from symbert.corpus.annotation import INSTALL_KENLM
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
+from symbert.experiment.models import shape_of
+from symbert.experiment.power import lines_of_seeds
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
+from symbert.foreign import ForeignModel
 from symbert.glue.score import Finetune, MinimalPairs, Robustness
 from symbert.paths import Run
 from symbert.pretrain.run import FLOAT32, Continuation, lost_weights, storage_of
@@ -42,8 +45,8 @@ MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are s
 CHARACTERS = 100  # of a small text without word pieces, about
 CUSTOM_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
-Good within a factor of two, by `rates`. Download: the corpus alone. Disk at its most; raw parts are removed once they
-are read.
+Good within a factor of two, by `rates`. Download: corpus and models alone. Disk at its most; raw parts are removed once
+they are read.
 For less: a smaller scale (single-gpu, laptop, demo); fewer sizes, operators, seeds, tasks or curve steps in `sweep`;
 fewer pretrain.steps; fewer corpus.parts; weights of fewer steps: a larger pretrain.save_every."""
 
@@ -62,7 +65,8 @@ class Output:
 
 
 def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
-    """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; and what costs less.
+    """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; what its seeds can
+    show; and what costs less.
 
     The options are those of Snakemake, and --scale. Run it in the folder with results/.
     """
@@ -89,7 +93,7 @@ def _is_missing(*files: str) -> bool:
 def _corpus(experiment: Experiment) -> Iterator[Output]:
     """Parts and rows; once the rows are packed nothing is read again."""
     config = experiment.config
-    is_remote = source_of(config, "corpus") == "hub" or bool(experiment.sizes_of)
+    is_of_hub = source_of(config, "corpus") == "hub"
     rows = {experiment.manifest(run): experiment.rows(run.variant) for run in experiment.runs}
     shards = [manifest for manifest, step in rows.items() if isinstance(step, Pack)]
     tokens = 0.0
@@ -98,6 +102,7 @@ def _corpus(experiment: Experiment) -> Iterator[Output]:
         text = _text_of(name, experiment.sizes_of.get(name))
         of_part = text / TEXT_PER_TOKEN * (KEPT if config.corpus.filter.rules else 1.0)
         seconds = of_part / TOKENS_PER_SECOND[annotations_of(config)]
+        is_remote = is_of_hub or name in experiment.sizes_of
         download = is_remote * _is_missing(name) * experiment.sizes_of.get(name, COMPRESSED * text)
         written = TOKEN_BYTES * of_part + download * config.corpus.keep_raw
         is_missing = _is_missing(*shards) and _is_missing(file)
@@ -200,22 +205,37 @@ def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float)
 
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
-    """Rows of tasks, and the scores of every checkpoint."""
+    """Rows of tasks, the scores of every checkpoint, and the weights of models from elsewhere."""
     for file in sorted({score.scoring.rows.file(task) for score in experiment.scores.values() for task in score.tasks}):
         yield Output("glue", file, _is_missing(file))
     is_kept = experiment.config.glue.keep_finetuned
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
-        shape, weights = experiment.shapes[score.run.size], 0.0
-        if is_kept and isinstance(score.scoring, Finetune) and score.step == experiment.final:
-            parameters = shape.parameters(rows_of(experiment, score.run).vocabulary_size)
-            weights = FLOAT32 * parameters * len(score.tasks) * len(score.seeds)
-        seconds = seconds_of(experiment, shape, *_finetuning(experiment, score))
+        shape, weights = _shape_of(experiment, score.run), 0.0
+        if is_kept and isinstance(score.scoring, Finetune) and score.step in (experiment.final, None):
+            weights = FLOAT32 * _parameters_of(experiment, score.run) * len(score.tasks) * len(score.seeds)
+        seconds = seconds_of(experiment, shape, *_finetuning(experiment, score, shape))
         yield Output("glue", file, _is_missing(file), seconds, shape.needs_gpu, weights)
+    for model in experiment.models.values():
+        is_scored = not any(_is_missing(file) for file, score in experiment.scores.items() if score.run is model)
+        for file in (file.path for file in model.weights.values() if file.path in experiment.sizes_of):
+            size = experiment.sizes_of[file]
+            yield Output("glue", file, _is_missing(file) and not is_scored, bytes=size, download=size)
 
 
-def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
-    """Operations and optimizer steps of all seeds; minimal pairs are judged in seconds."""
-    shape, glue = experiment.shapes[score.run.size], experiment.config.glue
+def _shape_of(experiment: Experiment, run: Run | ForeignModel) -> Shape:
+    return shape_of(run) if isinstance(run, ForeignModel) else experiment.shapes[run.size]
+
+
+def _parameters_of(experiment: Experiment, run: Run | ForeignModel) -> int:
+    if isinstance(run, ForeignModel):
+        return run.parameters
+    return experiment.shapes[run.size].parameters(rows_of(experiment, run).vocabulary_size)
+
+
+def _finetuning(experiment: Experiment, score: Score, shape: Shape) -> tuple[float, float]:
+    """Operations and optimizer steps of all seeds, those on which a rate is tuned among them; minimal pairs are judged
+    in seconds."""
+    glue = experiment.config.glue
     noise, is_robustness = glue.robustness, isinstance(score.scoring, Robustness)
     trains = not (is_robustness and glue.keep_finetuned)
     passes = trains + (1 + len(noise.noise) * len(noise.noise_kinds)) * is_robustness  # of evaluation rows
@@ -231,7 +251,13 @@ def _finetuning(experiment: Experiment, score: Score) -> tuple[float, float]:
         read = 3 * settings.epochs * trains * train + passes * scored * task.rows_of_row
         flops += encoder_flops(shape, shape.layer_weights, read, min(task.row_tokens, prepared.max_length))
         steps += trains * settings.epochs * math.ceil(train / task.rows_of_example / settings.batch_size)
-    return len(score.seeds) * flops, len(score.seeds) * steps
+    fine_tunings = len(score.seeds) + (0 if is_robustness else tunings_of(trained))
+    return fine_tunings * flops, fine_tunings * steps
+
+
+def tunings_of(trained: Finetune) -> int:
+    """Fine-tunings of a task that choose its rate."""
+    return len(trained.tuning.rates) * len(trained.tuning.seeds) if trained.tuning else 0
 
 
 def disk_line(outputs: list[Output]) -> str:
@@ -261,11 +287,30 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         *aligned(rows),
         "",
         *([hours] if gpu else []),
+        *_line_of_tuning(experiment),
+        *(f"seeds: {line}" for line in lines_of_seeds(experiment.config)),
         f"disk: {disk_line(outputs)}",
         *lines_of_continuations(experiment),
         *(f"warning: {line}" for line in [*experiment.longer_rows, *warnings_of(experiment)]),
         NOTES,
     ]
+
+
+def _line_of_tuning(experiment: Experiment) -> Iterator[str]:
+    """What choosing learning rates costs of the fine-tunings to come."""
+    seconds, counts = 0.0, {True: 0, False: 0}  # of fine-tunings that choose a rate, and of the others
+    for file, score in experiment.scores.items():
+        if isinstance(score.scoring, Finetune) and _is_missing(file):
+            shape, tunings = _shape_of(experiment, score.run), tunings_of(score.scoring)
+            counts[True] += tunings * len(score.tasks)
+            counts[False] += len(score.seeds) * len(score.tasks)
+            whole = seconds_of(experiment, shape, *_finetuning(experiment, score, shape))
+            seconds += whole * tunings / (tunings + len(score.seeds))
+    if counts[True]:
+        yield (
+            f"tuning: {counts[True]:,} of {sum(counts.values()):,} fine-tunings choose learning rates, "
+            f"{hours_in_words(seconds / 3600)} of the hours; one rate costs none"
+        )
 
 
 def hours_in_words(hours: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from symbert.console import aligned
-from symbert.experiment.layout import Experiment
+from symbert.experiment.layout import Experiment, Scoring
 from symbert.experiment.plan import disk_line, lines_of_continuations, lines_of_lost, outputs_of, warnings_of
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
@@ -53,26 +53,41 @@ def status_of(experiment: Experiment) -> list[str]:
             states[run] = f"missing, goes on from step {before.step:,} of {before.folder}"
     done = sum(state == "done" for state in states.values())
     page = f"{experiment.folder}/report/report.html"
+    trained = f"{done} of {len(states)} pre-trainings done; " if states else ""
     lines = [
-        f"Experiment {experiment.name}: {done} of {len(states)} pre-trainings done; "
+        f"Experiment {experiment.name}: {trained}"
         f"{page if Path(experiment.reported).is_file() else 'no report of this configuration yet'}",
-        "",
+        *([""] if states else []),
         *(f"{file}: {_exists(file)}" for file in dict.fromkeys(map(experiment.manifest, experiment.runs))),
         *(f"{run}: {experiment.runs[run]}: {state}" for run, state in states.items()),
     ]
-    cells = {(score.run, score.step, score.scoring.folder): _exists(file) for file, score in experiment.scores.items()}
-    folders = {
-        scoring.folder: f"{'noise: ' if isinstance(scoring, Robustness) else ''}{Path(scoring.folder).name}"
-        for scoring, _ in experiment.scorings
+    cells = {
+        (str(score.run), score.step, score.scoring.folder): _exists(file) for file, score in experiment.scores.items()
     }
+    folders = {scoring.folder: _title_of(scoring) for scoring, _ in experiment.scorings}
     rows, lost = [("checkpoint", "step", "extracted", *folders.values())], experiment.lost_steps
     for run in experiment.runs:
         for step in experiment.extracted_steps(run):
             is_lost = step in lost.get(run, [])
             extracted = "lost" if is_lost else _exists(f"{experiment.checkpoint(run, step)}/model.safetensors")
-            scores = (cells.get((run, step, folder), ".") for folder in folders)
+            scores = (cells.get((str(run), step, folder), ".") for folder in folders)
             rows.append((str(run), f"{step:,}", extracted, *scores))
-    return [*lines, "", *aligned(rows), *lines_of_lost(experiment)] if rows[1:] else lines
+    if rows[1:]:
+        lines += ["", *aligned(rows), *lines_of_lost(experiment)]
+    return [*lines, *([""] if experiment.models else []), *_models(experiment)]
+
+
+def _models(experiment: Experiment) -> Iterator[str]:
+    """A line per model from elsewhere: where it is described, whether its files are here, and which scores exist."""
+    for model in experiment.models.values():
+        files = "here" if all(Path(file).exists() for file in model.reads()) else "to be downloaded"
+        scores = {file: score for file, score in experiment.scores.items() if score.run is model}
+        exist = (f"{_title_of(score.scoring)} {_exists(file)}" for file, score in scores.items())
+        yield f"{model}: {model.folder}: {model.origin} is {files}; scores: {', '.join(exist)}"
+
+
+def _title_of(scoring: Scoring) -> str:
+    return f"{'noise: ' if isinstance(scoring, Robustness) else ''}{Path(scoring.folder).name}"
 
 
 def _exists(file: str) -> str:

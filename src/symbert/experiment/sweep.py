@@ -121,6 +121,8 @@ def report_of_grids(config: Configuration, grids: list[Grid]) -> ReportSettings:
 def check_sweep(config: Configuration) -> None:
     """ConfigError where a point of a grid cannot be trained, or a contrast has a value that its grid lacks."""
     for grid in grids_of(config):
+        if not grid.axes["attention"]:
+            raise ConfigError(f"config: 'sweep.attention' is [], but the grid {grid.name} trains; name an operator")
         for point in grid.points:
             _check_point(config, point)
         for contrast in grid.contrasts:

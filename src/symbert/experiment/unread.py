@@ -10,12 +10,16 @@ from symbert.architectures import ENCODER, OTHERS
 from symbert.configuration import (
     ArchitectureKeys,
     Configuration,
+    Corpus,
     MinimalPairSettings,
+    Pretrain,
     SuiteKeys,
     finetuned_pretrain_seeds,
+    is_tuned,
     parts_of,
     root_of,
     source_of,
+    stages_of,
 )
 from symbert.corpus.dataset import is_of_hub
 from symbert.errors import ConfigError
@@ -53,7 +57,8 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     """
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
     parts, filters = len(parts_of(config)), config.corpus.filter
-    yield "mirror", corpus in OF_USERS or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
+    sources = {source_of(config, stage) for stage in stages_of(config)}
+    yield "mirror", bool(sources & {"mirror", *OF_USERS}), "set 'source' to mirror, or 'mirror' to null"
     yield "corpus.files", corpus == CUSTOM_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
     yield "corpus.dataset", corpus == DATASET, "set 'corpus.source' to dataset, or 'corpus.dataset' to null"
     yield "corpus.parts", corpus != CUSTOM_TEXT, "'corpus.files' is read whole; narrow its pattern"
@@ -77,6 +82,7 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     robustness = config.glue.robustness
     yield "glue.robustness.files", bool(robustness.sets), "name its sets in 'glue.robustness.sets'"
     yield "glue.robustness.noise_kinds", bool(robustness.noise), "say how much in 'glue.robustness.noise'"
+    yield from _pretrained(config)
     yield from _architectures(config)
     yield from _scored(config)
     yield from _suites(config)
@@ -92,11 +98,32 @@ def _architectures(config: Configuration) -> Iterator[tuple[str, bool, str]]:
         yield f"pretrain.{key}", is_read, f"'architectures.{architectures[0]}.{key}' stands above it; change that"
 
 
+OF_PRETRAINING = {  # keys of `sweep` that nothing reads where nothing is pre-trained
+    *("architectures", "sizes", "contrasts", "escape_loss", "pretrain_seeds", "finetuned_pretrain_seeds", "untrained"),
+    *("anatomy", "curve"),
+}
+
+
+def _pretrained(config: Configuration) -> Iterator[tuple[str, bool, str]]:
+    sections = {"corpus": Corpus.__struct_fields__, "pretrain": Pretrain.__struct_fields__, "sweep": OF_PRETRAINING}
+    for section, keys in sections.items():
+        for key in keys:
+            yield (
+                f"{section}.{key}",
+                bool(config.sweep.attention),
+                "nothing is pre-trained; name an operator in 'sweep.attention', or leave it out",
+            )
+
+
 def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     has_grids = bool(grids_of(config))
-    is_finetuned = ENCODER in config.sweep.architectures and finetuned_pretrain_seeds(config) and not has_grids
-    for key in ("tasks", "finetune_seeds", "untrained"):
+    is_trained = ENCODER in config.sweep.architectures and finetuned_pretrain_seeds(config)
+    is_finetuned = (is_trained or config.models) and not has_grids
+    yield "models", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
+    yield "sweep.tuning_seeds", is_tuned(config), "no 'learning_rate' of fine-tuning is a list; leave it out"
+    for key in ("tasks", "finetune_seeds"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
+    yield "sweep.untrained", bool(is_trained) and not has_grids, "no run of it is fine-tuned; leave it out"
     for key in ("suites", "anatomy"):
         yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 

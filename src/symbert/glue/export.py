@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from symbert.errors import ConfigError, IntegrityError, MissingInputError, line_of
 from symbert.files import sha256_of, together, verify_sha256
 from symbert.glue.metrics import read_kept
-from symbert.glue.score import DROPOUTS, Kept, ScoreRecord, read_records
+from symbert.glue.score import Kept, ScoreRecord, read_records
 from symbert.glue.tasks import PUBLISHED, custom_task, suite_of, task_named
-from symbert.glue.train import HEADS, load_classifier
+from symbert.glue.train import DROPOUTS, HEADS, load_classifier
 from symbert.model.bert import Classifier
 from symbert.model.card import PIPELINES, Result
 from symbert.model.hf import copy_tokenizer, fold, refuse_used, write_model

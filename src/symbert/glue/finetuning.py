@@ -3,26 +3,41 @@
 The steps that determine the numbers, and the records that hold them, are in score.py, which needs no torch.
 """
 
+import copy
 import platform
+import sys
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
+from msgspec import structs
 from safetensors.torch import load_file
 
 from symbert.configuration import GlueSettings
 from symbert.console import Progress
 from symbert.errors import DivergedError
-from symbert.files import read_json, sha256_of
+from symbert.files import hash_of, read_json, sha256_of, verify_sha256
+from symbert.foreign import ForeignModel
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import Record, is_constant, scored
 from symbert.glue.prepare import SENTENCES, SetFacts
 from symbert.glue.sources import read_table
 from symbert.glue.squad import HELD_OUT, scored_answers
 from symbert.glue.tasks import Task
-from symbert.glue.train import HEADS, TaskRows, load_classifier, predict, read_rows, reset_head, steps_of, train
+from symbert.glue.train import (
+    HEADS,
+    Packed,
+    TaskRows,
+    Trainee,
+    load_classifier,
+    predict,
+    read_rows,
+    reset_head,
+    steps_of,
+    train,
+)
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import extracted_sha256, load_model
 from symbert.pretrain.compute import (
@@ -31,8 +46,10 @@ from symbert.pretrain.compute import (
     pick_device,
     resolve_precision,
 )
+from symbert.steps import SETTINGS, read_step
 
 REMEDY = "delete it and run again"
+CHANGED = "it was changed since the start; run snakemake again"
 
 
 class Checkpoint:
@@ -44,21 +61,113 @@ class Checkpoint:
         names = ("size", "attention", "pretrain_seed", "architecture", "step")
         self.folder, self.device = folder, pick_device()
         self.identity: Record = {name: facts[name] for name in names if name in facts}
-        self.versions: Record = {"python": platform.python_version(), **describe_machine(self.device)["versions"]}
+        self.name = "{size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity)
+        self.versions = versions_on(self.device)
 
     @cached_property
     def sha256(self) -> str:
         """Of its weights."""
         return extracted_sha256(self.folder)
 
+    def head_of(self, task: Task) -> str:
+        """The class whose head is trained on a task, where it is not this project's."""
+        return ""
+
+    def trainee(self, task: Task, settings: GlueSettings, precision: str, seed: int) -> Trainee:
+        """The encoder under the head of a task, which is drawn with the seed, on the device."""
+        model = load_classifier(self.folder, task.num_labels, settings.dropout, HEADS[task.head].model)
+        reset_head(model, seed)
+        return Packed(model.to(self.device), precision, settings.compile)
+
+    def language_model(self) -> torch.nn.Module:
+        """The model with the head of its pre-training, on the device."""
+        return load_model(self.folder).to(self.device)
+
+
+class ForeignCheckpoint:
+    """A model from elsewhere, on one device; the settings.json of its folder says which.
+
+    IntegrityError where a file was changed since its step was planned.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from symbert.glue import stock
+
+        self.model, self.device = read_step(folder, ForeignModel), pick_device()
+        self.folder = self.model.checkpoint
+        digests = {
+            name: verify_sha256(path, file.sha256, CHANGED) if file.sha256 else sha256_of(path)
+            for name, file in self.model.content.items()
+            for path in [Path(file.path)]
+        }
+        weights = {name: digests[name] for name in self.model.weights}
+        self.sha256 = next(iter(weights.values())) if len(weights) == 1 else hash_of(weights)
+        self.config = stock.read_config(self.model)
+        origin = "@".join(filter(None, (self.model.origin, self.model.commit)))
+        facts = {"origin": origin, "model_type": self.model.model_type}
+        self.identity: Record = {"size": "", "attention": self.model.name, "pretrain_seed": 1, **facts}
+        self.name, self.versions = self.model.name, versions_on(self.device)
+        print(f"finetune {self.name}: 'dropout' is {', '.join(stock.dropouts_of(self.config))}", file=sys.stderr)
+
+    def head_of(self, task: Task) -> str:
+        """The class whose head is trained on a task."""
+        from symbert.glue import stock
+
+        return stock.class_of(self.config, task).__name__
+
+    def trainee(self, task: Task, settings: GlueSettings, precision: str, seed: int) -> Trainee:
+        """The encoder under the head of a task, whose new layers are drawn with the seed, on the device: a BERT reads
+        rows end to end, others read them padded."""
+        from symbert.glue import stock
+
+        model = stock.load(self.model, self.config, task, settings.dropout)
+        if stock.is_our_bert(self.config):
+            ours = stock.as_ours(model, HEADS[task.head].model)
+            reset_head(ours, seed)
+            return Packed(ours.to(self.device), precision, settings.compile)
+        reset_head(model, seed)
+        return stock.Padded(model.to(self.device), precision)
+
+    def language_model(self) -> torch.nn.Module:
+        """The model with the head of its pre-training, on the device."""
+        from symbert.glue import stock
+
+        return stock.load_masked(self.model, self.config).to(self.device)
+
+
+AnyCheckpoint = Checkpoint | ForeignCheckpoint
+
+
+def checkpoint_in(folder: Path) -> AnyCheckpoint:
+    """The checkpoint of a folder: one of a run, or a model from elsewhere where it has a settings.json."""
+    return ForeignCheckpoint(folder) if (folder / SETTINGS).is_file() else Checkpoint(folder)
+
+
+def versions_on(device: torch.device) -> Record:
+    """Of Python and packages."""
+    return {"python": platform.python_version(), **describe_machine(device)["versions"]}
+
 
 class Finetuning:
-    """A checkpoint, fine-tuned on the prepared rows of one task with any number of seeds."""
+    """A checkpoint, fine-tuned on the prepared rows of one task with any number of seeds.
 
-    def __init__(self, checkpoint: Checkpoint, task: Task, data: Path, settings: GlueSettings) -> None:
+    Where the learning rate is tuned, `learning_rate` is that of this fine-tuning, and `tuned` has the scores by which
+    it was chosen.
+    """
+
+    def __init__(self, checkpoint: AnyCheckpoint, task: Task, data: Path, settings: GlueSettings) -> None:
         self.checkpoint, self.device = checkpoint, checkpoint.device
         self.task, self.data, self.settings = task, data, settings
         self.precision = resolve_precision(settings.precision, self.device)
+        self.learning_rate: float | None = None
+        self.tuned: dict[str, list[float]] = {}
+
+    def at(self, rate: float, tuned: dict[str, list[float]] | None = None) -> "Finetuning":
+        """The same at another learning rate."""
+        other = copy.copy(self)
+        other.settings = structs.replace(self.settings, learning_rate=rate)
+        other.learning_rate, other.tuned = rate, tuned or {}
+        return other
 
     @cached_property
     def data_sha256(self) -> str:
@@ -72,41 +181,38 @@ class Finetuning:
 
     def label(self, seed: int) -> str:
         """The name that lines about a seed begin with."""
-        name = "finetune {size}-{attention} seed {pretrain_seed} step {step}".format(**self.checkpoint.identity)
-        return f"{name}: {self.task.name} seed {seed}"
+        rate = "" if self.learning_rate is None else f" rate {self.learning_rate}"
+        return f"finetune {self.checkpoint.name}: {self.task.name}{rate} seed {seed}"
 
-    def model(self, seed: int) -> torch.nn.Module:
+    def trainee(self, seed: int) -> Trainee:
         """The encoder under a head drawn with the seed."""
-        kind = HEADS[self.task.head].model
-        model = load_classifier(self.checkpoint.folder, self.task.num_labels, self.settings.dropout, kind)
-        reset_head(model, seed)
-        return model.to(self.device)
+        return self.checkpoint.trainee(self.task, self.settings, self.precision, seed)
 
-    def trained(self, seed: int) -> torch.nn.Module:
+    def trained(self, seed: int) -> Trainee:
         """The model, fine-tuned with a seed."""
-        model, rows = self.model(seed), self.rows["train"]
+        trainee, rows = self.trainee(seed), self.rows["train"]
         progress = Progress(self.label(seed), steps_of(rows.examples, self.settings), "steps")
         with explained(self.label(seed)):
-            train(model, rows, self.settings, self.precision, seed, progress.update)
-        return model
+            train(trainee, rows, self.settings, seed, progress.update)
+        return trainee
 
-    def loaded(self, seed: int, weights: Path) -> torch.nn.Module:
+    def loaded(self, seed: int, weights: Path) -> Trainee:
         """The fine-tuned model of a seed, of its weights."""
-        model = self.model(seed)
-        model.load_state_dict(load_file(weights))
-        return model
+        trainee = self.trainee(seed)
+        trainee.model.load_state_dict(load_file(weights))
+        return trainee
 
-    def on_sets(self, model: torch.nn.Module, data: Path, sets: dict[str, SetFacts]) -> dict[str, Record]:
+    def on_sets(self, trainee: Trainee, data: Path, sets: dict[str, SetFacts]) -> dict[str, Record]:
         """The scores of a fine-tuned model on prepared noisy and out-of-domain sets, by their names."""
         training_labels, by_name = self.rows["train"].labels.cpu().numpy(), {}
         for name, rows in read_rows(data, self.task, self.device).items():
-            predictions = predict(model, rows, self.precision)
+            predictions = predict(trainee, rows)
             by_name[name] = score_of_set(self.task, sets[name], training_labels, rows.labels.cpu().numpy(), predictions)
         return by_name
 
-    def predictions(self, model: torch.nn.Module) -> dict[str, np.ndarray]:
+    def predictions(self, trainee: Trainee) -> dict[str, np.ndarray]:
         """Predictions of a model for the splits that it was not trained on."""
-        return {split: predict(model, rows, self.precision) for split, rows in self.rows.items() if split != "train"}
+        return {split: predict(trainee, rows) for split, rows in self.rows.items() if split != "train"}
 
     def scores(self, predictions: dict[str, np.ndarray]) -> Record:
         """By score column `metrics`, `details` and `majority`; and whether each prediction is the same.
@@ -140,18 +246,18 @@ def score_of_set(
     return {**score, "constant_prediction": is_constant(predictions)}
 
 
-def judged_pairs(checkpoint: Checkpoint, data: Path, mask_id: int) -> dict[str, dict[str, int]]:
+def judged_pairs(checkpoint: AnyCheckpoint, data: Path, mask_id: int) -> dict[str, dict[str, int]]:
     """By paradigm the prepared pairs, and in how many of them the acceptable sentence is likelier (`right`).
 
     Pairs whose sentences are equally likely are counted apart, as `ties`: a model that cannot tell them, for instance
     because both have the same word pieces, is neither right nor wrong.
     """
-    pairs, model = read_table(data, str(data), REMEDY), load_model(checkpoint.folder)
+    pairs, model = read_table(data, str(data), REMEDY), checkpoint.language_model()
     good, bad = (pairs[name].to_pylist() for name in SENTENCES)
-    better = preferences(model.to(checkpoint.device), good, bad, mask_id)
+    better = preferences(model, good, bad, mask_id)
     if lost := int((~np.isfinite(better)).sum()):
         raise DivergedError(
-            f"{checkpoint.folder / 'model.safetensors'}: the likelihoods of {lost:,} pairs are not finite; give an "
+            f"{checkpoint.folder}: the likelihoods of {lost:,} pairs are not finite; give other weights, as of an "
             "earlier step of its run"
         )
     paradigm_of, counts = np.array(pairs["paradigm"].to_pylist()), {}

@@ -1,6 +1,6 @@
 """From texts to token ids, once for all models and seeds: rows of tasks, noisy and out-of-domain sets, minimal pairs.
 
-A row of a task is [CLS] a [SEP] or [CLS] a [SEP] b [SEP].
+A row of a task is [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as the tokenizer of a foreign model has it.
 """
 
 import json
@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tokenizers import Tokenizer
 
 from symbert.configuration import PairLimits, RobustnessSettings, TaskLimits
-from symbert.corpus.wordpiece import SPECIAL_TOKENS, encoder
 from symbert.draws import mix
 from symbert.errors import ConfigError, DataError
 from symbert.files import publish
+from symbert.foreign import Tokenizer as ForeignTokenizer
 from symbert.glue.blimp import PAIRS_OF_PARADIGM, PARADIGMS, published_pairs
 from symbert.glue.challenges import challenges_for
+from symbert.glue.encoder import Encoder, encoder_of
 from symbert.glue.forms import TEXTS, TRUTH, formed
 from symbert.glue.metrics import unmeasurable
 from symbert.glue.noise import name_of_set, noisy
@@ -54,7 +54,8 @@ class PrepareTasks(Step, frozen=True):
 
     suite: str
     limits: TaskLimits
-    vocabulary: File
+    vocabulary: File | None = None  # of the models that are pre-trained here
+    tokenizer: ForeignTokenizer | None = None  # of a foreign model, in its place
     source: File | None = None  # the folder of the published files
     custom: dict[str, CustomRows] = msgspec.field(default_factory=dict)  # in place of the suite's tasks
 
@@ -81,7 +82,7 @@ class PrepareTasks(Step, frozen=True):
         row = self.task(task)
         custom = [row.files[split].path for split in row.splits if split in row.files]
         published = [f"{self.source.path}/{published_split(row, split).path}" for split in row.splits if self.source]
-        return [*map(located, custom or published), located(self.vocabulary.path)]
+        return [*map(located, custom or published), *tokenizer_files(self)]
 
 
 class PrepareRobustness(Step, frozen=True):
@@ -113,8 +114,9 @@ class PreparePairs(Step, frozen=True):
     """Token ids of BLiMP's minimal pairs."""
 
     limits: PairLimits
-    vocabulary: File
     source: File  # the folder of the published files
+    vocabulary: File | None = None  # of the models that are pre-trained here
+    tokenizer: ForeignTokenizer | None = None  # of a foreign model, in its place
 
     @property
     def folder(self) -> str:
@@ -128,7 +130,13 @@ class PreparePairs(Step, frozen=True):
     def reads_for(self, task: str = "blimp") -> list[str]:
         """The paths that the job waits for."""
         published = [f"{self.source.path}/{published_pairs(paradigm).path}" for paradigm in PARADIGMS]
-        return [*map(located, published), located(self.vocabulary.path)]
+        return [*map(located, published), *tokenizer_files(self)]
+
+
+def tokenizer_files(step: PrepareTasks | PreparePairs) -> list[str]:
+    """The paths of what cuts texts into tokens."""
+    files = step.tokenizer.files.values() if step.tokenizer else [step.vocabulary]
+    return [located(file.path) for file in files]
 
 
 class TaskFacts(msgspec.Struct, kw_only=True):
@@ -201,7 +209,7 @@ def prepare_rows(output: Path, step: PrepareTasks, task: Task, allow_partial: bo
     Where rows are answers to a question, the column `group` is its number and `credit` the worth of the answer.
     Where answers are spans of contexts, it has the columns of `symbert.glue.squad`, and a split of rows held out.
     """
-    vocabulary, max_length = verified(step.vocabulary.path), step.limits.max_length
+    encoder, max_length = encoder_of(step.vocabulary, step.tokenizer), step.limits.max_length
     available = {split: read_split(task, split, step.source) for split in task.splits}
     if task.files:
         refuse_shared_texts(task, *available.values())
@@ -221,19 +229,21 @@ def prepare_rows(output: Path, step: PrepareTasks, task: Task, allow_partial: bo
     )
     if task.head == "spans":
         used["train"], used[HELD_OUT] = hold_out(used["train"])
-        prepared = (tokenise_questions(split, rows, encoder(vocabulary), max_length) for split, rows in used.items())
+        prepared = (tokenise_questions(split, rows, encoder, max_length) for split, rows in used.items())
     else:
-        prepared = _tokenised(task, used, pair_encoder(vocabulary, max_length), metadata.moved)
+        prepared = _tokenised(task, used, encoder, max_length, metadata.moved)
     write_prepared(output, _counted(task, prepared, metadata.seen), metadata)
 
 
-def _tokenised(task: Task, used: dict[str, pa.Table], tokenizer: Tokenizer, moved: Counts) -> Iterator[pa.Table]:
+def _tokenised(
+    task: Task, used: dict[str, pa.Table], encoder: Encoder, max_length: int, moved: Counts
+) -> Iterator[pa.Table]:
     """The prepared rows of each split, some at a time; `moved` counts those whose published places are others."""
     for split, rows in used.items():
         for part in formed(task, split, rows):
             if "moved" in part.column_names:
                 moved[split] = moved.get(split, 0) + pc.sum(part["moved"]).as_py()
-            yield named("split", split, tokenise(task, part, tokenizer))
+            yield named("split", split, tokenise(task, part, encoder, max_length))
 
 
 def _counted(task: Task, prepared: Iterable[pa.Table], seen: dict[str, tuple[int, int]]) -> Iterator[pa.Table]:
@@ -270,7 +280,7 @@ def prepare_sets(output: Path, step: PrepareRobustness, task: Task, allow_partia
 
     Noise changes the evaluation rows that `prepare_rows` takes. A task without sets has a file without rows.
     """
-    tokenizer = pair_encoder(verified(step.clean.vocabulary.path), step.clean.limits.max_length)
+    encoder, max_length = encoder_of(step.clean.vocabulary, step.clean.tokenizer), step.clean.limits.max_length
     available = {split: read_split(task, split, step.clean.source) for split in task.scores}
     first = next(iter(available.values()))
     metadata = RobustnessFacts(task=task.name, stand_in=is_stand_in(first), sets={})
@@ -278,7 +288,7 @@ def prepare_sets(output: Path, step: PrepareRobustness, task: Task, allow_partia
     for name, facts_of_set, rows in chain(_noise(task, available, step), _challenges(task, step, allow_partial)):
         check_measurable(f"the set '{name}'", facts_of_set.metrics, rows["label"].to_numpy())
         metadata.sets[name], texts[name] = facts_of_set, rows
-    prepared = (named("set", name, tokenise(task, rows, tokenizer)) for name, rows in texts.items())
+    prepared = (named("set", name, tokenise(task, rows, encoder, max_length)) for name, rows in texts.items())
     write_prepared(output, prepared, metadata)
 
 
@@ -332,10 +342,15 @@ def _challenges(task: Task, step: PrepareRobustness, allow_partial: bool) -> Set
 def prepare_pairs(output: Path, step: PreparePairs, allow_partial: bool) -> None:
     """Write paradigm, and token ids of sentence_good and sentence_bad, of BLiMP's pairs.
 
-    ConfigError for a pair that `max_length` makes equal.
+    ConfigError for a pair that `max_length` makes equal, and for a tokenizer without a mask.
     """
-    max_length = step.limits.max_length
-    tokenizer, tables, stand_in = pair_encoder(verified(step.vocabulary.path), max_length), [], False
+    encoder, max_length = encoder_of(step.vocabulary, step.tokenizer), step.limits.max_length
+    if not encoder.can_mask:
+        raise ConfigError(
+            f"{step.tokenizer.folder}: its tokenizer has no mask, or not one special token on each side of a sentence, "
+            "so its model judges no pairs; leave 'blimp' out of 'sweep.suites'"
+        )
+    tables, stand_in = [], False
     for draw, paradigm in enumerate(PARADIGMS):
         published = published_pairs(paradigm)
         file = verified(f"{step.source.path}/{published.path}")
@@ -344,9 +359,7 @@ def prepare_pairs(output: Path, step: PreparePairs, allow_partial: bool) -> None
             raise DataError(f"{published.location}: has pairs of {min(strangers)}, expected {paradigm}; get it again")
         check_complete(f"blimp: {paradigm}", available.num_rows, PAIRS_OF_PARADIGM, allow_partial)
         rows = spread(available, step.limits.max_evaluation_examples, draw)
-        good, bad = (
-            [encoding.ids for encoding in tokenizer.encode_batch_fast(rows[name].to_pylist())] for name in SENTENCES
-        )
+        (good, _), (bad, _) = (encoder.rows(rows[name].to_pylist(), max_length) for name in SENTENCES)
         for place, ids in enumerate(good):
             if ids == bad[place] and len(ids) == max_length:
                 raise ConfigError(
@@ -357,8 +370,7 @@ def prepare_pairs(output: Path, step: PreparePairs, allow_partial: bool) -> None
         tables.append(named("paradigm", paradigm, pa.table(columns)))
         stand_in |= is_stand_in(available)
     is_partial = sum(table.num_rows for table in tables) != PAIRS_OF_PARADIGM * len(PARADIGMS)
-    mask = tokenizer.token_to_id(SPECIAL_TOKENS["mask"])
-    write_prepared(output, tables, PairFacts(task="blimp", stand_in=stand_in, partial=is_partial, mask=mask))
+    write_prepared(output, tables, PairFacts(task="blimp", stand_in=stand_in, partial=is_partial, mask=encoder.mask))
 
 
 def named(column: str, value: str, rows: pa.Table) -> pa.Table:
@@ -399,13 +411,6 @@ def metadata_of(prepared: Path, kind: type[Facts]) -> Facts:
         raise DataError(f"{prepared}: no prepared rows, or damaged; delete it and run again") from None
 
 
-def pair_encoder(vocabulary: Path, max_length: int) -> Tokenizer:
-    """BERT's encoder of sentences and pairs; the longer sentence of a pair is cut first, from its end."""
-    tokenizer = encoder(vocabulary)
-    tokenizer.enable_truncation(max_length, strategy="longest_first")
-    return tokenizer
-
-
 def sample(task: Task, split: str, rows: pa.Table, limits: TaskLimits) -> pa.Table:
     """At most as many rows of a split as the limits allow, in file order; whole questions where a metric wants all
     answers to a question."""
@@ -435,15 +440,15 @@ def spread(rows: pa.Table, limit: int | None, draw: int) -> pa.Table:
     return rows.take(np.sort(np.argsort(drawn, kind="stable")[:limit]))
 
 
-def tokenise(task: Task, rows: pa.Table, tokenizer: Tokenizer) -> pa.Table:
+def tokenise(task: Task, rows: pa.Table, encoder: Encoder, max_length: int) -> pa.Table:
     """Columns input_ids, token_type_ids and label for rows of text, as `symbert.glue.forms.formed` gives them."""
     ids, types = [], []
     names = [name for name in (TEXTS if task.form else task.columns) if name in rows.column_names]
     for batch in rows.select(names).to_batches(max_chunksize=ROWS_AT_ONCE):
         texts = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        encodings = tokenizer.encode_batch_fast([row if len(row) == 2 else row[0] for row in texts])
-        ids.append(pa.array([encoding.ids for encoding in encodings], IDS))
-        types.append(pa.array([encoding.type_ids for encoding in encodings], TYPES))
+        ids_of_batch, types_of_batch = encoder.rows([row if len(row) == 2 else row[0] for row in texts], max_length)
+        ids.append(pa.array(ids_of_batch, IDS))
+        types.append(pa.array(types_of_batch, TYPES))
     columns = {"input_ids": pa.chunked_array(ids, IDS), "token_type_ids": pa.chunked_array(types, TYPES)}
     return pa.table({**columns, **{name: rows[name] for name in TRUTH if name in rows.column_names}})
 

@@ -1,11 +1,12 @@
 """Questions whose answer is a span of a context, or none: windows of long contexts, answers as tokens, and back.
 
-A row is [CLS] question [SEP] window [SEP]. A context longer than a window has several, each of which begins
-`max_length // STRIDES` tokens after the one before; what is asked of a window without the answer is the span of [CLS],
-as of a question without answer. The rules are those of run_squad.py (github.com/google-research/bert): of `max_length`
-384 the stride is 128 and a question has at most 64 tokens, an answer has at most 30; a span begins with a token in the
-window where it has most context, and the score of no answer is the lowest of the windows'. Not as there: the best
-span of a window is searched among all, not among the twenty likeliest first and last tokens.
+A row is [CLS] question [SEP] window [SEP], or a pair as the tokenizer of a foreign model has it. A context longer than
+a window has several, each of which begins `max_length // STRIDES` tokens after the one before; what is asked of a
+window without the answer is the span of the row's first token, as of a question without answer. The rules are those of
+run_squad.py (github.com/google-research/bert): of `max_length` 384 the stride is 128 and a question has at most 64
+tokens, an answer has at most 30; a span begins with a token in the window where it has most context, and the score of
+no answer is the lowest of the windows'. Not as there: the best span of a window is searched among all, not among the
+twenty likeliest first and last tokens.
 
 Scores are those of the evaluation script of SQuAD 2.0 (Rajpurkar, Jia and Liang, ACL 2018): a question without answer
 is answered right by the empty text. A prediction is a span and its margin over no answer; the empty text takes its
@@ -21,10 +22,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding
 
 from symbert.draws import permute
 from symbert.errors import DataError
+from symbert.glue.encoder import Encoder
 from symbert.glue.forms import normal, overlap
 
 STRIDES, QUESTIONS = 3, 6  # parts of the longest row: a stride is one of three, a question at most one of six
@@ -87,38 +89,37 @@ def hold_out(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     return rows.filter(pc.invert(is_held_out)), rows.filter(is_held_out)
 
 
-def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_length: int) -> pa.Table:
+def tokenise_questions(split: str, rows: pa.Table, encoder: Encoder, max_length: int) -> pa.Table:
     """COLUMNS of the windows of published rows; DataError where an answer is not in the context where it should be, or
     a context has no tokens."""
-    blocks, number = [], 0
-    cls, sep = (tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
+    blocks, number, frame = [], 0, encoder.frame()
     for block in rows.to_batches(max_chunksize=QUESTIONS_AT_ONCE):
         windows: list[dict[str, Any]] = []
         texts = pc.unique(block["context"]).to_pylist()
-        contexts = dict(zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True))
-        asked = tokenizer.encode_batch_fast(block["question"].to_pylist(), add_special_tokens=False)
+        contexts = dict(zip(texts, encoder.texts(texts), strict=True))
+        asked = encoder.texts(block["question"].to_pylist())
         for row, question in zip(block.to_pylist(), asked, strict=True):
             context, ids = contexts[row["context"]], question.ids[: max_length // QUESTIONS]
-            if not context.ids:
-                raise DataError(f"context {row['context']!r} has no tokens; leave its questions out")
             offsets = offsets_of(row["context"], context)
+            if not offsets.any():
+                raise DataError(f"context {row['context']!r} has no tokens; leave its questions out")
             answer = answer_of(row, offsets)
-            places = windows_of(len(context.ids), max_length - len(ids) - 3, max_length // STRIDES)
-            before = [cls, *ids, sep]
+            places = windows_of(len(context.ids), max_length - len(ids) - frame.special, max_length // STRIDES)
+            before, after = [*frame.before, *ids, *frame.between], len(frame.after)
             for (first, end), here in zip(places, most_context(places, len(context.ids)), strict=True):
                 label = NO_ANSWER
                 if answer and first <= answer[0] and answer[1] < end:
                     label = tuple(len(before) + token - first for token in answer)
                 window = {
                     "split": split,
-                    "input_ids": [*before, *context.ids[first:end], sep],
-                    "token_type_ids": [0] * len(before) + [1] * (end - first + 1),
+                    "input_ids": [*before, *context.ids[first:end], *frame.after],
+                    "token_type_ids": frame.types_of(len(ids), end - first),
                     "label": label,
                     "question": number,
                 }
                 if split != "train":
-                    starts, ends = (np.pad(column, (len(before), 1)) for column in offsets[first:end].T)
-                    window |= {"starts": starts, "ends": ends, "begins_here": np.pad(here, (len(before), 1))}
+                    starts, ends = (np.pad(column, (len(before), after)) for column in offsets[first:end].T)
+                    window |= {"starts": starts, "ends": ends, "begins_here": np.pad(here, (len(before), after))}
                     window |= {"context": row["context"], "answers": row["answers"]["text"]}
                 windows.append(window)
             number += 1
@@ -127,19 +128,26 @@ def tokenise_questions(split: str, rows: pa.Table, tokenizer: Tokenizer, max_len
 
 
 def offsets_of(text: str, context: Encoding) -> np.ndarray:
-    """Where each token begins and ends in its text, in characters (`token 2`).
+    """Where each token begins and ends in its text, in characters, without the blanks that it may have (`token 2`).
 
     Characters of which the tokenizer makes nothing, as combining marks and zero-width spaces, belong to the token
     before them in their word, or to its first: the official scripts cut answers out of the words as they were written.
+    A token of blanks alone is at 0 and 0, as those outside of the context: no answer begins or ends with it.
     """
-    offsets = np.array(context.offsets, np.int32).reshape(-1, 2)
-    borders = zip([0, *offsets[:, 1].tolist()], [*offsets[:, 0].tolist(), len(text)], strict=True)
-    for token, (end, begin) in enumerate(borders):
+    offsets = np.zeros((len(context), 2), np.int32)
+    for token, (begin, end) in enumerate(context.offsets):
+        part = text[begin:end]
+        if word := part.strip():
+            start = begin + len(part) - len(part.lstrip())
+            offsets[token] = start, start + len(word)
+    words = np.flatnonzero(offsets[:, 1])
+    borders = zip([0, *offsets[words, 1].tolist()], [*offsets[words, 0].tolist(), len(text)], strict=True)
+    for place, (end, begin) in enumerate(borders):
         parts = BLANKS.split(text[end:begin])  # of the word before, and of the word of this token
-        if token:
-            offsets[token - 1, 1] = end + len(parts[0])
-        if token < len(offsets) and (len(parts) > 1 or not token):
-            offsets[token, 0] = begin - len(parts[-1])
+        if place:
+            offsets[words[place - 1], 1] = end + len(parts[0])
+        if place < len(words) and (len(parts) > 1 or not place):
+            offsets[words[place], 0] = begin - len(parts[-1])
     return offsets
 
 

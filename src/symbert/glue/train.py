@@ -1,15 +1,18 @@
-"""Fine-tuning one model on one task: rows as tensors, batches, heads, the paper's protocol (section 3.4), predictions.
+"""Fine-tuning one model on one task: rows as tensors, heads, the paper's protocol (section 3.4), predictions.
 
-The rows of a task are resident and nothing of them is padded: `token` are the tokens of all rows of a split or of a
-batch, end to end; `row` is one value per row.
+The rows of a task are resident and nothing of them is padded: `token` are the tokens of all rows of a split, end to
+end; `row` is one value per row. A `Trainee` says how its model reads rows: one of this project reads them end to end
+(`Packed`), one of transformers' classes padded (`symbert.glue.stock`).
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +35,7 @@ from symbert.pretrain.compute import Updater, autocast, build_optimizer, linear_
 EVALUATION_BATCH_SIZE = 64  # rows; predictions do not depend on it
 REMEDY = "lower 'glue.learning_rate'"
 NEW_LAYERS = ("bert.pooler.", "classifier.", "qa_outputs.")
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a classifier of ours, which its export states
 
 
 class Head(NamedTuple):
@@ -71,16 +75,6 @@ HEADS: dict[str, Head] = {
 
 
 @dataclass(frozen=True)
-class TaskBatch:
-    """Ids and types `token` of some rows, where each row's stand, and labels `row …`."""
-
-    input_ids: Tensor
-    token_type_ids: Tensor
-    packing: Packing
-    labels: Tensor
-
-
-@dataclass(frozen=True)
 class TaskRows:
     """One split: ids and types `token`, the first token and the length of each row, labels (classes, grades, or the
     first and last token of a span).
@@ -102,6 +96,11 @@ class TaskRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @cached_property
+    def longest(self) -> int:
+        """Tokens of the longest row."""
+        return int(self.lengths.max())
+
     @property
     def head(self) -> Head:
         """The head of their task."""
@@ -120,14 +119,6 @@ class TaskRows:
         if self.groups is not None:
             return np.rec.fromarrays([labels, self.groups, self.credits], names="label, group, credit")
         return labels if self.contexts is None else self.contexts.questions
-
-    def batch(self, index: np.ndarray) -> TaskBatch:
-        """The rows of `index`, in that order."""
-        lengths, device = self.lengths[index], self.labels.device
-        packing = Packing.of(lengths, device)
-        tokens = packing.position_ids + torch.from_numpy(np.repeat(self.first[index], lengths)).to(device)
-        ids, types = self.input_ids[tokens].long(), self.token_type_ids[tokens].long()
-        return TaskBatch(ids, types, packing, self.labels[torch.from_numpy(index).to(device)])
 
 
 def read_rows(data: Path, task: Task, device: torch.device) -> dict[str, TaskRows]:
@@ -165,20 +156,122 @@ def _contexts(table: pa.Table) -> Contexts:
     return Contexts(*columns, groups, questions)
 
 
-def shuffled_batches(rows: TaskRows, batch_size: int, seed: int, epoch: int) -> Iterator[TaskBatch]:
-    """All examples once, in an order that only (seed, epoch) decides; the last batch may be smaller."""
+def shuffled(rows: TaskRows, batch_size: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
+    """The rows of each batch: all examples once, in an order that only (seed, epoch) decides; the last batch may be
+    smaller."""
     examples, size = rows.examples, rows.task.rows_of_example
     order = permute(np.arange(examples), examples, seed, epoch)
     for start in range(0, examples, batch_size):
-        yield rows.batch((order[start : start + batch_size, None] * size + np.arange(size)).ravel())
+        yield (order[start : start + batch_size, None] * size + np.arange(size)).ravel()
 
 
-def sorted_batches(rows: TaskRows, batch_size: int) -> Iterator[tuple[np.ndarray, TaskBatch]]:
-    """All rows once, short ones first, with the index of each: the least padding inside attention, for evaluation."""
+def by_length(rows: TaskRows, batch_size: int) -> Iterator[np.ndarray]:
+    """The rows of each batch, all once, short ones first: the least padding, for evaluation."""
     order = np.argsort(rows.lengths, kind="stable")
     for start in range(0, len(rows), batch_size):
-        index = order[start : start + batch_size]
-        yield index, rows.batch(index)
+        yield order[start : start + batch_size]
+
+
+class Batch(Protocol):
+    """Some rows, as a model reads them."""
+
+    @property
+    def labels(self) -> Tensor:
+        """Of each row, `row …`."""
+
+    @property
+    def attended(self) -> Tensor:
+        """`row longest`: whether a slot of the padded rows has a token."""
+
+
+class Trainee(ABC):
+    """A model as it is fine-tuned: how it reads rows, and what it computes of them.
+
+    `model.new_layers` are the layers that pre-training has no weights of.
+    """
+
+    dropouts: tuple[str, ...]  # keys of `model.config`
+    pad_id: int | None = None  # the piece in a slot without a token, where it has slots
+
+    def __init__(self, model: nn.Module, precision: str = "fp32") -> None:
+        self.model, self.precision = model, precision
+
+    @property
+    @abstractmethod
+    def embeddings(self) -> nn.Module:
+        """Of pieces, by their ids."""
+
+    @abstractmethod
+    def batch(self, rows: TaskRows, index: np.ndarray) -> Any:
+        """The rows of `index`, in that order: a `Batch`."""
+
+    @abstractmethod
+    def forward(self, batch: Any) -> Tensor:
+        """Logits `row label`; of spans `row token 2`, −∞ where a row has no token."""
+
+    def logits(self, batch: Batch) -> Tensor:
+        """The logits in the precision of the weights, computed in the trainee's."""
+        with autocast(self.precision, batch.labels.device):
+            return self.forward(batch).to(next(self.model.parameters()).dtype)
+
+
+# --- models of this project -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """Ids and types `token` of some rows, end to end, where each row's stand, and labels `row …`."""
+
+    input_ids: Tensor
+    token_type_ids: Tensor
+    packing: Packing
+    labels: Tensor
+
+    @property
+    def attended(self) -> Tensor:
+        """As of every `Batch`."""
+        return self.packing.attended.flatten(1)
+
+
+class Packed(Trainee):
+    """A model of this project, with any operator, which reads rows end to end.
+
+    With `is_compiled` its encoder is compiled for training on a GPU.
+    """
+
+    dropouts = DROPOUTS
+
+    def __init__(self, model: Classifier | SpanModel, precision: str = "fp32", is_compiled: bool = False) -> None:
+        super().__init__(model, precision)
+        self.training_encoder = encoder_of(model, is_compiled, next(model.parameters()).device)
+
+    @property
+    def embeddings(self) -> nn.Module:
+        """Of word pieces."""
+        return self.model.bert.embeddings.word_embeddings
+
+    def batch(self, rows: TaskRows, index: np.ndarray) -> PackedBatch:
+        """The rows of `index`, in that order."""
+        lengths, device = rows.lengths[index], rows.labels.device
+        packing = Packing.of(lengths, device)
+        tokens = packing.position_ids + torch.from_numpy(np.repeat(rows.first[index], lengths)).to(device)
+        ids, types = rows.input_ids[tokens].long(), rows.token_type_ids[tokens].long()
+        return PackedBatch(ids, types, packing, rows.labels[torch.from_numpy(index).to(device)])
+
+    def forward(self, batch: PackedBatch) -> Tensor:
+        """The logits of `symbert.model.packed`."""
+        encoder = self.training_encoder if self.model.training else None
+        return forward(self.model, batch.input_ids, batch.token_type_ids, batch.packing, encoder)
+
+
+def encoder_of(model: nn.Module, is_compiled: bool, device: torch.device) -> Encoder:
+    """The encoder of the model's operator; `encode` is compiled to one graph for all lengths where that pays.
+
+    On a CPU compiling takes longer than it saves; an encoder of one length at a time is no one graph.
+    """
+    encoder = encoder_for(model.bert)
+    pays = encoder is encode and is_compiled and device.type == "cuda"
+    return torch.compile(encode, fullgraph=True, dynamic=True) if pays else encoder
 
 
 def load_classifier(
@@ -198,38 +291,40 @@ def load_classifier(
 
 @torch.no_grad()
 def reset_head(model: nn.Module, seed: int) -> None:
-    """Draw the new layers from BERT's N(0, 0.02), as a function of the seed alone."""
+    """Draw the new layers of a model as a function of the seed alone: matrices from N(0, 0.02), or as wide as its
+    configuration says, biases 0, weights of norms 1."""
     generator = torch.Generator().manual_seed(seed)
     for layer in model.new_layers:
-        drawn = torch.randn(layer.weight.shape, generator=generator) * model.config.initializer_range
-        layer.weight.copy_(drawn)
-        layer.bias.zero_()
+        for name, values in layer.named_parameters(recurse=False):
+            if values.ndim > 1:
+                values.copy_(torch.randn(values.shape, generator=generator) * model.config.initializer_range)
+            else:
+                values.fill_(0.0 if name == "bias" else 1.0)
+
+
+# --- the protocol -----------------------------------------------------------------------------------------------------
 
 
 def train(
-    model: nn.Module,
-    rows: TaskRows,
-    settings: GlueSettings,
-    precision: str,
-    seed: int,
-    report_step: Callable[[int], None],
+    trainee: Trainee, rows: TaskRows, settings: GlueSettings, seed: int, report_step: Callable[[int], None]
 ) -> None:
     """Train in place for `settings.epochs`; batch order and dropout follow from `seed` alone.
 
-    With `settings.compile` the encoder is compiled on a GPU. `report_step` gets the
-    number of steps done. DivergedError when the loss of a step is not finite, or a weight after the last one.
+    `report_step` gets the number of steps done. DivergedError when the loss of a step is not finite, or a weight after
+    the last one.
     """
     torch.manual_seed(seed)
-    model.train()
+    model = trainee.model.train()
     device = next(model.parameters()).device
     # Weight decay would move the embeddings of pieces that no row has, too.
-    with train_used_embeddings(model, rows) if settings.weight_decay == 0 else nullcontext(rows) as numbered:
-        updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, precision, device)
-        encoder, step, steps = encoder_of(model, settings.compile, device), 0, steps_of(rows.examples, settings)
+    with train_used_embeddings(trainee, rows) if settings.weight_decay == 0 else nullcontext():
+        updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, trainee.precision, device)
+        step, steps = 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
             losses = []
-            for batch in shuffled_batches(numbered, settings.batch_size, seed, epoch):
-                loss = rows.head.loss(logits_of(model, batch, precision, encoder), batch.labels)
+            for index in shuffled(rows, settings.batch_size, seed, epoch):
+                batch = trainee.batch(rows, index)
+                loss = rows.head.loss(trainee.logits(batch), batch.labels)
                 updater.backward(loss)
                 updater.clip()
                 updater.update(learning_rate(step, steps, settings))
@@ -244,43 +339,58 @@ def train(
 
 
 @contextmanager
-def train_used_embeddings(model: nn.Module, rows: TaskRows) -> Iterator[TaskRows]:
-    """Give the model the embeddings of the pieces in `rows` alone, and these rows numbered accordingly.
+def train_used_embeddings(trainee: Trainee, rows: TaskRows) -> Iterator[None]:
+    """Give the model the embeddings of the pieces in `rows` alone.
 
     At the end the trained embeddings are put back among the others, which no row has moved: without weight decay
-    exactly as if all had been in the optimizer, at less than half its cost.
+    exactly as if all had been in the optimizer, at less than half its cost. A module that is more than embeddings is
+    trained whole.
     """
-    embeddings = model.bert.embeddings
-    whole = embeddings.word_embeddings
-    pieces, numbers = rows.input_ids.unique(return_inverse=True)
-    padding = (pieces == whole.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
-    embeddings.word_embeddings = nn.Embedding.from_pretrained(
-        whole.weight.detach()[pieces], freeze=False, padding_idx=padding[0] if padding else None
-    )
+    whole = trainee.embeddings
+    if type(whole) is not nn.Embedding:
+        yield
+        return
+    slots = [] if trainee.pad_id is None else [trainee.pad_id]
+    pieces = torch.cat([rows.input_ids, rows.input_ids.new_tensor(slots)]).unique()
+    used = UsedEmbeddings(whole, pieces)
+    _exchange(trainee.model, whole, used)
     try:
-        yield replace(rows, input_ids=numbers)
+        yield
     finally:
-        whole.weight.data[pieces] = embeddings.word_embeddings.weight.data
-        embeddings.word_embeddings = whole
+        whole.weight.data[pieces] = used.weight.data
+        _exchange(trainee.model, used, whole)
 
 
-def encoder_of(model: nn.Module, is_compiled: bool, device: torch.device) -> Encoder:
-    """The encoder of the model's operator; `encode` is compiled to one graph for all lengths where that pays.
+class UsedEmbeddings(nn.Embedding):
+    """The embeddings of some pieces, by the ids of all."""
 
-    On a CPU compiling takes longer than it saves; an encoder of one length at a time is no one graph.
-    """
-    encoder = encoder_for(model.bert)
-    pays = encoder is encode and is_compiled and device.type == "cuda"
-    return torch.compile(encode, fullgraph=True, dynamic=True) if pays else encoder
+    def __init__(self, whole: nn.Embedding, pieces: Tensor) -> None:
+        padding = (pieces == whole.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
+        start, size = whole.weight.detach()[pieces], (len(pieces), whole.embedding_dim)
+        super().__init__(*size, padding_idx=padding[0] if padding else None, _weight=start)
+        numbers = torch.full((whole.num_embeddings,), -1, device=pieces.device)
+        numbers[pieces] = torch.arange(len(pieces), device=pieces.device)
+        self.register_buffer("numbers", numbers, persistent=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """As of all embeddings."""
+        return super().forward(self.numbers[ids])
+
+
+def _exchange(model: nn.Module, old: nn.Module, new: nn.Module) -> None:
+    """Put a module into the place of another."""
+    for module in [*model.modules()]:
+        for name, child in module.named_children():
+            if child is old:
+                setattr(module, name, new)
 
 
 @torch.inference_mode()
-def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
+def predict(trainee: Trainee, rows: TaskRows) -> np.ndarray:
     """The prediction of each row or, where rows have contexts, the answer to each question; DivergedError where a logit
     is not finite."""
-    model.eval()
-    batches = sorted_batches(rows, EVALUATION_BATCH_SIZE)
-    outputs = ((index, _finite_logits(model, batch, precision)) for index, batch in batches)
+    trainee.model.eval()
+    outputs = ((index, _finite_logits(trainee, rows, index)) for index in by_length(rows, EVALUATION_BATCH_SIZE))
     if rows.contexts is not None:
         on_cpu = ((index, logits.cpu().numpy()) for index, logits in outputs)
         return answers_of(rows.contexts, rows.first, rows.lengths, on_cpu)
@@ -290,9 +400,10 @@ def predict(model: nn.Module, rows: TaskRows, precision: str) -> np.ndarray:
     return predictions
 
 
-def _finite_logits(model: nn.Module, batch: TaskBatch, precision: str) -> Tensor:
-    logits = logits_of(model, batch, precision)
-    read = logits[batch.packing.attended.flatten(1)] if isinstance(model, SpanModel) else logits
+def _finite_logits(trainee: Trainee, rows: TaskRows, index: np.ndarray) -> Tensor:
+    batch = trainee.batch(rows, index)
+    logits = trainee.logits(batch)
+    read = logits[batch.attended] if rows.task.head == "spans" else logits
     if not read.isfinite().all():
         raise DivergedError(f"a logit is not finite; {REMEDY}")
     return logits
@@ -306,10 +417,3 @@ def steps_of(examples: int, settings: GlueSettings) -> int:
 def learning_rate(step: int, steps: int, settings: GlueSettings) -> float:
     """The rate of step `step` (from 0) of `steps`, of which ⌈warmup_ratio · steps⌉ warm up."""
     return linear_rate(step, settings.learning_rate, math.ceil(settings.warmup_ratio * steps), steps)
-
-
-def logits_of(model: nn.Module, batch: TaskBatch, precision: str, encoder: Encoder | None = None) -> Tensor:
-    """The model's logits, in the precision of its weights."""
-    with autocast(precision, batch.labels.device):
-        logits = forward(model, batch.input_ids, batch.token_type_ids, batch.packing, encoder)
-        return logits.to(model.new_layers[-1].weight.dtype)

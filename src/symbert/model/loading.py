@@ -50,13 +50,14 @@ def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tenso
     if (directory / CHECKSUM).is_file():
         extracted_sha256(directory)
     for file in files:
-        weights |= _load(file, extracted_again(directory))
+        weights |= read_weights(file, extracted_again(directory))
     return config, weights
 
 
-def _load(file: Path, remedy: str) -> Tensors:
-    """The tensors of a file."""
-    with reading(file), open(file, "rb") as content:
+def read_weights(file: Path, remedy: str) -> Tensors:
+    """The weights in a safetensors file or, of another name, in one of torch.save, in which nothing else is made, or
+    run; MissingInputError or IntegrityError name the file."""
+    with reading(file, absent=remedy), open(file, "rb") as content:
         if content.read(len(POINTER)) == POINTER:
             raise IntegrityError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
     try:

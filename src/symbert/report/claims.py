@@ -19,7 +19,7 @@ from symbert.report import published
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS
-from symbert.report.setting import other_scores, other_training
+from symbert.report.setting import is_pretrained_here, other_scores, other_training
 from symbert.report.statistics import (
     CONFIDENCE,
     FEWEST,
@@ -373,7 +373,7 @@ NOT_TESTED = "not tested here"
 VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
 
 
-def claims_table(data: Collection) -> Table:
+def claims_table(data: Collection) -> Table | list[str]:
     """Claims of arXiv 2406.06366 (by section) and of the abstract of arXiv 2412.00359: what the papers print, what the
     raw files of the first one’s authors give, and what this experiment gives. Differences of scores are in points, in
     brackets Welch’s 95 % interval, p with Holm’s correction; losses in nats; steps to 95 % with the checkpoints around
@@ -383,8 +383,11 @@ def claims_table(data: Collection) -> Table:
     the checkpoints or evaluations leave both open. Only counts of parameters are judged on models of another size, on
     other data, or with other settings than the paper’s.
     """
+    judged = judged_claims(data)
+    if not is_pretrained_here(data.experiment):
+        return [f"Nothing was pre-trained here, so none of the {len(judged)} claims about operators is tested."]
     order = ("claim", "models", "the_paper", "raw_files", "here", "verdict", "holds_if", "source")
-    return table_of([{key: row[key] for key in order} for row in judged_claims(data)])
+    return table_of([{key: row[key] for key in order} for row in judged])
 
 
 def judged_claims(data: Collection) -> list[dict[str, str | None]]:

@@ -1,0 +1,225 @@
+"""Models from elsewhere, of transformers' classes: loaded without any code of theirs, fine-tuned on padded rows.
+
+A class has the head that its family has: BERT's tanh pooler, RoBERTa's dense layer, ModernBERT's mean or [CLS]. What a
+checkpoint has of it is taken; the rest is new, and so is the layer that gives the logits, whatever was trained before.
+"""
+
+import inspect
+import math
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import (
+    CONFIG_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_QUESTION_ANSWERING_MAPPING,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.utils import logging
+
+from symbert.errors import ConfigError, IntegrityError, line_of
+from symbert.foreign import ForeignModel
+from symbert.glue.tasks import Task
+from symbert.glue.train import TaskRows, Trainee
+from symbert.model.bert import Classifier, SpanModel
+from symbert.model.configuration import DEFAULTS, Configuration
+from symbert.model.loading import read_weights
+
+STRIDE = 16  # the lengths of padded rows are its multiples: few lengths, of which a GPU keeps its plans
+WRAPPERS = {r"^((module|_orig_mod)\.)+": ""}  # of processes that trained together, and of compilers
+REMEDY = "get it again, or give another model"
+
+
+def read_config(model: ForeignModel) -> PreTrainedConfig:
+    """The configuration of a model, of transformers' class for its family; ConfigError where that takes it not."""
+    file = model.checkpoint / "config.json"
+    try:
+        return CONFIG_MAPPING[model.model_type].from_pretrained(file.parent, local_files_only=True)
+    except Exception as error:  # the classes check their keys each in its way
+        raise ConfigError(f"{file}: no configuration of {model.model_type} ({line_of(error)}); {REMEDY}") from error
+
+
+def class_of(config: PreTrainedConfig, task: Task) -> type[PreTrainedModel]:
+    """The family's class for a task; ConfigError where transformers has none."""
+    mapping, name = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, "SequenceClassification"
+    if task.head == "spans":
+        mapping, name = MODEL_FOR_QUESTION_ANSWERING_MAPPING, "QuestionAnswering"
+    if type(config) not in mapping:
+        raise ConfigError(
+            f"config: 'models': transformers has no model of {config.model_type} for {name}, which {task.name} needs; "
+            "leave the task or the model out"
+        )
+    return mapping[type(config)]
+
+
+def dropouts_of(config: PreTrainedConfig) -> tuple[str, ...]:
+    """The keys of a configuration that hold dropout, of any layer."""
+    return tuple(key for key in config.to_dict() if "dropout" in key)
+
+
+def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: float) -> PreTrainedModel:
+    """The encoder of a model under the head of a task, in float32; `dropout` holds everywhere.
+
+    Its `new_layers`, of which the checkpoint has no weights, and the one that gives the logits, are to be drawn.
+    Weights of other heads are left. IntegrityError names a file that is damaged, and weights of the encoder that are
+    missing, of another shape, or left over.
+    """
+    own = type(config).from_dict(config.to_dict())
+    own.num_labels = task.num_labels
+    for key in dropouts_of(config):
+        setattr(own, key, dropout)
+    loaded, missing, left = _read(model, class_of(config, task), own)
+    _refuse_other_encoder(loaded, missing, left, model.checkpoint)
+    outer = [(name, layer) for name, layer in loaded.named_modules() if not _is_of_encoder(loaded, f"{name}.")]
+    output = [layer for _, layer in outer if isinstance(layer, nn.Linear)][-1]
+    loaded.new_layers = tuple(
+        layer
+        for name, layer in outer
+        if layer is output or any(f"{name}.{own}" in missing for own, _ in layer.named_parameters(recurse=False))
+    )
+    return loaded
+
+
+def _read(
+    model: ForeignModel, kind: type[PreTrainedModel], config: PreTrainedConfig
+) -> tuple[PreTrainedModel, set[str], set[str]]:
+    """A model of a class with the weights of its files, in float32; those that are missing or of another shape, and
+    those that are left over."""
+    file = model.checkpoint / "config.json"
+    weights: dict[str, Tensor] = {}
+    for part in model.weights.values():
+        weights |= read_weights(Path(part.path), REMEDY)
+    logging.set_verbosity_error()  # what is missing is judged below
+    logging.disable_progress_bar()
+    try:
+        loaded, info = kind.from_pretrained(
+            None,
+            config=config,
+            state_dict=weights,
+            dtype=torch.float32,
+            attn_implementation="sdpa" if kind._supports_sdpa else "eager",  # whatever config.json names
+            key_mapping=WRAPPERS,
+            ignore_mismatched_sizes=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except Exception as error:  # of a dozen types
+        raise IntegrityError(f"{file}: no {kind.__name__} can be made ({line_of(error)}); {REMEDY}") from error
+    missing = {*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}
+    return loaded, missing, info["unexpected_keys"]
+
+
+def _is_of_encoder(model: PreTrainedModel, name: str) -> bool:
+    """Whether a weight is of the encoder, whose pooler is part of a head."""
+    prefix = f"{model.base_model_prefix}."
+    return name.startswith(prefix) and not name.startswith(f"{prefix}pooler.")
+
+
+def _refuse_other_encoder(model: PreTrainedModel, missing: set[str], left: set[str], folder: Path) -> None:
+    """IntegrityError where a checkpoint has not the encoder that its config.json tells of."""
+    prefix = f"{model.base_model_prefix}."
+    parts = {name for name, _ in model.base_model.named_children()} - {"pooler"}
+    too_many = sorted(name for name in left if name.removeprefix(prefix).partition(".")[0] in parts)
+    too_few = sorted(name for name in missing if _is_of_encoder(model, name))
+    for said, names in {"are missing or of another shape": too_few, "have no place in it": too_many}.items():
+        if names:
+            raise IntegrityError(
+                f"{folder}: {len(names)} weights of the encoder that config.json describes {said}, first {names[0]}; "
+                f"{REMEDY}"
+            )
+
+
+class MaskedLanguage(nn.Module):
+    """A model that predicts masked tokens, as `symbert.model.likelihood` asks it."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model, self.config = model, model.config
+
+    def masked_logits(self, input_ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits `position vocab` at positions, of all tokens end to end, of rows `row token`."""
+        logits: Tensor = self.model(input_ids=input_ids).logits
+        return logits.flatten(0, 1)[positions]
+
+
+def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage:
+    """A model under its family's head that predicts masked tokens. ConfigError where the checkpoint lacks that head, as
+    one that was pre-trained otherwise; IntegrityError as `load`."""
+    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config)
+    _refuse_other_encoder(loaded, missing, left, model.checkpoint)
+    if missing:
+        raise ConfigError(
+            f"{model.checkpoint}: no head that predicts masked tokens, by which pairs are judged; leave 'blimp' out of "
+            f"'sweep.suites', or {model.name} out of 'models'"
+        )
+    return MaskedLanguage(loaded)
+
+
+def is_our_bert(config: PreTrainedConfig) -> bool:
+    """Whether this project's Bert computes what the family's class does."""
+    keys = ("hidden_act", "is_decoder", "is_encoder_decoder", "add_cross_attention")
+    return config.model_type == "bert" and all(getattr(config, key) == DEFAULTS[key] for key in keys)
+
+
+def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Classifier | SpanModel:
+    """This project's model with the weights and the new layers of a BERT: parameters have the same names."""
+    shape = {key: value for key, value in stock.config.to_dict().items() if key in DEFAULTS and key != "model_type"}
+    ours = kind(Configuration(**shape), stock.config.num_labels)
+    ours.load_state_dict(stock.state_dict())
+    names = {layer: name for name, layer in stock.named_modules()}
+    ours.new_layers = tuple(ours.get_submodule(names[layer]) for layer in stock.new_layers)
+    return ours
+
+
+class PaddedBatch:
+    """Some rows, padded, as arguments of a model's `forward`, and labels `row …`."""
+
+    def __init__(self, inputs: dict[str, Tensor], attended: Tensor, labels: Tensor) -> None:
+        self.inputs, self.attended, self.labels = inputs, attended, labels
+
+
+class Padded(Trainee):
+    """A model of transformers, which reads rows padded to a multiple of STRIDE, at most to the longest of the split."""
+
+    def __init__(self, model: PreTrainedModel, precision: str = "fp32") -> None:
+        super().__init__(model, precision)
+        self.dropouts, self.pad_id = dropouts_of(model.config), model.config.pad_token_id or 0
+
+    @property
+    def embeddings(self) -> nn.Module:
+        """Of pieces."""
+        return self.model.get_input_embeddings()
+
+    @cached_property
+    def has_types(self) -> bool:
+        """Whether the model tells two texts by types of their tokens."""
+        return "token_type_ids" in inspect.signature(type(self.model).forward).parameters
+
+    def batch(self, rows: TaskRows, index: np.ndarray) -> PaddedBatch:
+        """The rows of `index`, in that order."""
+        lengths, device = rows.lengths[index], rows.labels.device
+        places = np.arange(min(math.ceil(lengths.max() / STRIDE) * STRIDE, rows.longest))
+        inside = places < lengths[:, None]
+        tokens = torch.from_numpy(np.where(inside, rows.first[index, None] + places, 0)).to(device)
+        attended = torch.from_numpy(inside).to(device)
+        inputs = {
+            "input_ids": rows.input_ids[tokens].long().masked_fill(~attended, self.pad_id),
+            "attention_mask": attended.long(),
+        }
+        if self.has_types:
+            inputs["token_type_ids"] = rows.token_type_ids[tokens].long().masked_fill(~attended, 0)
+        return PaddedBatch(inputs, attended, rows.labels[torch.from_numpy(index).to(device)])
+
+    def forward(self, batch: PaddedBatch) -> Tensor:
+        """The logits of the model."""
+        outputs = self.model(**batch.inputs)
+        if "logits" in outputs:
+            return outputs.logits
+        spans = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
+        return spans.masked_fill(~batch.attended[..., None], -math.inf)
