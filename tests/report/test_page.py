@@ -60,7 +60,11 @@ def written(tmp_path, report_settings):
                 of_exhibit = Words(f"{name}-{len(shown)}", words, "A note.")
                 shown.append(write_exhibit(made, of_exhibit, tmp_path / "report", chapter, f"{name} {words}"))
         drawing = Words("drawing", words, "")
-        shown.append(write_exhibit(operators_drawing(None), drawing, tmp_path, "Operators", "A drawing"))
+        shown.append(
+            write_exhibit(
+                operators_drawing(Collection(parameters={"tiny": {}})), drawing, tmp_path, "Operators", "A drawing"
+            )
+        )
         lines = ["What was <compared>.", "The GLUE score (stand-in) is higher."]
         shown.append(write_exhibit(lines, Words("summary", "", ""), tmp_path / "report", "At a glance", ""))
         write_page(tmp_path / "report", Collection(report_settings(title=title)), shown)

@@ -17,6 +17,7 @@ from scipy import stats
 
 from report.written import unchecked
 from symbert.errors import MissingInputError
+from symbert.experiment.power import POWER, detectable_effect
 from symbert.report import published
 from symbert.report.collect import read_scores
 from symbert.report.statistics import (
@@ -146,6 +147,47 @@ def test_last_losses_are_paired_by_seed_and_corrected_within_a_size():
     few = {model: table.loc[:2] for model, table in losses.items()}
     other = losses | {("tiny", "original"): losses["tiny", "original"].rename({6: 7})}
     assert loss_contrasts(few, None) == loss_contrasts(other, None) == []
+
+
+def found(ours, theirs, level, paired):
+    """The share of rows in which a two-sided t test, of scipy, finds a difference."""
+    test = stats.ttest_rel(ours, theirs, axis=1) if paired else stats.ttest_ind(ours, theirs, axis=1, equal_var=False)
+    return (test.pvalue <= level).mean()
+
+
+@pytest.mark.parametrize("level", [0.05, 0.05 / 6])
+@pytest.mark.parametrize("count", [4, 5, 10])
+def test_the_detectable_difference_is_found_in_four_of_five_simulated_experiments(count, level):
+    """By simulation: paired differences with a deviation of √5, and groups with deviations of 1 and 2."""
+    source, rows = np.random.default_rng(1), 40_000
+    noise = source.normal(size=(2, rows, count)) * np.array([1, 2])[:, None, None]
+    shift = detectable_effect(math.sqrt(5 / count), count - 1, level)
+    assert found(noise[0] + shift, noise[1], level, paired=True) == pytest.approx(POWER, abs=0.01)
+    freedom = (1 + 4) ** 2 / (1 + 16) * (count - 1)
+    shift = detectable_effect(math.sqrt(5 / count), freedom, level)
+    assert found(noise[0] + shift, noise[1], level, paired=False) == pytest.approx(POWER, abs=0.06)
+
+
+def test_what_a_test_could_find_is_of_the_corrected_level_and_none_where_no_p_can_reach_it(compared, noisy):
+    """Of two operators the level is 0.025, of 5 and 5 units the smallest p is 2/252, of 3 and 3 it is 0.1."""
+    records = noisy(attention=("original", "symmetric", "pairwise"), seeds=(1, 2, 3, 4, 5))
+    one = compared(records)["pairwise", "original", "glue_score"]
+    interval, reach = one.interval, stats.t.ppf(0.975, one.error.freedom)
+    assert interval.high - interval.low == pytest.approx(2 * reach * one.error.size)
+    assert one.detectable == detectable_effect(*one.error, 0.025)
+    few = compared(noisy(attention=("original", "pairwise"), seeds=(1, 2, 3)))["pairwise", "original", "glue_score"]
+    assert few.error and few.detectable is None
+
+
+@pytest.mark.parametrize("effects", [np.zeros(3), np.array([3, -2, -1])])
+def test_sign_flips_over_seeds_and_tasks_hold_their_level_where_differences_cancel_out_too(effects):
+    """3 seeds of 3 tasks with spreads of their own: p is at most 0.1 in a tenth of the cases without any difference,
+    and in fewer where tasks differ and their mean does not."""
+    source, spreads = np.random.default_rng(2), np.geomspace(0.2, 2, 3)
+    noise = spreads[:, None] * source.normal(size=(250, 3, 3))
+    p_values = np.array([sign_flip_test((effects[:, None] + each).ravel()) for each in noise])
+    share = (p_values <= 0.1).mean()
+    assert share < 0.05 if effects.any() else 0.06 < share < 0.14
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
@@ -280,3 +322,19 @@ def test_the_authors_scores_show_that_pairwise_is_better_in_small_but_not_in_bas
     others = {model: one for model, one in of_authors.items() if model != ("base", "pairwise")}
     assert len(others) == 3 and all(one.is_significant and one.p == pytest.approx(2 / 252) for one in others.values())
     assert others["base", "symmetric"].interval.high < -3 and others["small", "pairwise"].interval.low > 0.2
+
+
+def test_the_authors_scores_of_a_seed_on_several_tasks_are_no_more_alike_than_independent_ones(authors_csv):
+    """Which the sign flips of fine-tunings take for granted: a seed's mean difference varies 0.66 times as much."""
+    final, _ = parted(read_csv_of_scores(authors_csv[0]), 200_000)
+    columns = [column for column in published.COLUMNS if column != "mnli_mismatched"]  # of the fine-tuning of the other
+    scores = final[final["column"].isin(columns)].pivot(
+        index=["size", "attention", "finetune_seed"], columns="column", values="score"
+    )
+    ratios = []
+    for size, (ours, theirs) in itertools.product(
+        ("small", "base"), itertools.combinations(("original", "symmetric", "pairwise"), 2)
+    ):
+        differences = scores.loc[size, ours] - scores.loc[size, theirs]
+        ratios.append(differences.mean(axis=1).var() * len(columns) ** 2 / differences.var().sum())
+    assert [round(value, 2) for value in (np.mean(ratios), min(ratios), max(ratios))] == [0.66, 0.27, 1.39]

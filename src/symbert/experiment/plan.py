@@ -17,6 +17,7 @@ from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.models import shape_of
+from symbert.experiment.power import lines_of_seeds
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, size_of
@@ -44,8 +45,8 @@ MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are s
 CHARACTERS = 100  # of a small text without word pieces, about
 CUSTOM_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
-Good within a factor of two, by `rates`. Download: the corpus alone. Disk at its most; raw parts are removed once they
-are read.
+Good within a factor of two, by `rates`. Download: corpus and models alone. Disk at its most; raw parts are removed once
+they are read.
 For less: a smaller scale (single-gpu, laptop, demo); fewer sizes, operators, seeds, tasks or curve steps in `sweep`;
 fewer pretrain.steps; fewer corpus.parts; weights of fewer steps: a larger pretrain.save_every."""
 
@@ -64,7 +65,8 @@ class Output:
 
 
 def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
-    """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; and what costs less.
+    """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; what its seeds can
+    show; and what costs less.
 
     The options are those of Snakemake, and --scale. Run it in the folder with results/.
     """
@@ -265,6 +267,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *([hours] if gpu else []),
         *_line_of_tuning(experiment),
+        *(f"seeds: {line}" for line in lines_of_seeds(experiment.config)),
         f"disk: {disk_line(outputs)}",
         *(f"warning: {line}" for line in [*experiment.longer_rows, *warnings_of(experiment)]),
         NOTES,

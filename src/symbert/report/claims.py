@@ -19,7 +19,7 @@ from symbert.report import published
 from symbert.report.collect import Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.published import COLUMNS
-from symbert.report.setting import other_scores, other_training
+from symbert.report.setting import is_pretrained_here, other_scores, other_training
 from symbert.report.statistics import (
     CONFIDENCE,
     FEWEST,
@@ -355,7 +355,7 @@ NOT_TESTED = "not tested here"
 VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
 
 
-def claims_table(data: Collection) -> Table:
+def claims_table(data: Collection) -> Table | list[str]:
     """Claims of arXiv 2406.06366 (by section) and of the abstract of arXiv 2412.00359: what the papers print, what the
     raw files of the first one’s authors give, and what this experiment gives. Differences of scores are in points, in
     brackets Welch’s 95 % interval, p with Holm’s correction; losses in nats; steps to 95 % with the checkpoints around
@@ -368,6 +368,8 @@ def claims_table(data: Collection) -> Table:
     rows = []
     with open(CLAIMS, encoding="utf-8", newline="") as lines:
         claims = list(csv.DictReader(lines))
+    if not is_pretrained_here(data.experiment):
+        return [f"Nothing was pre-trained here, so none of the {len(claims)} claims about operators is tested."]
     for claim in claims:
         ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
         told = {key: claim[key] or None for key in ("claim", "models", "the_paper", "raw_files")}

@@ -34,6 +34,7 @@ from symbert.corpus.shards import Manifest, Packed
 from symbert.errors import DataError, IntegrityError, MissingInputError, line_of
 from symbert.experiment.sweep import Grid, grids_of
 from symbert.files import check_shape, read_json, read_json_lines, read_struct, sha256_of
+from symbert.foreign import ForeignModel
 from symbert.glue.blimp import PARADIGMS
 from symbert.glue.metrics import checked
 from symbert.glue.score import PairsRecord, RobustnessRecord, ScoreRecord
@@ -45,8 +46,9 @@ from symbert.pretrain.speeds import Speeds
 from symbert.report import names, tidy
 from symbert.report.names import OF_PROJECT, Known
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores
+from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores, paired_comparisons
 from symbert.sizes import VOCABULARY_SIZE, Shape, shapes_of
+from symbert.steps import read_step
 
 Record = dict[str, Any]
 
@@ -62,8 +64,9 @@ CELL = (*RUN, "step", "task", "finetune_seed")
 FLAGS = ("partial", "stand_in", "constant_prediction")
 CHECKED = ("checkpoint_sha256", "data_sha256", "precision")  # the device decides the last one
 MADE = ("settings_hash", "version")  # the key and the version of the step
-ALIKE = {"settings_hash": ("suite",), "version": ()}  # of scores in one table: no two steps made those of a suite
-SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, "column", "score", "details", "majority", "remark")
+ALIKE = {"settings_hash": ("suite", "model"), "version": ()}  # of scores in one table: one step made those of a suite
+TUNED = ("head", "learning_rate", "tuned")
+SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, *TUNED, "column", "score", "details", "majority", "remark")
 OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows", "partial", "constant_prediction")
 OF_SET += ("score", "majority")
 CHECKPOINT = ("architecture", *RUN, "step")
@@ -78,6 +81,7 @@ def struct(*base: type, **keys: Any) -> type:
 
 
 AnyRecord = TypeVar("AnyRecord", ScoreRecord, RobustnessRecord)
+OfModel = ScoreRecord | RobustnessRecord | PairsRecord
 RUN_FILE = struct(size=str, attention=str, pretrain_seed=int)
 EXPERIMENT = struct(experiment=str, key=str, report=dict, inputs=struct(scores=dict))
 
@@ -94,6 +98,7 @@ class Collection:
     architectures_trained: tuple[str, ...] = (ENCODER,)
     parameters: Record = field(default_factory=dict)  # by size, as `counted` has them
     origin: Record | None = None  # of imported scores: name, files with SHA-256, length of pre-training
+    models: list[ForeignModel] = field(default_factory=list)  # in the order of the configuration
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, GLUE first: at the last step, and at 0
     curves: dict[str, pd.DataFrame] = field(default_factory=dict)  # by suite, over checkpoints
     robustness: pd.DataFrame | None = None  # the compared models on noise and out-of-domain sets
@@ -112,8 +117,17 @@ class Collection:
 
     @cached_property
     def comparisons(self) -> dict[str, list[Comparison]]:
-        """By suite the differences between the models of the comparison."""
-        return {suite: comparisons(scores) for suite, scores in self.scores.items()}
+        """By suite the differences between the models of the comparison that are not foreign."""
+        return {suite: comparisons(self.own(scores)) for suite, scores in self.scores.items()}
+
+    @cached_property
+    def paired(self) -> dict[str, list[Comparison]]:
+        """By suite the differences from the first foreign model."""
+        return {suite: paired_comparisons(scores, self.known.models) for suite, scores in self.scores.items()}
+
+    def own(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of models that are not foreign."""
+        return table[table["size"] != ""] if self.models else table
 
     @property
     def trained(self) -> pd.DataFrame | None:
@@ -160,10 +174,12 @@ def collect(record: Record) -> Collection:
     if is_imported:
         return _imported(experiment, inputs)
     config = define_custom(msgspec.convert(record["configuration"], Configuration))
-    known = Known(shapes_of(config.sizes), operators_of(config.operators))
+    models = [read_step(file.parent, ForeignModel) for file in inputs.get("models", [])]
+    known = Known(shapes_of(config.sizes), operators_of(config.operators), [model.name for model in models])
     trained = [*inputs.get("runs", []), *inputs.get("runs_of_others", [])]
-    parameters = counted(config.sweep.sizes, config.sweep.attention, known, trained)
-    data = read_inputs(experiment, config, inputs, known, parameters=parameters)
+    operators = config.sweep.attention
+    parameters = counted(config.sweep.sizes, operators, known, trained) if operators else {}
+    data = read_inputs(experiment, config, inputs, known, parameters=parameters, models=models)
     _refuse_laxer(config, data)
     return data
 
@@ -199,13 +215,14 @@ def read_inputs(
     wanted = [*product(sweep.architectures, sweep.sizes, sweep.attention, sweep.pretrain_seeds)]
     trained = checked_runs([runs[folder] for folder in folders], steps, wanted if folders else (), known)
     of_others = [run for run in trained if run["architecture"] != ENCODER]
-    data: Record = _suites(config, experiment.steps, given, wanted, known)
+    last = experiment.steps or tidy.END  # at which foreign models stand beside those that were pre-trained here
+    data: Record = _suites(config, last, given, wanted, known)
     data |= {"architectures": architectures_of(of_others), "courses": courses_of(of_others)} if of_others else {}
     if "robustness" in given:
         data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if run[3] in minimal_pair_seeds(config, run[0])]
-        data["blimp"] = read_minimal_pairs(given["blimp"], judges, known)
+        data["blimp"] = read_minimal_pairs(given["blimp"], judges, known, last)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])
     if "manifest" in given:
@@ -233,17 +250,19 @@ def read_inputs(
 
 
 def _suites(
-    config: Configuration, steps: int, given: Record, wanted: Iterable[tuple], known: Known
+    config: Configuration, last: int, given: Record, wanted: Iterable[tuple], known: Known
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """By suite, GLUE first, the scores of the comparison and those over checkpoints."""
     sweep, scores, curves = config.sweep, {}, {}
     seeds = finetuned_pretrain_seeds(config)
     runs = [run for architecture, *run in wanted if architecture == ENCODER and run[-1] in seeds]
     of_curve = [run for run in runs if run[0] in sweep.curve.sizes]
+    runs += [["", model, 1] for model in known.models]
     for suite in SUITES:
         tasks = tasks_of_suite(suite, sweep.tasks)
         if files := given.get("scores", {}).get(suite):
-            scores[suite] = final_scores(read_scores(files, tasks, sweep.finetune_seeds, runs, known), steps)
+            read = read_scores(files, tasks, sweep.finetune_seeds, runs, known, last)
+            scores[suite] = final_scores(read, last)
         if files := given.get("curve", {}).get(suite):
             curves[suite] = read_scores(files, tasks, sweep.curve.finetune_seeds, of_curve, known)
     return {"scores": scores, "curves": curves}
@@ -332,6 +351,13 @@ def _rank_of(row: Mapping[str, Any], known: Known) -> tuple:
 # Scores.
 
 
+def _cell_of(record: OfModel, key: Sequence[str], last: int) -> Record:
+    """The cell of a record; a foreign model, which has no step, stands at the last one. `model` is its name, as it has
+    rows and a tuning of its own; all models that were pre-trained here have the same."""
+    cell = {name: getattr(record, name) for name in key}
+    return cell if record.step is not None else cell | {"step": last, "model": record.attention}
+
+
 def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord]:
     """The records of files; DataError for another kind, IntegrityError for one that was damaged since."""
     records = []
@@ -350,8 +376,10 @@ def read_scores(
     finetune_seeds: Sequence[int],
     runs: Iterable[Sequence[str | int]] = (),
     known: Known = OF_PROJECT,
+    last: int = tidy.END,
 ) -> pd.DataFrame:
-    """A row of SCORE_COLUMNS per score column of every record, by model, step, task and seed.
+    """A row of SCORE_COLUMNS per score column of every record, by model, step, task and seed; foreign models stand at
+    the step `last`.
 
     Scores are 0 to 1 (Matthews and correlations from -1); `details` are metrics by name. Other fine-tuning seeds are
     left out. DataError lists scores that are missing, twice, of other settings, rows or precision.
@@ -360,16 +388,16 @@ def read_scores(
     records = [record for record in read_records(files, ScoreRecord) if record.finetune_seed in finetune_seeds]
     columns = {task: list(columns_of(task)) for task in tasks}
     rows = [
-        {key: getattr(record, key) for key in (*CELL, *FLAGS, *CHECKED, *MADE)}
+        _cell_of(record, (*CELL, *FLAGS, *CHECKED, *TUNED, *MADE), last)
         | {"suite": _made_with(record.task), "column": column, "score": score, "details": record.details.get(column)}
         | {"majority": record.majority.get(column, math.nan), "remark": remark_on(record, column)}
         for record in records
         for column, score in record.metrics.items()
     ]
     models, steps = defaultdict(set), defaultdict(set)
-    for record in records:
-        models[record.size].add((record.attention, record.pretrain_seed))
-        steps[record.size].add(record.step)
+    for row in rows:
+        models[row["size"]].add((row["attention"], row["pretrain_seed"]))
+        steps[row["size"]].add(row["step"])
     for size, *model in runs:
         models[size].add(tuple(model))
     wanted = [
@@ -378,7 +406,8 @@ def read_scores(
         for model, step, task, seed in product(models[size], steps[size] or [0], tasks, finetune_seeds)
         for column in columns[task]
     ]
-    alike = {**ALIKE, "precision": (), "data_sha256": ("task", "column"), "majority": ("task", "column")}
+    alike = {**ALIKE, "precision": (), "data_sha256": ("model", "task", "column"), "majority": ("task", "column")}
+    alike["learning_rate"] = (*RUN, "step", "task")
     check("scores", rows, (*CELL, "column"), wanted, alike)
     rows.sort(
         key=lambda row: (
@@ -418,11 +447,11 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     rows and precision of its clean score. Noise on a column outside the GLUE score (wnli, the user's own) is left out
     where others have some; MissingInputError without any set.
     """
-    seeds = set(clean["finetune_seed"])
+    seeds, last = set(clean["finetune_seed"]), int(clean["step"].max())
     records = [record for record in read_records(files, RobustnessRecord) if record.finetune_seed in seeds]
     rows = [
         {
-            **{key: getattr(record, key) for key in (*CELL, "stand_in", *MADE)},
+            **_cell_of(record, (*CELL, "stand_in", *MADE), last),
             "suite": _made_with(record.task),
             "label": level_name(of_set.name, of_set.share) if of_set.kind == NOISE else of_set.name,
             "clean": record.clean.get(of_set.column, math.nan),
@@ -439,13 +468,13 @@ def read_robustness(files: list[Path], clean: pd.DataFrame) -> pd.DataFrame:
     wanted = [(*cell, *name) for cell in rank for name in sets.get(cell[4], ())]
     alike = {**ALIKE, **dict.fromkeys(("rows", "partial", "majority"), ("task", "label", "column"))}
     check("robustness", rows, (*CELL, "label", "column"), wanted, alike)
-    measured = [{key: getattr(record, key) for key in (*CELL, *CHECKED)} for record in records]
+    measured = [_cell_of(record, (*CELL, *CHECKED), last) for record in records]
     check("robustness", measured, CELL, alike=dict.fromkeys(CHECKED, CELL), beside=cells)
     rows = [row for row in rows if row["kind"] == DOMAIN or row["column"] in COLUMNS] or rows
     if not rows:
         raise MissingInputError("robustness: no record has a set; choose other glue.robustness.noise or sets")
     table = pd.DataFrame(sorted(rows, key=lambda row: rank[tuple(row[key] for key in CELL)]))
-    return table.drop(columns=["suite", *MADE])
+    return table.drop(columns=["suite", "model", *MADE], errors="ignore")
 
 
 def level_name(kind: str, share: float) -> str:
@@ -453,7 +482,9 @@ def level_name(kind: str, share: float) -> str:
     return f"{kind}_{100 * share:g}"
 
 
-def read_minimal_pairs(files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT) -> pd.DataFrame:
+def read_minimal_pairs(
+    files: list[Path], wanted: Iterable[tuple] = (), known: Known = OF_PROJECT, last: int = tidy.END
+) -> pd.DataFrame:
     """A row per checkpoint and paradigm of BLiMP: the checkpoint and its architecture, `phenomenon`, `paradigm`, its
     pairs, `accuracy` in percent, and whether the pairs are stand-ins or not all that are published. A tie counts half.
 
@@ -468,9 +499,9 @@ def read_minimal_pairs(files: list[Path], wanted: Iterable[tuple] = (), known: K
         for paradigm, counts in record.paradigms.items():
             if counts.right + counts.ties > counts.pairs:
                 raise DataError(f"{file}: counts of {paradigm} do not add up; {REMEDY}")
-        records.append({"architecture": record.architecture, **msgspec.structs.asdict(record)})
+        records.append(_cell_of(record, record.__struct_fields__, last))
     present = [tuple(record[key] for key in CHECKPOINT) for record in records]
-    check("blimp", records, CHECKPOINT, [*wanted, *present], {**dict.fromkeys(MADE, ()), "data_sha256": ()})
+    check("blimp", records, CHECKPOINT, [*wanted, *present], {**dict.fromkeys((*MADE, "data_sha256"), ("model",))})
     records.sort(key=lambda record: (*_rank_of(record, known), record["step"]))
     rows = [
         {key: record[key] for key in (*CHECKPOINT, "partial", "stand_in")}

@@ -53,6 +53,11 @@ def _of_suite(suite: Suite) -> list[Exhibit]:
         Exhibit(name, table, f"{title}: scores of this experiment", suite.note),
         Exhibit(f"{name}_checkpoints", curve, f"{title}: score over checkpoints"),
         Exhibit(f"{name}_statistics", statistics, f"{title}: differences between operators"),
+        Exhibit(
+            f"{name}_paired",
+            partial(scores.paired_table, suite=name),
+            f"{title}: differences from the first model from elsewhere",
+        ),
     ]
 
 
@@ -68,7 +73,10 @@ ESCAPE = (
 )
 VERDICT = (
     "Verdict: shorter or longer where p (Holm) and the 95 % interval agree, within 25 % where the 90 % interval, which "
-    "is not corrected, lies between 0.80 and 1.25, else undecided, as is every comparison of fewer than five seeds."
+    "is not corrected, lies between 0.80 and 1.25, else undecided, as is every comparison of fewer than five seeds. "
+    "Detectable ratio: what so many seeds of this spread find with 80 % power, as its inverse (two-sided paired t of "
+    "logarithms at the corrected level): ratios nearer to 1 are not ruled out where the verdict is undecided; a dash: "
+    "not known, as where a run has not escaped."
 )
 OF_ARCHITECTURES = " ".join(ARCHITECTURES[architecture].sentence for architecture in OTHERS)
 EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
@@ -79,6 +87,10 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("grids", figures.grids_figure, "Losses at each point of the sweep"),
         Exhibit("grid_escapes", pretraining.grid_escapes_table, "Escapes at each point of the sweep", ESCAPE),
         Exhibit("grid_contrasts", pretraining.contrasts_table, "Contrasts named before the runs", VERDICT),
+    ],
+    "Models from elsewhere": [
+        Exhibit("paired", scores.paired_table, "Differences from the first of them"),
+        Exhibit("models", scores.models_table, "What they are"),
     ],
     "Claims": [Exhibit("claims", claims_table, "What became of the papers’ claims")],
     "Pre-training": [
@@ -110,6 +122,7 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("blimp", figures.blimp_figure, "BLiMP: accuracy over checkpoints"),
     ],
     "Statistics of scores": [Exhibit("statistics", scores.statistics_table, "Differences between operators")],
+    "Learning rates": [Exhibit("rates", scores.rates_table, "Learning rates, chosen per model and task")],
     "Corpus": [Exhibit("corpus", corpus.corpus_table, "Documents read, dropped and kept")],
     "Provenance": [
         Exhibit("settings", corpus.settings_table, "Settings, and the paper’s"),

@@ -173,11 +173,13 @@ CHANCE = 50  # percent
 
 def blimp_figure(data: Collection) -> Figure | None:
     """Share of minimal pairs in which each operator finds the acceptable sentence likelier, over pre-training steps."""
-    if data.blimp is None:
+    if data.blimp is None or data.own(data.blimp).empty:
         return None
     panels: dict[tuple[str, str], dict[str, pd.DataFrame]] = defaultdict(dict)
     model = ["architecture", "size", "attention"]
-    for (architecture, size, name), means in accuracies(data.blimp)["accuracy"].groupby(level=model, sort=False):
+    for (architecture, size, name), means in accuracies(data.own(data.blimp))["accuracy"].groupby(
+        level=model, sort=False
+    ):
         curve = (
             means.droplevel(model).unstack("step").sort_index(axis=1).dropna()
         )  # others judged at the last step only

@@ -112,6 +112,7 @@ def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
         experiment=data.experiment,
+        has_operators=setting.is_pretrained_here(data.experiment),
         setting=setting.sentences_of(data),
         summary=[line for text in shown if isinstance(text.body, list) for line in text.body],
         folded=FOLDED,

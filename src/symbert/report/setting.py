@@ -10,11 +10,12 @@ import pandas as pd
 from symbert.configuration import ReportSettings
 from symbert.glue.tasks import SUITES
 from symbert.report import published
-from symbert.report.collect import DOMAIN, Collection
+from symbert.report.collect import DOMAIN, TUNED, Collection
 from symbert.report.names import model_name
 from symbert.report.statistics import COUNTED, FINETUNE_SEED, SEEDS
 from symbert.sources import is_stand_in
 
+MODEL = ["size", "attention", "pretrain_seed", "step", "task"]  # fine-tuned with one learning rate
 ALL = "tasks"
 IMPORTED = "imported"  # the scale of scores that others measured
 CHOSEN = (
@@ -25,6 +26,12 @@ ONE_SEED = (
     "{} are of one pre-training seed: their intervals and p speak of the noise of fine-tuning, and another "
     "pre-training of the same operators may give other differences."
 )
+FOREIGN = "Differences from {}, their intervals and p speak of fine-tuning these checkpoints on these tasks."
+OF_TWO_KINDS = (
+    "They read other text, in other tokens, for another time than the models that were pre-trained here: a difference "
+    "between the two kinds is no effect of an operator."
+)
+OF_PRETRAINING = ("corpus.", "pretrain.")  # keys
 
 
 def is_deviation(experiment: ReportSettings, key: str) -> bool:
@@ -32,13 +39,26 @@ def is_deviation(experiment: ReportSettings, key: str) -> bool:
     return key in published.DEVIATIONS and experiment.settings.get(key) == published.DEVIATIONS[key][0]
 
 
+def is_pretrained_here(experiment: ReportSettings) -> bool:
+    """Whether an experiment has models that were pre-trained here; those of imported scores count."""
+    return experiment.scale == IMPORTED or experiment.steps is not None
+
+
+def papers_settings(experiment: ReportSettings) -> dict[str, str | float | None]:
+    """The paper's settings of what an experiment does: without pre-training those of fine-tuning."""
+    without = () if is_pretrained_here(experiment) else OF_PRETRAINING
+    return {key: value for key, value in published.SETTINGS.items() if not key.startswith(without)}
+
+
 def other_settings(experiment: ReportSettings, section: str = "") -> list[str]:
     """The keys whose values are neither the paper's nor a deviation, of the encoder and GLUE; those of one section, or
     of all."""
-    paper = published.SETTINGS
-    keys = [key for key in {**paper, **experiment.settings} if experiment.settings.get(key, ...) != paper.get(key, ...)]
+    paper, ours = papers_settings(experiment), experiment.settings
+    keys = [key for key in {**paper, **ours} if ours.get(key, ...) != paper.get(key, ...)]
     keys = [key for key in keys if not is_deviation(experiment, key)]
-    return [key for key in keys if key.startswith(section) and not key.startswith(("architectures.", "suites."))]
+    return [
+        key for key in keys if key.startswith(section) and not key.startswith(("architectures.", "suites.", "models."))
+    ]
 
 
 def other_training(data: Collection) -> str | None:
@@ -112,7 +132,7 @@ def _notes(data: Collection) -> Iterator[str]:
         rows = pd.concat(tables)
         counted = rows[rows["column"].isin(whole)].groupby("size", sort=False)["column"].nunique()
         for number in counted[counted < len(whole)].unique():
-            sizes = [size or "models without a size" for size in counted.index[counted == number]]
+            sizes = [size or "models from elsewhere" for size in counted.index[counted == number]]
             of = "" if len(sizes) == rows["size"].nunique() else f" in {', '.join(sizes)}"
             yield f"{SUITES[suite].title} score of {number} of {len(whole)} columns{of}"
     scored, trained = _seeds(data)
@@ -122,6 +142,8 @@ def _notes(data: Collection) -> Iterator[str]:
         fewer = scored and scored[-1] < known[-1]
         of_scores = f", scores of {'one' if scored == [1] else in_words(scored)}" if fewer else ""
         yield f"{seeds}{of_scores}"
+    if data.models:
+        yield f"{len(data.models)} model{'s' * (len(data.models) > 1)} from elsewhere, one checkpoint each"
 
 
 def _limits(data: Collection) -> Iterator[str]:
@@ -148,13 +170,37 @@ def _limits(data: Collection) -> Iterator[str]:
     if models:
         are_all = all(pair.unit == FINETUNE_SEED for pair in inferred)
         yield ONE_SEED.format("Scores" if are_all else f"Differences of {', '.join(models)}")
+    if any(data.paired.values()):
+        yield FOREIGN.format(data.known.models[0])
+        if any(pair.size for pairs in data.paired.values() for pair in pairs):
+            yield OF_TWO_KINDS
+    chosen = chosen_rates(data)
+    if len(chosen):
+        at_edge = f", {chosen['edge'].ne('').sum():,} at the edge of their grid" if chosen["edge"].any() else ""
+        yield f"Learning rates are chosen per model and task on other seeds than the reported ones{at_edge}."
     if experiment.scale != IMPORTED and other_settings(experiment):
         yield "This is not the paper’s experiment: its numbers are not comparable with the paper’s."
 
 
 def reads_corpus(data: Collection) -> bool:
-    """Whether a model reads the corpus; those of a sweep may read small texts alone."""
-    return not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
+    """Whether a model reads the corpus: one that is pre-trained here; those of a sweep may read small texts alone."""
+    return is_pretrained_here(data.experiment) and (
+        not data.grids or any("text" not in grid.axes for grid, _ in data.grids)
+    )
+
+
+def chosen_rates(data: Collection) -> pd.DataFrame:
+    """A row per model and task whose learning rate was tuned: the rate, by rate the scores of the tuning seeds, and at
+    which edge of the grid the rate lies, "lowest" or "highest", empty where it lies within."""
+    tables = [table[table["tuned"].astype(bool)] for table in data.scores.values() if "tuned" in table]
+    tuned = pd.concat(tables) if tables else pd.DataFrame(columns=[*MODEL, *TUNED])
+    tuned = tuned.drop_duplicates(MODEL)[[*MODEL, *TUNED]]
+
+    def edge(row: pd.Series) -> str:
+        rates = sorted(map(float, row["tuned"]))
+        return {rates[0]: "lowest", rates[-1]: "highest"}.get(row["learning_rate"], "") if len(rates) > 1 else ""
+
+    return tuned.assign(edge=[edge(row) for _, row in tuned.iterrows()])
 
 
 def in_words(counts: Iterable[int]) -> str:
@@ -165,7 +211,7 @@ def in_words(counts: Iterable[int]) -> str:
 
 def _seeds(data: Collection) -> tuple[list[int], list[int]]:
     """The numbers of pre-training seeds that models have scores of, and that were trained, smallest first."""
-    scored = [_numbers(scores) for scores in data.scores.values()]
+    scored = [_numbers(data.own(scores)) for scores in data.scores.values()]
     trained = [_numbers(table) for table in (data.runs, data.architectures) if table is not None]
     trained.append({len(grid.seeds) for grid, _ in data.grids})
     return sorted(set().union(*scored)), sorted(set().union(*trained))

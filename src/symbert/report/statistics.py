@@ -4,6 +4,7 @@ Scores are compared by differences in points over units: fine-tuning seeds or, w
 seeds with the means of their fine-tuning seeds, which are no independent draws of an operator (Hurlbert,
 "Pseudoreplication and the design of ecological field experiments", 1984; for BERT: Sellam et al., "The MultiBERTs",
 2022). The GLUE score is tested by `permutation_test`; the others are described by intervals. docs/report.md says why.
+Models from elsewhere are one checkpoint each: `paired_comparisons` says what their differences are tested for.
 
 A run escapes the plateau at its first evaluation whose validation loss is at or below a level that all runs of the
 comparison share. So an escape is a time between two evaluations, and nothing here is finer than these: before the first
@@ -25,6 +26,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from symbert.errors import MissingInputError
+from symbert.experiment.power import (
+    ARRANGEMENTS,
+    FEWEST,
+    FEWEST_ESCAPES,
+    LEVEL,
+    detectable_effect,
+    smallest_sign_flip_p,
+)
 from symbert.glue.tasks import BESIDE_GLUE
 from symbert.report.names import UNTRAINED
 from symbert.report.published import COLUMNS
@@ -38,16 +47,12 @@ STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
 ESCAPED = 0.8  # share of the unigram entropy that is the level of an escape where none is set
 
-LEVEL = 0.05  # at or below which a p value, corrected where there are several, is called significant
 CONFIDENCE = 1 - LEVEL
-FEWEST = 3  # units of which anything is inferred: an interval of two spans 12.7 standard errors, whatever they are
-ARRANGEMENTS = 2**14  # splits: with as many or fewer all are counted, of more so many are drawn
 SEED = 1  # of splits that are drawn; any would do, but the same table must come out of the same scores
 DECIMALS = 9  # of percentage points: sums of floating-point numbers that agree in so many are equal
 NOISE = 10**-DECIMALS
 FINETUNE_SEED, PRETRAIN_SEED = "fine-tuning seed", "pre-training seed"
 
-FEWEST_ESCAPES = 5  # seeds: a bootstrap of three has ten different draws, and its bounds are too narrow
 RESAMPLES = 10_000  # of the bootstrap
 EQUIVALENT = 1.25  # equivalence margin of the ratio of two medians, either way
 WITHIN = "within 25 %"  # the verdict on a ratio whose 90 % interval lies inside the margin
@@ -146,6 +151,27 @@ def paired_interval(differences: Values) -> Interval:
         return Interval(*map(float, ttest_1samp(differences, 0).confidence_interval(CONFIDENCE)))
 
 
+class Error(NamedTuple):
+    """Of a difference of means: its standard error, and the degrees of freedom of that."""
+
+    size: float
+    freedom: float
+
+
+def welch_error(ours: Values, theirs: Values) -> Error:
+    """That of two groups, as Welch's interval has it."""
+    squares = [float(values.var(ddof=1)) / len(values) for values in (ours, theirs)]
+    if not sum(squares):
+        return Error(0.0, len(ours) + len(theirs) - 2)
+    parts = [square**2 / (len(values) - 1) for square, values in zip(squares, (ours, theirs), strict=True)]
+    return Error(math.sqrt(sum(squares)), sum(squares) ** 2 / sum(parts))
+
+
+def paired_error(differences: Values) -> Error:
+    """That of paired differences, as Student's interval has it."""
+    return Error(float(differences.std(ddof=1)) / math.sqrt(len(differences)), len(differences) - 1)
+
+
 def permutation_test(ours: Values, theirs: Values) -> tuple[float, float]:
     """p of a two-sided test that the units of both models come from one distribution, and its smallest p.
 
@@ -218,15 +244,21 @@ class Comparison:
     n: int  # units of each model
     difference: float | None = None  # of the means
     std: float | None = None  # of the differences of equal seeds
-    interval: Interval | None = None  # 95 %: Welch's, of losses Student's
-    p: float | None = None  # of the score that is tested: two-sided, of the permutation test
+    interval: Interval | None = None  # 95 %: Welch's, of what is paired Student's
+    error: Error | None = None  # of that interval; of scores paired by task, that of the test where it is larger
+    p: float | None = None  # of the score that is tested: two-sided, of the permutation or the sign-flip test
     smallest_p: float | None = None  # that the test of so many units can give
+    fine_tunings: int | None = None  # of each model, whose differences the test of scores paired by task counts
     holm_p: float | None = None  # with Holm's correction among the tested differences of a size from a reference
+    detectable: float | None = None  # difference that a t test of so many units of this spread, at the level of the
+    # smallest p in Holm's correction, finds with 80 % power; None where no difference can reach that level
 
     @property
     def is_significant(self) -> bool:
-        """Whether the test, corrected, shows a difference."""
-        return self.holm_p is not None and self.holm_p <= LEVEL + NOISE
+        """Whether the test, corrected, shows a difference; one of scores paired by task, which takes the tasks of a
+        seed as independent, beside an interval over seeds, which does not."""
+        shows = self.holm_p is not None and self.holm_p <= LEVEL + NOISE
+        return shows and not (self.fine_tunings and self.interval and self.interval.includes(0))
 
 
 def comparisons(scores: pd.DataFrame) -> list[Comparison]:
@@ -270,20 +302,89 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
             over = spread((values - others).tolist())
             tests = {"difference": over.mean, "std": over.deviation}
         if len(both) >= FEWEST:
-            tests["interval"] = welch_interval(values, others)
+            tests |= {"interval": welch_interval(values, others), "error": welch_error(values, others)}
             if score == ours.columns[0]:
                 tests["p"], tests["smallest_p"] = permutation_test(values, others)
         yield Comparison(size, model, reference, score, unit, len(both), **tests)
 
 
 def corrected(every: Iterable[Comparison], family: Sequence[str] = ("size", "reference")) -> list[Comparison]:
-    """The same with Holm's correction: a family is all tested differences that are the same in some fields."""
+    """The same with Holm's correction and with what the tests can find; a family is all tested differences that are the
+    same in some fields."""
     of = attrgetter(*family)
     every, families = list(every), defaultdict(list)
     for pair in every:
         families[of(pair)] += [] if pair.p is None else [pair.p]
     p_values = {key: iter(holm(of_family)) for key, of_family in families.items()}
-    return [pair if pair.p is None else replace(pair, holm_p=next(p_values[of(pair)])) for pair in every]
+    return [
+        pair
+        if pair.p is None
+        else replace(pair, holm_p=next(p_values[of(pair)]), detectable=_detectable(pair, len(families[of(pair)])))
+        for pair in every
+    ]
+
+
+def _detectable(pair: Comparison, count: int) -> float | None:
+    """The difference that a test finds with 80 % power among so many; None where none can be significant."""
+    if pair.error is None or pair.smallest_p is None or count * pair.smallest_p > LEVEL + NOISE:
+        return None
+    return detectable_effect(*pair.error, LEVEL / count)
+
+
+def paired_comparisons(scores: pd.DataFrame, foreign: Sequence[str]) -> list[Comparison]:
+    """Each foreign model, and each model of ours at the last step, less the first foreign one, which is the reference.
+
+    `scores` are of one suite, `foreign` the names of foreign models in their order. The unit is a fine-tuning seed: of
+    an equal one both models see a task's rows in the same order, and draw the head from the same numbers. The score of
+    several pre-training seeds is their mean. So all is said of these checkpoints on these tasks: neither tasks nor
+    pre-trainings are sampled.
+
+    The interval is Student's, of the mean difference over fine-tuning seeds. The first score, the mean of the columns
+    that count where some do, has a sign-flip test over all fine-tunings, one per seed and task. Its null hypothesis is
+    "no difference on any of these tasks": each difference is as likely below zero as above, and independent of the
+    others. Then all choices of signs are as likely, and p is the share of those whose mean is at least as far from
+    zero. Columns of one fine-tuning (MNLI's two) have one sign. Of the wider hypothesis that differences of tasks
+    cancel out in their mean, p is too large rather than too small: what tasks differ in counts as noise.
+
+    The test takes fine-tunings of one seed on several tasks as independent, although their heads are drawn from the
+    same numbers. The interval does not, so `is_significant` asks for both.
+    """
+    is_foreign = scores["size"].eq("") & scores["attention"].isin(foreign)
+    chosen = scores[is_foreign | (scores["step"].eq(scores["step"].max()) & scores["size"].ne(""))]
+    seeds = seed_scores(chosen).groupby(level=["size", "attention", "finetune_seed"], sort=False)
+    means = seeds.agg(lambda runs: runs.mean(skipna=False))
+    models = {model: of.droplevel([0, 1]) for model, of in means.groupby(level=[0, 1], sort=False)}
+    present = [name for name in foreign if ("", name) in models]
+    if not present:
+        return []
+    (first, *rest), tasks = present, dict(zip(chosen["column"], chosen["task"], strict=True))
+    ours = [*(("", name) for name in rest), *(model for model in models if model[0])]
+    every = [pair for model in ours for pair in _paired(*model, first, models[model] - models["", first], tasks)]
+    return corrected(every, family=["reference"])
+
+
+def _paired(
+    size: str, model: str, reference: str, differences: pd.DataFrame, tasks: Mapping[str, str]
+) -> Iterator[Comparison]:
+    """A comparison per score, from differences by fine-tuning seed; the first score is tested by the columns that count
+    for it, of these tasks."""
+    headline = differences.columns[0]
+    counted = [headline] if headline in tasks else [column for column in differences if column in COUNTED]
+    known = differences[counted].dropna()
+    of_tasks = known.T.groupby(tasks).sum().to_numpy().ravel()  # a value per fine-tuning
+    for score in differences:
+        values, tests = differences[score].dropna().to_numpy(), {}
+        if len(values):
+            over = spread(values.tolist())
+            tests = {"difference": over.mean, "std": over.deviation}
+        if len(values) >= FEWEST:
+            tests |= {"interval": paired_interval(values), "error": paired_error(values)}
+            if score == headline:
+                larger = max(tests["error"].size, float(of_tasks.std(ddof=1)) * math.sqrt(len(of_tasks)) / known.size)
+                tests["error"] = tests["error"]._replace(size=larger)
+                tests |= {"p": sign_flip_test(of_tasks), "smallest_p": smallest_sign_flip_p(len(of_tasks))}
+                tests["fine_tunings"] = len(of_tasks)
+        yield Comparison(size, model, reference, score, FINETUNE_SEED, len(values), **tests)
 
 
 def curves_of(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -420,6 +521,7 @@ class EscapeComparison:
     narrow_high: float
     p_value: float  # of the log-rank test, two-sided
     holm_p_value: float  # with Holm's correction over the comparisons that belong together
+    detectable_ratio: float = math.nan  # that so many seeds of this spread find with 80 % power; NaN: not known
 
     @property
     def in_words(self) -> str:
@@ -451,9 +553,24 @@ def compare_escapes(pairs: Iterable[tuple[Escapes, Escapes]]) -> list[EscapeComp
     second, the higher one of the evaluation at the first to that before the second. Two one-sided tests of equivalence
     at 5 % are a 90 % interval within the bounds (Schuirmann 1987).
     """
+    pairs = list(pairs)
     results = [_compare(*pair) for pair in pairs]
     corrected = holm([result.p_value for result in results])
-    return [replace(result, holm_p_value=p_value) for result, p_value in zip(results, corrected, strict=True)]
+    ratios = [_detectable_ratio(*pair, LEVEL / len(pairs)) for pair in pairs]
+    return [
+        replace(result, holm_p_value=p_value, detectable_ratio=ratio)
+        for result, p_value, ratio in zip(results, corrected, ratios, strict=True)
+    ]
+
+
+def _detectable_ratio(first: Escapes, second: Escapes, level: float) -> float:
+    """The ratio below one, or above one its inverse, that a paired t test of the logarithms of escapes finds with 80 %
+    power; NaN where a run has not escaped, or before the first evaluation, and of fewer than five seeds."""
+    steps = np.array([[each.before, each.at] for each in (first, second)])
+    if len(first.at) < FEWEST_ESCAPES or not (steps.all() and np.isfinite(steps).all()):
+        return math.nan
+    error = paired_error(np.log(steps[0, 1] / steps[1, 1]))
+    return math.exp(-detectable_effect(*error, level))
 
 
 def _compare(first: Escapes, second: Escapes) -> EscapeComparison:
@@ -510,6 +627,7 @@ def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> lis
     for pair, ours, theirs in _pairs(losses, named):
         values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
         over, tests = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
+        tests |= {"error": paired_error(values), "smallest_p": smallest_sign_flip_p(len(values))}
         unit = ("validation_loss", PRETRAIN_SEED, over.count)
         contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **tests))
     return corrected(contrasts, family=["size"])

@@ -44,14 +44,18 @@ def summary(data: Collection) -> list[str]:
 def _supported(data: Collection) -> str:
     """What escapes the plateau first, the differences that tests support, and why there are no others."""
     models = losses_of(data.runs)
-    answers = [_of_scores(data, suite) for suite in data.scores]
+    answers = [_of_scores(data, suite) for suite, scores in data.scores.items() if len(data.own(scores))]
+    answers += [_of_foreign(data, suite) for suite in data.scores if data.models]
     no_scores = "there are no scores" if data.blimp is None else "minimal pairs are not tested"
-    answers = [*(answers or [([], [no_scores])]), _of_runs(data, models)]
+    answers = answers or [([], [no_scores])]
+    if setting.is_pretrained_here(data.experiment):
+        answers.append(_of_runs(data, models))
     shown = [words for differences, _ in answers for words in differences]
     reasons = "; ".join(dict.fromkeys(reason for _, reasons in answers for reason in reasons))
     first = "".join(_escapes(data, models))
     if not shown:
-        return f"{first}The data support no difference between operators: {reasons}."
+        kind = "operators" if setting.is_pretrained_here(data.experiment) else "models"
+        return f"{first}The data support no difference between {kind}: {reasons}."
     return f"{first}The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
 
 
@@ -135,7 +139,29 @@ def _of_scores(data: Collection, suite: str) -> tuple[list[str], list[str]]:
     scores = {pair.score: heading(stand_ins.get(pair.score, pair.score)) for pair in pairs if pair.p is not None}
     shown = [_score_in_words(pair, scores[pair.score]) for pair in pairs if pair.is_significant]
     none = [f"no difference in the {' or the '.join(scores.values())} is significant"] if scores and not shown else []
-    return shown, [*none, *_scores_without_test(data.scores[suite], pairs)]
+    return shown, [*none, *_scores_without_test(data.own(data.scores[suite]), pairs)]
+
+
+def _of_foreign(data: Collection, suite: str) -> tuple[list[str], list[str]]:
+    """Differences of the headline score of a suite from the first foreign model that the paired test supports; where
+    there are none, why."""
+    pairs = [pair for pair in data.paired[suite] if pair.score == data.paired[suite][0].score]
+    if not pairs:
+        return [], [f"no other model has scores beside {data.known.models[0]}"]
+    shown = [pair for pair in pairs if pair.is_significant]
+    score = heading(stand_in_names(data.scores[suite]).get(pairs[0].score, pairs[0].score))
+    if tested := [pair for pair in pairs if pair.p is not None]:
+        least = [pair.detectable for pair in tested if pair.detectable is not None]
+        could = f"the test finds differences of {max(least):.1f} points" if least else "so few fine-tunings show none"
+        none = [f"no difference in the {score} from {pairs[0].reference} is significant ({could})"]
+        return [_paired_in_words(pair, score) for pair in shown], [] if shown else none
+    return [], [f"{_count(pairs[0].n, FINETUNE_SEED)} in common, and a test of scores takes {FEWEST}"]
+
+
+def _paired_in_words(pair: Comparison, score: str) -> str:
+    direction, of = "higher" if pair.difference > 0 else "lower", names.model_name(pair.size, pair.model)
+    size = f"{abs(pair.difference):.2f} points on these tasks, corrected p {p_in_words(pair.holm_p)}"
+    return f"a {direction} {score} of {of} than of {pair.reference} ({size})"
 
 
 def _scores_without_test(scores: pd.DataFrame, pairs: list[Comparison]) -> Iterator[str]:
@@ -194,9 +220,14 @@ def _score_in_words(pair: Comparison, score: str) -> str:
 
 def _compared(data: Collection) -> str:
     """Operators, models and seeds."""
-    tables = [
-        table for table in (*data.scores.values(), data.runs, data.architectures) if table is not None and len(table)
-    ]
+    tables = [*map(data.own, data.scores.values()), data.runs, data.architectures]
+    tables = [table for table in tables if table is not None and len(table)]
+    cells = [scores.groupby(MODEL)["finetune_seed"].nunique() for scores in data.scores.values()]
+    of_finetuning = [f"{setting.in_words(pd.concat(cells))} of fine-tuning"] if cells else []
+    foreign = f"from elsewhere: {', '.join(data.known.models)}"
+    if not tables and data.models:
+        kind = "Measured" if len(data.models) == 1 else "Compared"
+        return "; ".join([f"{kind}, {foreign}", *(f"seeds: {seeds}" for seeds in of_finetuning)]) + "."
     if not tables:
         return "There are neither scores nor losses of any model."
     columns = ["architecture", "size", "attention", "pretrain_seed"]
@@ -216,11 +247,11 @@ def _compared(data: Collection) -> str:
     models = [f"{operators}; models: {', '.join(of)}" for operators, of in families.items()]
     if len(families) > 1:
         models = [f"{operators} ({', '.join(of)})" for operators, of in families.items()]
+    models += [foreign] * bool(data.models)
     seeds = f"{setting.in_words(rows.groupby(columns[:3])['pretrain_seed'].nunique())} of pre-training"
-    cells = [scores.groupby(MODEL)["finetune_seed"].nunique() for scores in data.scores.values()]
-    seeds += f", {setting.in_words(pd.concat(cells))} of fine-tuning" if cells else ""
-    is_one = len(rows[columns[:3]].drop_duplicates()) == 1
-    return f"{'Measured' if is_one else 'Compared'}: {'; '.join(models)}; seeds: {seeds}."
+    is_one = len(rows[columns[:3]].drop_duplicates()) + len(data.models) == 1
+    told = ", ".join([seeds, *of_finetuning])
+    return f"{'Measured' if is_one else 'Compared'}: {'; '.join(models)}; seeds: {told}."
 
 
 def _trained_on(data: Collection) -> str:
@@ -229,12 +260,16 @@ def _trained_on(data: Collection) -> str:
     if experiment.scale == setting.IMPORTED:
         return "How these models were pre-trained, the imported files do not say."
     shapes: dict[str, list[str]] = defaultdict(list)  # steps of architectures, by what a step reads
-    for architecture in data.architectures_trained:
+    for architecture in data.architectures_trained if setting.is_pretrained_here(experiment) else ():
         batch = settings.get(f"architectures.{architecture}.batch_size", settings["pretrain.batch_size"])
         tokens = f"{batch} × {settings['corpus.pack.sequence_length']} tokens"
         steps = f"{architecture} {settings.get(f'architectures.{architecture}.steps', experiment.steps):,}"
         shapes[tokens].append(steps)
-    parts = [f"Steps of {'; of '.join(': '.join([shape, ', '.join(of)]) for shape, of in shapes.items())}"]
+    parts = (
+        [f"Steps of {'; of '.join(': '.join([shape, ', '.join(of)]) for shape, of in shapes.items())}"]
+        if shapes
+        else []
+    )
     if setting.reads_corpus(data):
         parts.append(f"corpus: {_of_source(settings['corpus.source'], 'corpus')}")
     tasks = {task: SUITES[suite].title for suite, scores in data.scores.items() for task in scores["task"]}
@@ -244,7 +279,8 @@ def _trained_on(data: Collection) -> str:
         parts.append(f"scores: {_of_source(settings['glue.source'], 'tasks').replace('GLUE', named)}")
     if custom := [task for task in tasks if task not in PUBLISHED]:
         parts.append(f"the user's own tasks: {', '.join(custom)}")
-    return f"{'; '.join(parts)}."
+    told = "; ".join(parts)
+    return f"{told[:1].upper()}{told[1:]}."
 
 
 def _of_source(source: str, stage: str) -> str:

@@ -191,7 +191,7 @@ def _score_of(task: tasks.Task, metrics: dict[str, tuple[str, Score]]) -> Record
         "partial": any(_is_partial(row, task.official_rows.get(split)) for row in rows),
         "stand_in": any(row.stand_in for row in rows),
         "constant_prediction": constant,
-        **dict.fromkeys(("checkpoint_sha256", "data_sha256", "precision")),
+        **dict.fromkeys(("checkpoint_sha256", "data_sha256", "precision", "head", "learning_rate", "tuned")),
         "column": row.task,
         "score": values.get("", fmean(details.values()) if details else 0.0),
         "details": details,

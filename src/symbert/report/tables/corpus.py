@@ -9,11 +9,13 @@ from typing import Any
 
 import symbert
 from symbert.corpus.filters import REASONS
+from symbert.foreign import ForeignModel
 from symbert.provenance import PROJECT, commit_of
 from symbert.report import published
 from symbert.report.collect import Collection
 from symbert.report.formats import Table, frame_of, heading, table_of
-from symbert.report.setting import is_deviation
+from symbert.report.setting import is_deviation, papers_settings
+from symbert.report.tables.scores import origin_of, values_of
 from symbert.report.tidy import row_of_part
 
 Row = dict[str, Any]
@@ -62,7 +64,7 @@ def settings_table(data: Collection) -> Table | None:
     """
     if data.origin is not None:
         return None
-    ours, theirs = data.experiment.settings, published.SETTINGS
+    ours, theirs = data.experiment.settings, papers_settings(data.experiment)
     rows = [
         {"setting": key, "here": _setting(ours, key), "the_paper": _setting(theirs, key)}
         | {"differs": _difference(data, key)}
@@ -116,9 +118,24 @@ def provenance_table(data: Collection) -> Table:
     for key in ("commit", "device", "processor", "precision", "versions"):
         if values := dict.fromkeys(run[key] for run in data.machines if run[key]):
             provenance[f"pre-training: {key}"] = ", ".join(values)
+    for model in data.models:
+        provenance |= {f"{model.name}: {what}": value for what, value in _origin_of(data, model).items()}
     for size, machine in zip(data.speeds["size"], data.speeds["machine"], strict=True):
         provenance[f"speeds: {size}"] = machine
     return table_of([{"what": what, "value": value} for what, value in provenance.items()])
+
+
+def _origin_of(data: Collection, model: ForeignModel) -> Row:
+    """What a foreign model is, and the digests of its weights and of its tokenizer."""
+    files = model.tokenizer.files.items()
+    digests = ", ".join(f"{name} SHA-256 {file.sha256}" for name, file in files if file.sha256)
+    heads, weights = (values_of(data, model, column) for column in ("head", "checkpoint_sha256"))
+    at = f" at commit {model.commit}" if model.commit else ", a folder"
+    return {
+        "model": f"{origin_of(model)}{at}; {', '.join([model.model_type, *heads])}",
+        "weights": ", ".join(f"SHA-256 {digest}" for digest in weights) or "not scored",
+        "tokenizer": f"{model.tokenizer.model_type}: {digests or ', '.join(name for name, _ in files)}",
+    }
 
 
 def _moment() -> float:

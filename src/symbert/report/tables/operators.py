@@ -10,15 +10,15 @@ from symbert.report.formats import Table, table_of
 from symbert.report.statistics import spread
 
 
-def operators_drawing(data: Collection) -> Path:
+def operators_drawing(data: Collection) -> Path | None:
     """How a token x attends to a token y, by each built-in operator. Coloured, thick frames: learned; thin frames:
     computed, in each head. h: hidden size; n: heads; d = h/n. S: a d × d matrix per head; a, b, c: vectors of length h;
     ∘: element by element. Parameters: of a layer, with biases.
     """
-    return Path(__file__).parents[1] / "templates/figure1.svg"
+    return Path(__file__).parents[1] / "templates/figure1.svg" if data.parameters else None
 
 
-def operators_table(data: Collection) -> Table:
+def operators_table(data: Collection) -> Table | None:
     """Parameters of query, key, value and factors in one layer (h: hidden size, n: heads). Printed: as in table 1 of
     arXiv 2406.06366; corrected: leading terms; exact: with biases; counted: by the runs, in other sizes by this
     formula. Erratum: the paper prints O(2h² + h/n) for pairwise; its own table 2 needs 2h² + h²/n: base pairwise has
@@ -47,10 +47,10 @@ def operators_table(data: Collection) -> Table:
                 "exact_is_counted": None if None in exact.values() else exact.items() <= counted.items(),
             }
         )
-    return table_of(rows)
+    return table_of(rows) if rows else None
 
 
-def parameters_table(data: Collection) -> Table:
+def parameters_table(data: Collection) -> Table | None:
     """Parameters per model with BERT’s 30,522 word pieces, whatever was trained here, tied weights counted once, and
     the share saved against original; beside them table 2 of arXiv 2406.06366. Attention: query, key, value and factors
     of one layer; beside their saving what arXiv 2412.00359 prints for shared (66.5366, cut off).
@@ -74,7 +74,7 @@ def parameters_table(data: Collection) -> Table:
                     "printed_attention_saved_percent": published.ATTENTION_SAVED.get((size, name)),
                 }
             )
-    return table_of(rows)
+    return table_of(rows) if rows else None
 
 
 def _saved(counts: dict[str, int], name: str) -> float | None:

@@ -7,6 +7,7 @@ import pandas as pd
 from symbert.configuration import NOISE_KINDS
 from symbert.report.collect import DOMAIN, NOISE, Collection, level_name
 from symbert.report.formats import Table, table_of
+from symbert.report.names import model_name
 from symbert.report.statistics import SEEDS, STAND_IN, mean_scores, spread
 
 ADVERSARIAL, ADVERSARIAL_MEAN = "adv_", "adv_mean"  # how the names of AdvGLUE's sets begin, and the mean of them
@@ -67,7 +68,7 @@ def robustness_table(data: Collection) -> Table | None:
     for (size, attention), seeds in scores.groupby(level=["size", "attention"], sort=False):
         own = measured[(measured["size"] == size) & (measured["attention"] == attention)]
         marked |= {(len(rows), column) for column in own.loc[own["constant_prediction"].eq(True), "label"]}
-        rows += _rows(f"{size}-{attention}", seeds)
+        rows += _rows(model_name(size, attention), seeds)
     rows.append({"model": "majority baseline"} | {column: baseline.get(column) for column in scores})
     stand_ins = scores if measured.loc[measured["kind"] == NOISE, "stand_in"].any() else ()
     sets = {*measured.loc[measured["kind"] == DOMAIN, "label"], ADVERSARIAL_MEAN}

@@ -1,10 +1,13 @@
-"""Scores: Table 3 and those of other suites, differences between operators, and minimal pairs of BLiMP."""
+"""Scores: Table 3 and those of other suites, models from elsewhere, differences between models, learning rates that
+were tuned, and minimal pairs of BLiMP."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from symbert.foreign import ForeignModel
 from symbert.report import names, published, setting
 from symbert.report.collect import CHECKPOINT, Collection
 from symbert.report.formats import Table, frame_of, heading, table_of
@@ -43,6 +46,9 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
         percent = seed_scores(baseline).reindex(columns=[mean_of(final), *columns])
         lines.append((_row("majority baseline", percent) | {"finetune_seeds": None}, ()))
+    if data.models:
+        families = {names.model_name("", model.name): model.model_type for model in data.models}
+        lines = [({"model": row["model"], "family": families.get(row["model"]), **row}, of) for row, of in lines]
     marked = {(at, column) for at, (_, collapsed) in enumerate(lines) for column in collapsed}
     noted = final.loc[final["remark"].ne(""), "column"]
     return table_of([row for row, _ in lines], names=stand_in_names(final), marked=marked, noted=noted)
@@ -111,10 +117,12 @@ def _spread(values: Iterable[float | None]) -> Spread | None:
     return spread(known) if known else None
 
 
-def published_table(data: Collection) -> Table:
+def published_table(data: Collection) -> Table | None:
     """The paper’s own numbers, not this experiment’s: scores in percent as printed in table 3 of arXiv 2406.06366; mean
     and sample standard deviation over five fine-tuning seeds of one pre-trained model.
     """
+    if data.experiment and not setting.is_pretrained_here(data.experiment):
+        return None
     columns = ("glue_score", "std", *published.COLUMNS)
     rows = [
         {"model": f"{size}-{name}", **dict(zip(columns, printed, strict=True))}
@@ -157,6 +165,74 @@ def accuracies(minimal_pairs: pd.DataFrame) -> pd.DataFrame:
     return models.join(phenomena.unstack(sort=False))
 
 
+def models_table(data: Collection) -> Table | None:
+    """Models that were pre-trained elsewhere, as they were fine-tuned here. Family: model_type of config.json.
+    Parameters: by the size of the weights. Head: the class whose head was trained. A commit is that of the hub.
+    Provenance has the SHA-256 of weights and tokenizer.
+    """
+    rows = [
+        {
+            "model": model.name,
+            "family": model.model_type,
+            "origin": origin_of(model),
+            "commit": model.commit or None,
+            "parameters": model.parameters,
+            "tokenizer": model.tokenizer.model_type,
+            "head": ", ".join(values_of(data, model, "head")) or None,
+        }
+        for model in data.models
+    ]
+    shown = [row | {"commit": row["commit"] and row["commit"][:12]} for row in rows]
+    return table_of(rows, readable=frame_of(shown)) if rows else None
+
+
+def origin_of(model: ForeignModel) -> str:
+    """Where a model comes from: owner/name of the hub, or its folder, of which an absolute path tells the last part."""
+    return Path(model.origin).name if Path(model.origin).is_absolute() else model.origin
+
+
+def values_of(data: Collection, model: ForeignModel, column: str) -> list[str]:
+    """What the scores of a foreign model have in a column, each value once."""
+    tables = (table[table["size"].eq("") & table["attention"].eq(model.name)] for table in data.scores.values())
+    return list(dict.fromkeys(value for table in tables for value in table[column] if value))
+
+
+DIVERGED = "diverged"
+
+
+def rates_table(data: Collection) -> Table | None:
+    """The learning rate that was chosen for each model and task: the one of the highest mean score over tuning seeds,
+    none of which is reported in another table. By rate that mean in percent; diverged: with a seed. Edge: the
+    chosen one is the lowest or highest of its grid, so a better one may lie beyond. The csv has the score of every
+    tuning seed.
+    """
+    tuned = setting.chosen_rates(data)
+    if tuned.empty:
+        return None
+    rates = sorted({float(rate) for row in tuned["tuned"] for rate in row})
+    rows, shown = [], []
+    for row in tuned.itertuples():
+        model = names.model_name(row.size, row.attention, row.step)
+        if tuned["pretrain_seed"].nunique() > 1 and row.size:
+            model = f"{model}, seed {row.pretrain_seed}"
+        of_rates = {float(rate): [100 * score for score in scores] for rate, scores in row.tuned.items()}
+        place = {"model": model, "task": row.task}
+        means = {rate: spread(scores).mean if scores else DIVERGED for rate, scores in of_rates.items()}
+        shown.append(
+            place
+            | {"chosen": f"{row.learning_rate:g}", "edge": row.edge or None}
+            | {f"{rate:g}": means.get(rate) for rate in rates}
+        )
+        rows += [
+            place
+            | {"rate": rate, "chosen": rate == row.learning_rate, "edge": row.edge or None}
+            | {"tuning_seed": at, "score": score}
+            for rate, scores in sorted(of_rates.items())
+            for at, score in enumerate(scores or [None], 1)
+        ]
+    return table_of(rows, readable=frame_of(shown))
+
+
 P_VALUES = {"p": 4, "holm_p": 4, "smallest_p": 4}  # decimals
 
 
@@ -164,7 +240,9 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
     """Model less reference, in percentage points, of the means over n units of each. A unit is a fine-tuning seed; with
     several pre-training seeds a pre-training seed with the mean of its fine-tuning seeds. Welch: 95 % interval. p:
     two-sided permutation test over all splits of the units of both; Holm p: with Holm’s correction among the
-    differences of one size from one reference; smallest p: the least that so many units can give. Fewer than three
+    differences of one size from one reference; smallest p: the least that so many units can give. Detectable: what
+    such a test finds with 80 % power (two-sided t, Welch’s, at the corrected level): smaller differences are not ruled
+    out where none is significant; a dash: the smallest p, corrected, is above 0.05, so none could be. Fewer than three
     units have neither. The csv has the intervals of all columns, which describe and are not tested.
     """
     compared = data.comparisons.get(suite)
@@ -178,10 +256,45 @@ def statistics_table(data: Collection, suite: str = "glue") -> Table | None:
             **{name: getattr(pair, name) for name in ("n", "difference", "std")},
             **dict(zip(("welch_low", "welch_high"), pair.interval or (None, None), strict=True)),
             **{name: getattr(pair, name) for name in P_VALUES},
+            "detectable": pair.detectable,
             "unit": pair.unit,
         }
         for pair in compared
     ]
     table = frame_of(rows)
     shown = table[[pair.score == headline[pair.size] for pair in compared]].drop(columns="std")
+    return Table(table, readable=shown.assign(score=shown["score"].map(heading)), decimals=P_VALUES)
+
+
+def paired_table(data: Collection, suite: str = "glue") -> Table | None:
+    """Model less reference, the first model from elsewhere, in points of the mean score. Equal fine-tuning seeds are
+    paired: they share the order of rows and the draw of the head. Low, high: Student’s 95 % interval over seeds. p: of
+    all signs that the differences of fine-tunings, one per seed and task, may have under “no difference on any of these
+    tasks”; Holm p: corrected for the number of models. Significant: Holm p is at most 0.05, and the interval on one
+    side of zero. Of other tasks and other pre-trainings nothing is said. Detectable: the difference that so many seeds
+    of this spread find with 80 % power (two-sided paired t at the corrected level); where none is significant, smaller
+    ones are not ruled out; a dash: none could be significant. The csv has the intervals of all columns, which are not
+    tested.
+    """
+    compared = data.paired.get(suite)
+    if not compared:
+        return None
+    scores, headline = stand_in_names(data.scores[suite]), compared[0].score
+    rows = [
+        {
+            "model": names.model_name(pair.size, pair.model),
+            "reference": pair.reference,
+            "score": scores.get(pair.score, pair.score),
+            **{name: getattr(pair, name) for name in ("difference", "std")},
+            **dict(zip(("low", "high"), pair.interval or (None, None), strict=True)),
+            **{name: getattr(pair, name) for name in P_VALUES},
+            "significant": None if pair.p is None else pair.is_significant,
+            "detectable": pair.detectable,
+            "seeds": pair.n,
+            "fine_tunings": pair.fine_tunings,
+        }
+        for pair in compared
+    ]
+    table = frame_of(rows)
+    shown = table[[pair.score == headline for pair in compared]].drop(columns=["std", "smallest_p"])
     return Table(table, readable=shown.assign(score=shown["score"].map(heading)), decimals=P_VALUES)
