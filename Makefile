@@ -50,6 +50,7 @@ test-campaigns: env
 # apt-get install --no-install-recommends slurm-wlm munge
 test-slurm: env
 	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/on_slurm.py
+	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/signals_on_slurm.py
 
 check: env
 	$(BIN)/ruff check src tests benchmarks tools studies

@@ -52,7 +52,7 @@ def test_a_demo_that_is_interrupted_five_times_goes_on_to_its_end(root, tmp_path
     draw, demo = random.Random(48), check_out(root, tmp_path / "demo")
     for _ in range(5):
         interruption = drawn(draw, (), 40)
-        end = interrupted(demo, interruption)
+        end = interrupted(demo, interruption, patience=HANG)  # alone, it waits for trainings
         print(interruption, end.code)
         assert end.code == 1 and not end.is_locked and "Traceback" not in end.output, end
     with demo.running() as (process, output):

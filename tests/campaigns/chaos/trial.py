@@ -31,7 +31,6 @@ WORDS = ([], ["--keep-going"], ["--keep-going", "--retries", "3"])  # with which
 LINE = re.compile(r"^\s*(symbert (?!.*a step failed).*?: .*)$", re.M)
 JUMPS = (-400 * 86400, -3600, 3600, 400 * 86400)  # seconds
 LOCKED = "Directory cannot be locked: snakemake --unlock"
-HUNG = "SIGTERM while Snakemake records a finished job may hang it"  # docs/errors-and-reruns.md
 
 
 @dataclass
@@ -82,9 +81,7 @@ class Trial:
             new = self.notes.struck().keys() - before
             self._spoil(new)
             if self.starts[-1].hangs:
-                terminated = [fault for fault in self.faults if "SIGTERM" in fault.kind]
-                self._note_refusal(HUNG, terminated)
-                self.result.lost = "" if self.result.refused & {fault.number for fault in terminated} else "hangs"
+                self.result.lost = "hangs"
             if code == 0 or self.result.lost:
                 return
             is_remedied, more = self._heed(output, new)

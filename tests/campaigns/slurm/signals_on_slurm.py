@@ -36,7 +36,7 @@ def test_a_chain_whose_snakemake_is_asked_to_end_five_times_goes_on_to_its_end(r
     for number in range(5):
         by = drawn(draw, (), 20)
         with snakemake(directory, *ON_SLURM) as process:
-            while log_of(directory).read_text().count(f"\n{BEGINS}experiment") <= number and process.poll() is None:
+            while log_of(directory).read_text().count(f"{BEGINS}x: scale") <= number and process.poll() is None:
                 time.sleep(0.05)
             time.sleep(by.moment)
             for signal_ in by.numbers:
