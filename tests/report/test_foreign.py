@@ -19,6 +19,7 @@ from report.conftest import COLUMNS, noise_set, record, robustness_record, write
 from report.minimal_pairs import minimal_pairs
 from symbert.cli import main
 from symbert.errors import DataError
+from symbert.experiment.power import detectable_effect
 from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.metrics import hashed
 from symbert.glue.score import ScoreRecord
@@ -125,6 +126,15 @@ def test_models_are_compared_with_the_first_of_the_configuration_by_pairs_of_see
     assert [(row["score"], row["fine_tunings"]) for row in headlines] == [("glue_score", 40)] * 4
     assert [row["holm_p"] for row in headlines] == holm([row["p"] for row in headlines])
     assert [row["significant"] for row in headlines] == [True, False, True, True]
+    n = 40  # fine-tunings
+    for row in headlines:
+        name = row["model"].removeprefix("tiny-")
+        ours = mean_scores(name)
+        runs = [sum((ours[column] - theirs[column])[at] for column in COLUMNS[task]) * n / 45
+                for task, at in itertools.product(TASKS, range(5))]  # fmt: skip
+        errors = ((ours["glue_score"] - theirs["glue_score"]).std(ddof=1) / 5**0.5, np.std(runs, ddof=1) / n**0.5)
+        found = [detectable_effect(error, freedom, 0.05 / 4) for error, freedom in zip(errors, (4, 39), strict=True)]
+        assert row["detectable"] == pytest.approx(max(found))
 
 
 def test_of_an_interval_with_zero_no_p_value_makes_a_difference_significant():
