@@ -161,7 +161,8 @@ def make_model(folder: Path, family: str, seed: int = 0, **config) -> Path:
 def tokenizer_in(folder: Path) -> TokenizerFiles:
     """The tokenizer in a model's folder, as a step has it."""
     config = json.loads((folder / "config.json").read_text())
-    paths = (path for path in sorted(folder.iterdir()) if path.name != "config.json")
+    others = ("config.json", "model.safetensors.index.json", "pytorch_model.bin.index.json")
+    paths = (path for path in sorted(folder.iterdir()) if path.name not in others)
     files = {
         path.name: File(str(path), sha256_of(path)) for path in paths if path.suffix in (".json", ".txt", ".model")
     }
@@ -177,5 +178,4 @@ def model_in(folder: Path, name: str = "mine") -> ForeignModel:
         parameters=1,
         content={path.name: File(str(path), sha256_of(path)) for path in paths},
         tokenizer=tokenizer_in(folder),
-        origin=str(folder),
     )

@@ -770,9 +770,10 @@ def resolve(values: Config) -> Configuration:
     _check_sources(config)
     if config.glue.robustness.sets:
         check_directory("glue.robustness.files", root_of_sets(config), "the out-of-domain sets (docs/glue.md)")
-    for architecture in config.sweep.architectures:
+    for architecture in config.sweep.architectures if config.sweep.attention else ():
         check_training(config, architecture, {})
-    for mistake in chain(_contradictions(config), _contradictory_models(config)):
+    trained = _contradictory_trainings(config) if config.sweep.attention else ()
+    for mistake in chain(_contradictions(config), trained, _contradictory_models(config)):
         raise ConfigError(f"config: {mistake}")
     return config
 
@@ -902,12 +903,20 @@ def _check_sources(config: Configuration) -> None:
 
 def _contradictions(config: Configuration) -> Iterator[str]:
     """Keys whose values do not fit together, each with the remedy."""
-    sweep, pretrain, curve, filters = config.sweep, config.pretrain, config.sweep.curve, config.corpus.filter
+    filters = config.corpus.filter
     if config.experiment in TAKEN:
         yield f"'experiment' is {config.experiment}, which results/ has for all; name it otherwise"
     for stage in stages_of(config) if config.scale in FOR_REAL_TEXT else ():
         if is_stand_in(source := source_of(config, stage)):
             yield f"'source' of {stage} is {source}, a stand-in; set it to hub or mirror for scale={config.scale}"
+    least, most = filters.min_harmful_perplexity, filters.max_harmful_perplexity
+    if least >= most:
+        yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
+
+
+def _contradictory_trainings(config: Configuration) -> Iterator[str]:
+    """The same of pre-training, and of what is looked at of its models."""
+    sweep, pretrain, curve = config.sweep, config.pretrain, config.sweep.curve
     parts: list[tuple[str, Iterable[Any], str, list[Any]]] = [
         ("curve.finetune_seeds", curve.finetune_seeds, "finetune_seeds", sweep.finetune_seeds),
         ("curve.sizes", curve.sizes, "sizes", sweep.sizes),
@@ -917,9 +926,6 @@ def _contradictions(config: Configuration) -> Iterator[str]:
     for key, values, of, whole in parts:
         for value in (value for value in values if value not in whole):
             yield f"'sweep.{key}' has {value!r}, 'sweep.{of}' does not; add it there, or change 'sweep.{key}'"
-    least, most = filters.min_harmful_perplexity, filters.max_harmful_perplexity
-    if least >= most:
-        yield f"'corpus.filter.min_harmful_perplexity' ({least:g}) is not below the maximum ({most:g}); lower it"
     if pretrain.processes % pretrain.nodes:
         yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
     steps, kept = pretrain.steps, pretrain.save_every
@@ -944,8 +950,6 @@ def _contradictory_models(config: Configuration) -> Iterator[str]:
             yield f"'models' has {name}, which is the name of an operator or of a model of it; rename it"
     if not sweep.attention and not config.models:
         yield "'sweep.attention' is [] and 'models' is {}, so nothing is compared; name an operator, or a model"
-    if not sweep.attention and not sweep.tasks:
-        yield "'sweep.suites' has no suite that models are fine-tuned on, and nothing is pre-trained; add glue"
     if is_tuned(config) and (reported := sorted({*sweep.tuning_seeds} & {*sweep.finetune_seeds})):
         yield (
             f"'sweep.tuning_seeds' and 'sweep.finetune_seeds' both have {reported[0]}; a rate is judged on other seeds "

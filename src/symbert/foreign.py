@@ -37,8 +37,8 @@ class ForeignModel(Step, frozen=True):
     parameters: int  # by the bytes of the weights: what a job needs follows from it
     content: dict[str, File]  # config.json and the weights, by name; weights of the hub count by path and commit
     tokenizer: Tokenizer
-    origin: str  # as the configuration has it: a folder, or owner/name
-    commit: str = ""  # of the hub
+    repository: str = ""  # owner/name of the hub; of a folder, which may be moved, none
+    commit: str = ""  # of the repository
 
     @property
     def folder(self) -> str:
@@ -67,6 +67,11 @@ class ForeignModel(Step, frozen=True):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from: owner/name of the hub, or a folder."""
+        return self.repository or str(self.checkpoint)
 
     @property
     def weights(self) -> dict[str, File]:

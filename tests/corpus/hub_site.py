@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from corpus.sites import Site, git_id, served
 
@@ -35,12 +36,22 @@ class HubSite:
 
     def add_dataset(self, repository: str, files: dict[str, bytes]) -> None:
         """Have a dataset with these files, whose branch main is at COMMIT."""
-        self.add_repository("dataset", repository)
-        answer = json.loads(self.host.bodies[self.interface("dataset", repository)])
-        answer["siblings"] = [{"rfilename": name, "size": len(body)} for name, body in files.items()]
-        self.host.bodies[self.interface("dataset", repository, COMMIT)] = json.dumps(answer).encode()
+        self._add_listed("dataset", repository, files)
         for name, body in files.items():
             self.add("dataset", repository, name, body)
+
+    def add_model(self, repository: str, folder: Path) -> None:
+        """Have a model with the files of a folder, whose branch main is at COMMIT; its weights are large files."""
+        files = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+        self._add_listed("model", repository, files)
+        for name, body in files.items():
+            (self.add_large if name.endswith((".safetensors", ".bin")) else self.add)("model", repository, name, body)
+
+    def _add_listed(self, kind: str, repository: str, files: dict[str, bytes]) -> None:
+        self.add_repository(kind, repository)
+        answer = json.loads(self.host.bodies[self.interface(kind, repository)])
+        answer["siblings"] = [{"rfilename": name, "size": len(body)} for name, body in files.items()]
+        self.host.bodies[self.interface(kind, repository, COMMIT)] = json.dumps(answer).encode()
 
     def add(self, kind: str, repository: str, name: str, body: bytes) -> str:
         """Have a file in git; gives its path."""

@@ -9,14 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from foreign import FAMILIES, make_model, model_in, tokenizer_in
 from model.models import moved, small_config
 from symbert.corpus.wordpiece import encoder
 from symbert.errors import ConfigError, DataError, DivergedError, IntegrityError
 from symbert.files import sha256_of, write_json
+from symbert.glue import stock
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
 from symbert.glue.finetuning import preferences
 from symbert.glue.prepare import SENTENCES
+from symbert.glue.score import score
 from symbert.model.bert import DecoderModel, MaskedModel, initialize
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import load_model, write_weights
@@ -115,11 +119,53 @@ def test_a_checkpoint_without_finite_likelihoods_or_without_its_head_is_refused(
     weights = load_file(path / "model.safetensors")
     weights["cls.predictions.bias"][7] = torch.nan
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(DivergedError, match=r"model.safetensors: the likelihoods of 670 pairs are not finite"):
+    with pytest.raises(DivergedError, match=r"step-300: the likelihoods of 670 pairs are not finite"):
         score_pairs(pairs(), path)
     save_file({name: each for name, each in weights.items() if "transform" not in name}, path / "model.safetensors")
     with pytest.raises(IntegrityError, match=r"4 weights .* first cls.predictions.transform.LayerNorm.bias"):
         score_pairs(pairs(), path)
+
+
+def naive_likelihood(model, tokenizer, sentence):
+    """The sum over tokens of the log probability of each, while it alone is masked."""
+    ids, total = tokenizer(sentence)["input_ids"], 0.0
+    for place in range(1, len(ids) - 1):
+        masked = torch.tensor([[*ids[:place], tokenizer.mask_token_id, *ids[place + 1 :]]])
+        total += model(masked).logits[0, place].double().log_softmax(0)[ids[place]].item()
+    return total
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "electra"])
+def test_a_model_from_elsewhere_judges_by_its_own_mask_and_head_as_stock_transformers_does(family, tmp_path):
+    folder = make_model(tmp_path, family, initializer_range=0.5)
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForMaskedLM.from_pretrained(folder).eval()
+    sentences = ["The cat sat.", "A cat sits here", "The cats sat.", "No"]
+    foreign = model_in(folder)
+    ours = stock.load_masked(foreign, stock.read_config(foreign))
+    found = log_likelihoods(ours, tokenizer(sentences)["input_ids"], tokenizer.mask_token_id)
+    with torch.no_grad():
+        expected = [naive_likelihood(model, tokenizer, sentence) for sentence in sentences]
+    assert found.tolist() == pytest.approx(expected, rel=1e-5)
+    assert len(set(expected)) == len(sentences)
+
+
+def test_the_record_of_a_model_from_elsewhere_says_which_it_is(pairs, laboratory, tmp_path):
+    folder = make_model(tmp_path / "mine", "roberta")
+    step = pairs(tokenizer=tokenizer_in(folder), max_evaluation_examples=2)
+    planned = laboratory.planned(model_in(folder))
+    output = Path(laboratory.score_pairs(step).folder) / "models/mine/pairs.json"
+    score(output, output.parents[2], Path(planned.folder), 1)
+    record = json.loads(output.read_text())
+    assert {"size": "", "attention": "mine", "origin": str(folder), "model_type": "roberta"}.items() <= record.items()
+    assert {counts["pairs"] for counts in record["paradigms"].values()} == {2}
+    assert record["checkpoint_sha256"] == sha256_of(folder / "model.safetensors")
+
+
+def test_a_model_without_a_head_that_predicts_masked_tokens_judges_no_pairs(tmp_path):
+    """ELECTRA's discriminator: transformers draws the head of its generator, whose judgements are of chance."""
+    foreign = model_in(make_model(tmp_path, "electra"))
+    with pytest.raises(ConfigError, match=r"no head that predicts masked tokens.*'blimp'"):
+        stock.load_masked(foreign, stock.read_config(foreign))
 
 
 def test_the_real_files_say_of_each_paradigm_its_phenomenon_as_we_do(mirror):

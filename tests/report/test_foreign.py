@@ -44,7 +44,7 @@ def model_of(name, family, commit=""):
     content = {file: File(f"{folder}/{file}", digest) for file in ("config.json", "model.safetensors")}
     return ForeignModel(
         name=name, model_type=family, parameters=1234, content=content, tokenizer=tokenizer,
-        origin=f"owner/{name}" if commit else f"./{name}", commit=commit,
+        repository=f"owner/{name}" if commit else "", commit=commit,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from corpus.hub_site import served_hub
 from corpus.test_dataset import FILES, NAME
+from foreign import make_model
 from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
 from symbert.operators import OPERATORS
@@ -29,6 +30,10 @@ SETTINGS = {
     ],
     "every operator": [f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"],
     "gpus": [f"sweep={{sizes: [small], {ONE}, curve: {{sizes: []}}}}", "--printshellcmds", "--resources", "gpu=2"],
+    "models": [
+        "models={mine: {path: mine}, tuned: {path: ./mine, learning_rate: [1.0e-4, 1.0e-3]}}",
+        "sweep={attention: [], tasks: [mrpc, cola], suites: [glue, superglue]}",
+    ],
     "wrong key": ["sorce=hub"],
     "no mirror": ["source=mirror", "mirror=/no/such/place"],
     "stand-ins": ["scale=paper"],
@@ -42,6 +47,7 @@ def planned(root, tmp_path_factory):
     """How each dry run ended, in a checkout that nothing was run in."""
     copy = check_out(root, tmp_path_factory.mktemp("fresh") / "a copy of symbért")
     (copy.directory / "studies").symlink_to(root / "studies")
+    make_model(copy.directory / "mine", "bert")
     (copy.directory / "twice.yaml").write_text("title: one\ntitle: two\n")
     commands = (["--dry-run", *(words and ["--config", *words])] for words in SETTINGS.values())
     outcomes = copy.commands(["--lint"], *commands)
@@ -99,6 +105,13 @@ def test_the_sweep_asks_for_more_beside_the_comparison_on_request(jobs):
     assert (one["pretrain"], one["extract"], one["score"]) == (1, 2, 2) and "measure_anatomy" not in one
     assert (more["pretrain"], more["extract"], more["score"], more["measure_anatomy"]) == (1, 3, 3, 1)
     assert "score_robustness" in one and "score_robustness" not in more
+
+
+def test_models_from_elsewhere_are_scored_and_nothing_is_pretrained(jobs):
+    """Two of one tokenizer share the rows of the two tasks of GLUE and the eight of SuperGLUE; GLUE's have noise."""
+    tasks = 2 + 8
+    expected = {"prepare_task": tasks + 2, "score_model": 2 * 2, "score_robustness_model": 2, "report": 1, "all": 1}
+    assert jobs("models") == expected
 
 
 def test_a_mistake_stops_before_any_job_with_one_line(planned):

@@ -74,18 +74,19 @@ def listed_files(
     """The commit that a revision of a repository was when it was first asked for, and the sizes of the files there, as
     commit.json and files.json in `folder` say. Those that are `read` at once lie in `folder`, too."""
     commit, record = commit_of(folder, repo_type, repository, revision), folder / "files.json"
+
+    def sizes_of(answer: huggingface_hub.DatasetInfo | huggingface_hub.ModelInfo) -> dict[str, int]:
+        return {file.rfilename: file.size or 0 for file in answer.siblings}
+
+    if record.is_file():
+        sizes = read_json(record, {str: int})
+    elif (sizes := _described(repo_type, repository, commit, sizes_of, files_metadata=True)) is None:
+        raise RemoteError(f"{_page(repo_type, repository)}: the answer names no files; {NO_ANSWER}")
+    for file in (file for file in sizes if file in read and not (folder / file).is_file()):
+        fetch_from_hub(repo_type, repository, file, commit, folder / file)
     if not record.is_file():
-
-        def sizes_of(answer: huggingface_hub.DatasetInfo | huggingface_hub.ModelInfo) -> dict[str, int]:
-            return {file.rfilename: file.size or 0 for file in answer.siblings}
-
-        sizes = _described(repo_type, repository, commit, sizes_of, files_metadata=True)
-        if sizes is None:
-            raise RemoteError(f"{_page(repo_type, repository)}: the answer names no files; {NO_ANSWER}")
-        for file in filter(read.__contains__, sizes):
-            fetch_from_hub(repo_type, repository, file, commit, folder / file)
         write_json(record, sizes)
-    return commit, read_json(record, {str: int})
+    return commit, sizes
 
 
 def _described(repo_type: str, repository: str, revision: str, part: Callable[[Any], Any], **options: Any) -> Any:

@@ -404,7 +404,7 @@ class Experiment:
             model = models.local_model(name, asked)
         models.refuse_long_rows(model, self.config)
         if not Path(model.settings_file).is_file():
-            models.refuse_unreadable(model, has_spans="squad2" in self.tasks)
+            models.refuse_unreadable(model, {*self.tasks, *self.config.sweep.suites})
         self._plan(model)
         self._shapes[Path(model.folder).name] = model
         place, scorings = OF_MODEL.format(model=Path(model.folder).name), list(self._scorings(model))
@@ -424,10 +424,14 @@ class Experiment:
             for task in tasks:
                 if task in custom:
                     yield from self._scorings_of(suite, [task], {task: custom[task].digested()}, model)
-        if "blimp" in self.config.sweep.suites and not model:
+        if "blimp" in self.config.sweep.suites:
             suite = SUITES["blimp"]
-            limits = protocol_of(self.config, suite.name, PairLimits)
-            rows = PreparePairs(limits=limits, vocabulary=self.vocabulary, source=self._published_rows(suite))
+            rows = PreparePairs(
+                limits=protocol_of(self.config, suite.name, PairLimits),
+                source=self._published_rows(suite),
+                vocabulary=None if model else self.vocabulary,
+                tokenizer=model.tokenizer if model else None,
+            )
             yield self._plan(MinimalPairs(rows=self._rows(rows, [suite.name]))), [suite.name]
 
     def _scorings_of(

@@ -17,7 +17,7 @@ from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.encoder import load_tokenizer
 from symbert.glue.tasks import suite_of
 from symbert.sizes import SIZES, Shape
-from symbert.sources import check_name
+from symbert.sources import NAMEABLE, check_name
 from symbert.steps import File
 
 CONFIG = "config.json"
@@ -78,41 +78,49 @@ def hub_model(name: str, asked: Model, folder: str) -> tuple[ForeignModel, dict[
     paths = [f"{folder}/{file}" for file in small]
     files = dict(zip(small, map(File, paths, known_sha256s(paths)), strict=True))
     files |= {file: File(f"{folder}/{file}") for file in weights}
-    return _model(name, asked, files, sizes, weights, commit), {f"{folder}/{file}": sizes[file] for file in weights}
+    return _model(name, asked, files, sizes, weights, asked.path, commit), {
+        f"{folder}/{file}": sizes[file] for file in weights
+    }
 
 
 def _files(key: str, path: str, folder: Path, there: Collection[str]) -> tuple[list[str], list[str]]:
     """The names of the small files that are read of a model, and of its weights."""
     if CONFIG not in there:
         raise MissingInputError(f"{key}: {path}: no {CONFIG}; name a model in Hugging Face's layout")
-    weights = _weights(key, path, folder, there)
+    index, weights = _weights(key, path, folder, there)
     if not any(file in there for file in VOCABULARIES):
         raise MissingInputError(
             f"{key}: {path}: no tokenizer ({', '.join(VOCABULARIES[:3])} …); save the one that it was trained with "
             "beside it: AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)"
         )
-    index = [file for file in (f"{name}{INDEX}" for name in WEIGHTS) if weights[1:] and file in there][:1]
     return [CONFIG, *(file for file in (*SETTINGS_OF_TOKENIZERS, *VOCABULARIES) if file in there), *index], weights
 
 
-def _weights(key: str, path: str, folder: Path, there: Collection[str]) -> list[str]:
-    """The names of the files of weights: the first kind that is there."""
+def _weights(key: str, path: str, folder: Path, there: Collection[str]) -> tuple[list[str], list[str]]:
+    """The name of the list of the files of weights, where they are several, and their names: of the first kind that is
+    there."""
     for name in WEIGHTS:
         if name in there:
-            return [name]
+            return [], [name]
         if f"{name}{INDEX}" in there:
             listed = read_json(folder / f"{name}{INDEX}", {"weight_map": {str: str}}, "get it again")["weight_map"]
             parts = sorted(set(listed.values()))
-            if lacking := [part for part in parts if part not in there]:
+            if lacking := [part for part in parts if part not in there or "/" in part or not NAMEABLE.fullmatch(part)]:
                 raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists {lacking[0]}, which is missing; get it")
-            return parts
+            return [f"{name}{INDEX}"], parts
     others = [file for file in there if file.endswith((".h5", ".msgpack", ".onnx", ".gguf", ".bin", ".safetensors"))]
     found = f", found {', '.join(sorted(others)[:3])}" if others else ""
     raise MissingInputError(f"{key}: {path}: no weights ({', '.join(WEIGHTS)}){found}; save them with transformers")
 
 
 def _model(
-    name: str, asked: Model, files: dict[str, File], sizes: dict[str, int], weights: list[str], commit: str = ""
+    name: str,
+    asked: Model,
+    files: dict[str, File],
+    sizes: dict[str, int],
+    weights: list[str],
+    repository: str = "",
+    commit: str = "",
 ) -> ForeignModel:
     config = config_of(Path(files[CONFIG].path))
     kind = config.get("model_type")
@@ -123,6 +131,10 @@ def _model(
             f"config: 'models.{name}.path': {asked.path}: is a model of this project; name its operator in "
             "'sweep.attention', or write it as a BERT: symbert export"
         )
+    if "quantization_config" in config:
+        raise ConfigError(
+            f"config: 'models.{name}.path': {asked.path}: is quantized; name the model that it was made of"
+        )
     of_tokenizer = {file: files[file] for file in (*SETTINGS_OF_TOKENIZERS, *VOCABULARIES) if file in files}
     width = 2 if str(config.get("dtype", config.get("torch_dtype"))) in ("float16", "bfloat16") else 4
     return ForeignModel(
@@ -131,7 +143,7 @@ def _model(
         parameters=sum(sizes[file] for file in weights) // width,
         content={file: files[file] for file in files if file not in of_tokenizer},
         tokenizer=Tokenizer(kind, of_tokenizer, str(config.get("tokenizer_class") or "")),
-        origin=asked.path,
+        repository=repository,
         commit=commit,
     )
 
@@ -182,9 +194,9 @@ def refuse_long_rows(model: ForeignModel, config: Configuration) -> None:
             )
 
 
-def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
-    """ConfigError for a model or a tokenizer that transformers cannot read without code of their own, that classifies
-    nothing, or that do not fit each other. `has_spans`: whether answers are spans of texts."""
+def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
+    """ConfigError for a model or a tokenizer that transformers cannot read without code of their own, that cannot be
+    scored on the tasks and suites that are `asked`, or that do not fit each other."""
     import transformers
     from transformers.models.auto import modeling_auto
 
@@ -200,7 +212,7 @@ def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
     except Exception as error:  # of a dozen types
         raise ConfigError(f"{folder / CONFIG}: cannot be read ({line_of(error)}); correct it") from None
     tables = [modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING]
-    tables += [modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING] if has_spans else []
+    tables += [modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING] if "squad2" in asked else []
     if config.is_encoder_decoder or not all(type(config) in table for table in tables):
         raise ConfigError(
             f"{place}: transformers has no encoder of model_type {model.model_type} for these tasks; choose another "
@@ -214,6 +226,8 @@ def refuse_unreadable(model: ForeignModel, has_spans: bool) -> None:
         raise ConfigError(f"{place}: {own if 'auto_map' in settings else error}") from None
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
+    if tokenizer.mask_token_id is None and "blimp" in asked:
+        raise ConfigError(f"{place}: its tokenizer has no mask, by which pairs are judged; leave 'blimp' out")
     if (pieces := len(tokenizer)) > config.vocab_size:
         raise ConfigError(
             f"{place}: its tokenizer has {pieces:,} pieces, 'vocab_size' of {CONFIG} is {config.vocab_size:,}; get the "

@@ -45,8 +45,8 @@ MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are s
 CHARACTERS = 100  # of a small text without word pieces, about
 CUSTOM_ROWS = 10_000  # of a split of a task whose publisher says no number, about
 NOTES = """
-Good within a factor of two, by `rates`. Download: the corpus alone. Disk at its most; raw parts are removed once they
-are read.
+Good within a factor of two, by `rates`. Download: corpus and models alone. Disk at its most; raw parts are removed once
+they are read.
 For less: a smaller scale (single-gpu, laptop, demo); fewer sizes, operators, seeds, tasks or curve steps in `sweep`;
 fewer pretrain.steps; fewer corpus.parts; weights of fewer steps: a larger pretrain.save_every."""
 

@@ -19,6 +19,7 @@ from symbert.configuration import (
     parts_of,
     root_of,
     source_of,
+    stages_of,
 )
 from symbert.corpus.dataset import is_of_hub
 from symbert.errors import ConfigError
@@ -56,7 +57,8 @@ def _readers(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     """
     corpus, glue = source_of(config, "corpus"), source_of(config, "glue")
     parts, filters = len(parts_of(config)), config.corpus.filter
-    yield "mirror", corpus in OF_USERS or "mirror" in (corpus, glue), "set 'source' to mirror, or 'mirror' to null"
+    sources = {source_of(config, stage) for stage in stages_of(config)}
+    yield "mirror", bool(sources & {"mirror", *OF_USERS}), "set 'source' to mirror, or 'mirror' to null"
     yield "corpus.files", corpus == CUSTOM_TEXT, "set 'corpus.source' to files, or 'corpus.files' to null"
     yield "corpus.dataset", corpus == DATASET, "set 'corpus.source' to dataset, or 'corpus.dataset' to null"
     yield "corpus.parts", corpus != CUSTOM_TEXT, "'corpus.files' is read whole; narrow its pattern"
@@ -119,8 +121,9 @@ def _scored(config: Configuration) -> Iterator[tuple[str, bool, str]]:
     is_finetuned = (is_trained or config.models) and not has_grids
     yield "models", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
     yield "sweep.tuning_seeds", is_tuned(config), "no 'learning_rate' of fine-tuning is a list; leave it out"
-    for key in ("tasks", "finetune_seeds", "untrained"):
+    for key in ("tasks", "finetune_seeds"):
         yield f"sweep.{key}", bool(is_finetuned), "nothing is fine-tuned in this sweep; leave it out"
+    yield "sweep.untrained", bool(is_trained) and not has_grids, "no run of it is fine-tuned; leave it out"
     for key in ("suites", "anatomy"):
         yield f"sweep.{key}", not has_grids, "a sweep of other keys compares escapes alone; leave it out"
 

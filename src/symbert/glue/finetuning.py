@@ -79,6 +79,10 @@ class Checkpoint:
         reset_head(model, seed)
         return Packed(model.to(self.device), precision, settings.compile)
 
+    def language_model(self) -> torch.nn.Module:
+        """The model with the head of its pre-training, on the device."""
+        return load_model(self.folder).to(self.device)
+
 
 class ForeignCheckpoint:
     """A model from elsewhere, on one device; the settings.json of its folder says which.
@@ -90,6 +94,7 @@ class ForeignCheckpoint:
         from symbert.glue import stock
 
         self.model, self.device = read_step(folder, ForeignModel), pick_device()
+        self.folder = self.model.checkpoint
         digests = {
             name: verify_sha256(path, file.sha256, CHANGED) if file.sha256 else sha256_of(path)
             for name, file in self.model.content.items()
@@ -122,6 +127,12 @@ class ForeignCheckpoint:
             return Packed(ours.to(self.device), precision, settings.compile)
         reset_head(model, seed)
         return stock.Padded(model.to(self.device), precision)
+
+    def language_model(self) -> torch.nn.Module:
+        """The model with the head of its pre-training, on the device."""
+        from symbert.glue import stock
+
+        return stock.load_masked(self.model, self.config).to(self.device)
 
 
 AnyCheckpoint = Checkpoint | ForeignCheckpoint
@@ -235,18 +246,18 @@ def score_of_set(
     return {**score, "constant_prediction": is_constant(predictions)}
 
 
-def judged_pairs(checkpoint: Checkpoint, data: Path, mask_id: int) -> dict[str, dict[str, int]]:
+def judged_pairs(checkpoint: AnyCheckpoint, data: Path, mask_id: int) -> dict[str, dict[str, int]]:
     """By paradigm the prepared pairs, and in how many of them the acceptable sentence is likelier (`right`).
 
     Pairs whose sentences are equally likely are counted apart, as `ties`: a model that cannot tell them, for instance
     because both have the same word pieces, is neither right nor wrong.
     """
-    pairs, model = read_table(data, str(data), REMEDY), load_model(checkpoint.folder)
+    pairs, model = read_table(data, str(data), REMEDY), checkpoint.language_model()
     good, bad = (pairs[name].to_pylist() for name in SENTENCES)
-    better = preferences(model.to(checkpoint.device), good, bad, mask_id)
+    better = preferences(model, good, bad, mask_id)
     if lost := int((~np.isfinite(better)).sum()):
         raise DivergedError(
-            f"{checkpoint.folder / 'model.safetensors'}: the likelihoods of {lost:,} pairs are not finite; give an "
+            f"{checkpoint.folder}: the likelihoods of {lost:,} pairs are not finite; give other weights, as of an "
             "earlier step of its run"
         )
     paradigm_of, counts = np.array(pairs["paradigm"].to_pylist()), {}

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     CONFIG_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
     MODEL_FOR_QUESTION_ANSWERING_MAPPING,
     MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     PreTrainedConfig,
@@ -36,7 +37,7 @@ REMEDY = "get it again, or give another model"
 
 def read_config(model: ForeignModel) -> PreTrainedConfig:
     """The configuration of a model, of transformers' class for its family; ConfigError where that takes it not."""
-    file = Path(model.content["config.json"].path)
+    file = model.checkpoint / "config.json"
     try:
         return CONFIG_MAPPING[model.model_type].from_pretrained(file.parent, local_files_only=True)
     except Exception as error:  # the classes check their keys each in its way
@@ -68,20 +69,37 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
     Weights of other heads are left. IntegrityError names a file that is damaged, and weights of the encoder that are
     missing, of another shape, or left over.
     """
-    kind, file = class_of(config, task), Path(model.content["config.json"].path)
-    weights: dict[str, Tensor] = {}
-    for part in model.weights.values():
-        weights |= read_weights(Path(part.path), REMEDY)
     own = type(config).from_dict(config.to_dict())
     own.num_labels = task.num_labels
     for key in dropouts_of(config):
         setattr(own, key, dropout)
+    loaded, missing, left = _read(model, class_of(config, task), own)
+    _refuse_other_encoder(loaded, missing, left, model.checkpoint)
+    outer = [(name, layer) for name, layer in loaded.named_modules() if not _is_of_encoder(loaded, f"{name}.")]
+    output = [layer for _, layer in outer if isinstance(layer, nn.Linear)][-1]
+    loaded.new_layers = tuple(
+        layer
+        for name, layer in outer
+        if layer is output or any(f"{name}.{own}" in missing for own, _ in layer.named_parameters(recurse=False))
+    )
+    return loaded
+
+
+def _read(
+    model: ForeignModel, kind: type[PreTrainedModel], config: PreTrainedConfig
+) -> tuple[PreTrainedModel, set[str], set[str]]:
+    """A model of a class with the weights of its files, in float32; those that are missing or of another shape, and
+    those that are left over."""
+    file = model.checkpoint / "config.json"
+    weights: dict[str, Tensor] = {}
+    for part in model.weights.values():
+        weights |= read_weights(Path(part.path), REMEDY)
     logging.set_verbosity_error()  # what is missing is judged below
     logging.disable_progress_bar()
     try:
         loaded, info = kind.from_pretrained(
             None,
-            config=own,
+            config=config,
             state_dict=weights,
             dtype=torch.float32,
             attn_implementation="sdpa" if kind._supports_sdpa else "eager",  # whatever config.json names
@@ -94,15 +112,7 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
     except Exception as error:  # of a dozen types
         raise IntegrityError(f"{file}: no {kind.__name__} can be made ({line_of(error)}); {REMEDY}") from error
     missing = {*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}
-    _refuse_other_encoder(loaded, missing, info["unexpected_keys"], file.parent)
-    outer = [(name, layer) for name, layer in loaded.named_modules() if not _is_of_encoder(loaded, f"{name}.")]
-    output = [layer for _, layer in outer if isinstance(layer, nn.Linear)][-1]
-    loaded.new_layers = tuple(
-        layer
-        for name, layer in outer
-        if layer is output or any(f"{name}.{own}" in missing for own, _ in layer.named_parameters(recurse=False))
-    )
-    return loaded
+    return loaded, missing, info["unexpected_keys"]
 
 
 def _is_of_encoder(model: PreTrainedModel, name: str) -> bool:
@@ -123,6 +133,32 @@ def _refuse_other_encoder(model: PreTrainedModel, missing: set[str], left: set[s
                 f"{folder}: {len(names)} weights of the encoder that config.json describes {said}, first {names[0]}; "
                 f"{REMEDY}"
             )
+
+
+class MaskedLanguage(nn.Module):
+    """A model that predicts masked tokens, as `symbert.model.likelihood` asks it."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model, self.config = model, model.config
+
+    def masked_logits(self, input_ids: Tensor, positions: Tensor) -> Tensor:
+        """Logits `position vocab` at positions, of all tokens end to end, of rows `row token`."""
+        logits: Tensor = self.model(input_ids=input_ids).logits
+        return logits.flatten(0, 1)[positions]
+
+
+def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage:
+    """A model under its family's head that predicts masked tokens. ConfigError where the checkpoint lacks that head, as
+    one that was pre-trained otherwise; IntegrityError as `load`."""
+    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config)
+    _refuse_other_encoder(loaded, missing, left, model.checkpoint)
+    if missing:
+        raise ConfigError(
+            f"{model.checkpoint}: no head that predicts masked tokens, by which pairs are judged; leave 'blimp' out of "
+            f"'sweep.suites', or {model.name} out of 'models'"
+        )
+    return MaskedLanguage(loaded)
 
 
 def is_our_bert(config: PreTrainedConfig) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from symbert.model.bert import DecoderModel, MaskedModel
+from symbert.model.bert import DecoderModel
 
 # Computed at a time: 16 MiB. Larger blocks (32 MiB and more) the C library gives back each time: 1.5 × the time.
 MOST_LOGITS = 2**22
@@ -17,12 +17,13 @@ MOST_TOKENS = 2**14  # read at a time
 
 
 @torch.inference_mode()
-def log_likelihoods(model: MaskedModel | DecoderModel, rows: Sequence[Sequence[int]], mask_id: int) -> Tensor:
+def log_likelihoods(model: nn.Module, rows: Sequence[Sequence[int]], mask_id: int) -> Tensor:
     """The log likelihood in nats of each of `rows`, ids [CLS] … [SEP] (`row`, float64, on the CPU).
 
     A decoder sums over tokens the log probability of each given those before it; a masked model that of each given all
     others, while it alone is masked: the pseudo-log-likelihood (Salazar et al., "Masked Language Model Scoring", ACL
-    2020, equation 1). The special tokens at both ends are read, but do not count.
+    2020, equation 1). It is a MaskedModel, or has its `masked_logits`. The special tokens at both ends are read, but do
+    not count.
     """
     totals, device = torch.zeros(len(rows), dtype=torch.float64), next(model.parameters()).device
     lengths, vocabulary_size = np.array([len(row) for row in rows]), model.config.vocab_size
