@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 from scipy import stats
 
 from csv_rows import read, read_shown
@@ -224,7 +224,8 @@ def test_the_mean_over_tuning_seeds_is_told_by_rate_and_whether_the_best_lies_at
         if (row["task"], row["model"], float(row["rate"])) == ("rte", "other", 1e-5)
     ]
     assert of_rate == [60, 62] and len(scores) == 2 * 8 * 5
-    assert f"{len(TASKS)} at the edge" in (folder / "report/report.html").read_text()
+    page = (folder / "report/report.html").read_text()
+    assert f"{len(TASKS)} at the edge" in page and "those of first are fixed" in page
 
 
 def test_records_of_one_fine_tuning_with_two_rates_are_refused(experiment):
@@ -292,10 +293,16 @@ def test_models_may_be_judged_on_minimal_pairs_alone_and_each_is_there(experimen
         collect(read_record(folder)[1])
 
 
-def test_an_archive_of_it_has_what_its_page_was_made_of(experiment, tmp_path):
-    folder = experiment()
+def test_an_archive_of_it_has_what_its_page_was_made_of_and_not_where_a_folder_lay(experiment, tmp_path):
+    content = {name: File(f"/secret/place/mine/{name}", SHA) for name in MODELS[1].content}
+    models = [MODELS[0], structs.replace(MODELS[1], content=content)]
+    folder = experiment(models=models, other={"origin": "/secret/place/mine"}, tasks=["rte"])
     assert main(["report", str(folder)]) == 0
     assert main(["bundle", str(folder), "--output", str(tmp_path / "page.zip")]) == 0
-    names = set(zipfile.ZipFile(tmp_path / "page.zip").namelist())
-    assert {f"{Path(model.folder).relative_to('results')}/settings.json" for model in MODELS} <= names
+    packed = zipfile.ZipFile(tmp_path / "page.zip")
+    names = set(packed.namelist())
+    assert {f"{Path(model.folder).relative_to('results')}/settings.json" for model in models} <= names
     assert {"scores/first-1.json", "tables/paired.csv", "report.html", "ro-crate-metadata.json"} <= names
+    assert "| `models/` |" in packed.read("README.md").decode()
+    assert not [name for name in names if b"secret/place" in packed.read(name)]
+    assert b"mine" in packed.read("tables/models.csv")
