@@ -197,7 +197,7 @@ def test_an_experiment_without_pre_training_has_a_page_that_speaks_of_its_models
 
 
 def test_where_a_model_comes_from_is_told_with_commit_head_and_digests(experiment):
-    folder = experiment(other={"head": "RobertaForSequenceClassification"})
+    folder = experiment(tasks=["rte"], other={"head": "RobertaForSequenceClassification"})
     assert main(["report", str(folder)]) == 0
     rows = {row["model"]: row for row in read(folder / "report/tables/models.csv")}
     assert [*rows] == ["first", "other", "a-third"], "in the order of the configuration"
