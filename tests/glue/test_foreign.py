@@ -8,14 +8,18 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import ElectraForSequenceClassification
 
 from glue.laboratory import records_in
 from symbert.console import Progress
-from symbert.errors import DivergedError, IntegrityError
+from symbert.errors import DivergedError, IntegrityError, UsageError
 from symbert.files import sha256_of
 from symbert.foreign import Tuning
 from symbert.glue import finetuning as module
 from symbert.glue import score as scoring
+from symbert.glue.export import export_classifier
 from symbert.glue.metrics import METRICS
 
 NOISE = {"noise": [0.3], "kinds": ["drop"]}
@@ -77,6 +81,18 @@ def test_kept_weights_give_what_fine_tuning_again_gives_on_sets_of_noise(family,
     assert [record["clean"] for record in known] == [record["metrics"] for record in records_in(file)]
     shutil.rmtree(file.parent / "finetuned")
     assert records_in(laboratory.score(robust, checkpoint, ["rte"], [1, 2])) == known and counted == [1, 2] * 2
+
+
+def test_transformers_loads_kept_weights_as_the_refusal_of_their_export_says(scored, laboratory, tmp_path):
+    checkpoint, origin = laboratory.foreign("electra")
+    _, file = scored("electra", keep=0)
+    weights = file.parent / "finetuned/rte/seed-1.safetensors"
+    with pytest.raises(UsageError, match="load it as ElectraForSequenceClassification, then") as refused:
+        export_classifier(weights, checkpoint, tmp_path / "out")
+    model = ElectraForSequenceClassification.from_pretrained(origin.origin, num_labels=2)
+    eval(str(refused.value).partition("then its weights: ")[2], {"load_file": load_file, "model": model})
+    kept = load_file(weights)
+    assert all(torch.equal(values, kept[name]) for name, values in model.state_dict().items())
 
 
 def test_a_model_that_was_changed_since_the_start_is_refused(laboratory, scored):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from symbert.errors import ConfigError, MissingInputError, line_of
+from symbert.errors import ConfigError, MissingInputError, UsageError, line_of
 from symbert.files import together, verify_sha256
 from symbert.glue.metrics import read_kept
 from symbert.glue.score import Kept
@@ -21,8 +21,9 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
     the names of its labels, the tokenizer and a model card.
 
     `weights` are …/finetuned/<task>/seed-<n>.safetensors beside its record; `checkpoint` is the step that was
-    fine-tuned, which the record identifies (IntegrityError). Where no plain BERT equals the operator, the model is
-    written as it was trained, with a warning. `output` must be new or empty.
+    fine-tuned, which the record identifies (IntegrityError). Weights of a model from elsewhere are read by its class of
+    transformers (UsageError says how). Where no plain BERT equals the operator, the model is written as it was trained,
+    with a warning. `output` must be new or empty.
     """
     refuse_used(output)
     record = weights.with_suffix(".json")
@@ -31,6 +32,11 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path) -> None:
             raise MissingInputError(f"{file}: file not found; fine-tune with glue.keep_finetuned: true")
     kept = read_kept(record, Kept)
     verify_sha256(weights, kept.weights_sha256, "remove it, and fine-tune again")
+    if kept.record.origin:
+        raise UsageError(
+            f"--weights {weights}: of a model from elsewhere, whose class is transformers' own; load it as "
+            f"{kept.record.head}, then its weights: model.load_state_dict(load_file({str(weights)!r}))"
+        )
     remedy = f"give the checkpoint of which {record.name} tells"
     verify_sha256(checkpoint / "model.safetensors", kept.record.checkpoint_sha256, remedy)
     task = custom_task(kept.record.task, kept.custom) if kept.custom else task_named(kept.record.task)

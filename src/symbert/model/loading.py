@@ -79,7 +79,7 @@ def _load_pickled(file: Path) -> Tensors:
     try:
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file raises any
-        if not (kind := re.search(r"Unsupported (?:global|class).*?([\w.]+\.\w+)", str(error))):
+        if not (kind := re.search(r"[Uu]nsupported (?:global|class|GLOBAL).*?([\w.]+\.\w+)", str(error))):
             raise
         loaded = kind[1]
     named = loaded if isinstance(loaded, dict) else {}
