@@ -16,15 +16,17 @@ from scipy import stats
 
 from csv_rows import read, read_shown
 from report.conftest import COLUMNS, noise_set, record, robustness_record, write
+from report.minimal_pairs import minimal_pairs
 from symbert.cli import main
 from symbert.errors import DataError
+from symbert.experiment.power import detectable_effect
 from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.metrics import hashed
 from symbert.glue.score import ScoreRecord
 from symbert.report.collect import collect, read_record
 from symbert.report.statistics import Comparison, Interval, holm
 from symbert.report.tables.robustness import robustness_table
-from symbert.report.tables.scores import paired_table
+from symbert.report.tables.scores import glue_table, paired_table
 from symbert.steps import File
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -124,6 +126,15 @@ def test_models_are_compared_with_the_first_of_the_configuration_by_pairs_of_see
     assert [(row["score"], row["fine_tunings"]) for row in headlines] == [("glue_score", 40)] * 4
     assert [row["holm_p"] for row in headlines] == holm([row["p"] for row in headlines])
     assert [row["significant"] for row in headlines] == [True, False, True, True]
+    n = 40  # fine-tunings
+    for row in headlines:
+        name = row["model"].removeprefix("tiny-")
+        ours = mean_scores(name)
+        runs = [sum((ours[column] - theirs[column])[at] for column in COLUMNS[task]) * n / 45
+                for task, at in itertools.product(TASKS, range(5))]  # fmt: skip
+        errors = ((ours["glue_score"] - theirs["glue_score"]).std(ddof=1) / 5**0.5, np.std(runs, ddof=1) / n**0.5)
+        found = [detectable_effect(error, freedom, 0.05 / 4) for error, freedom in zip(errors, (4, 39), strict=True)]
+        assert row["detectable"] == pytest.approx(max(found))
 
 
 def test_of_an_interval_with_zero_no_p_value_makes_a_difference_significant():
@@ -151,7 +162,10 @@ def test_a_p_value_is_the_share_of_all_signs_of_fine_tunings_and_columns_of_one_
 
 def test_the_score_of_several_pre_trainings_is_their_mean_and_no_unit_of_the_comparison(experiment):
     folder = experiment(ours=["original"], runs=(1, 2), models=MODELS[:1])
-    (pair, *_) = collect(read_record(folder)[1]).paired["glue"]
+    data = collect(read_record(folder)[1])
+    (pair, *_), models = data.paired["glue"], glue_table(data).frame["model"].tolist()
+    assert models[:3] == ["tiny-original, seed 1", "tiny-original, seed 2", "tiny-original, mean of 2 seeds"]
+    assert models[3:] == ["first", "majority baseline"]
     difference = mean_scores("original", (1, 2))["glue_score"] - mean_scores("first")["glue_score"]
     assert (pair.n, pair.unit) == (5, "fine-tuning seed")
     assert (pair.difference, pair.std) == pytest.approx((difference.mean(), difference.std(ddof=1)))
@@ -256,6 +270,26 @@ def test_noise_on_a_foreign_model_stands_beside_that_on_ours(experiment):
         *("tiny-original", "first", "other", "a-third"), "majority baseline"
     ]  # fmt: skip
     assert {row["mixed_10"] for row in rows if "std" not in row["model"]} == {50.0}
+
+
+def test_models_may_be_judged_on_minimal_pairs_alone_and_each_is_there(experiment):
+    folder = experiment(models=MODELS[:2], tasks=[])
+    told = json.loads((folder / "experiment.json").read_text())
+    told["inputs"] |= {"scores": {}, "blimp": ["results/first.json", "results/other.json"]}
+    told["configuration"]["sweep"]["suites"] = ["blimp"]
+    for name in ("first", "other"):
+        judged = minimal_pairs(name, size="", data_sha256=f"pairs of {name}", right=5 + (name == "other"))
+        write(Path(f"results/{name}.json"), {key: value for key, value in judged.items() if key != "step"})
+    write(folder / "experiment.json", told)
+    assert main(["report", str(folder)]) == 0
+    rows = read(folder / "report/tables/blimp.csv")
+    assert [row["attention"] for row in rows] == ["first", "other"]
+    assert float(rows[1]["accuracy"]) - float(rows[0]["accuracy"]) == pytest.approx(10 * 65 / 67), "but for ellipsis"
+    assert "first, other" in (folder / "report/texts/summary.txt").read_text()
+    told["inputs"]["blimp"].pop()
+    write(folder / "experiment.json", told)
+    with pytest.raises(DataError, match="missing: other"):
+        collect(read_record(folder)[1])
 
 
 def test_an_archive_of_it_has_what_its_page_was_made_of(experiment, tmp_path):

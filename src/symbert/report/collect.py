@@ -222,6 +222,7 @@ def read_inputs(
         data["robustness"] = read_robustness(given["robustness"], data["scores"]["glue"].query("step > 0"))
     if "blimp" in given:
         judges = [(*run, steps[run[0]]) for run in wanted if run[3] in minimal_pair_seeds(config, run[0])]
+        judges += [(ENCODER, "", model, 1, last) for model in known.models]
         data["blimp"] = read_minimal_pairs(given["blimp"], judges, known, last)
     if "parts" in given:
         data["parts"] = read_parts(given["parts"])

@@ -28,8 +28,8 @@ ONE_SEED = (
 )
 FOREIGN = "Differences from {}, their intervals and p speak of fine-tuning these checkpoints on these tasks."
 OF_TWO_KINDS = (
-    "They read other text, in other tokens, for another time than the models that were pre-trained here: a difference "
-    "between the two kinds is no effect of an operator."
+    "Models from elsewhere read other text, in other tokens, for another time than those that were pre-trained here: a "
+    "difference between the two kinds is no effect of an operator."
 )
 OF_PRETRAINING = ("corpus.", "pretrain.")  # keys
 
@@ -168,7 +168,7 @@ def _limits(data: Collection) -> Iterator[str]:
     inferred = [pair for pairs in data.comparisons.values() for pair in pairs if pair.interval]
     models = dict.fromkeys(model_name(pair.size, pair.model) for pair in inferred if pair.unit == FINETUNE_SEED)
     if models:
-        are_all = all(pair.unit == FINETUNE_SEED for pair in inferred)
+        are_all = not data.models and all(pair.unit == FINETUNE_SEED for pair in inferred)
         yield ONE_SEED.format("Scores" if are_all else f"Differences of {', '.join(models)}")
     if any(data.paired.values()):
         yield FOREIGN.format(data.known.models[0])

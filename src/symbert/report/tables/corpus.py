@@ -130,6 +130,7 @@ def _origin_of(data: Collection, model: ForeignModel) -> Row:
     files = model.tokenizer.files.items()
     digests = ", ".join(f"{name} SHA-256 {file.sha256}" for name, file in files if file.sha256)
     heads, weights = (values_of(data, model, column) for column in ("head", "checkpoint_sha256"))
+    weights = weights or [file.sha256 for file in model.weights.values() if file.sha256]
     at = f" at commit {model.commit}" if model.commit else ", a folder"
     return {
         "model": f"{origin_of(model)}{at}; {', '.join([model.model_type, *heads])}",

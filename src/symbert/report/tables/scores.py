@@ -1,7 +1,7 @@
 """Scores: Table 3 and those of other suites, models from elsewhere, differences between models, learning rates that
 were tuned, and minimal pairs of BLiMP."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     final = data.scores[suite]
     columns = list(final["column"].unique())
     with_paper = suite == "glue" and setting.other_finetuning(data) is None and not final["stand_in"].any()
-    lines = [*_model_lines(final, columns, with_paper)]
+    lines = [*_model_lines(final, columns, with_paper, data.known.models)]
     if final["majority"].notna().any():  # as if the majority were a seed's; of imported scores it is not known
         cell = final.iloc[0][SEEDS].to_dict()
         baseline = final.drop_duplicates("column").assign(**cell, score=lambda scores: scores["majority"])
@@ -54,18 +54,20 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     return table_of([row for row, _ in lines], names=stand_in_names(final), marked=marked, noted=noted)
 
 
-def _model_lines(final: pd.DataFrame, columns: list[str], with_paper: bool) -> Iterator[tuple[Row, Iterable[str]]]:
+def _model_lines(
+    final: pd.DataFrame, columns: list[str], with_paper: bool, foreign: Sequence[str]
+) -> Iterator[tuple[Row, Iterable[str]]]:
     """Rows of each model: of its seeds and their mean, the paper's beneath, and the model without pre-training; with
     the columns in which a run predicts one class throughout.
 
-    There is but one row of a model where none has several pre-training seeds.
+    There is but one row of a foreign model, and of a model where none has several pre-training seeds.
     """
     several, headline = final["pretrain_seed"].nunique() > 1, mean_of(final)
     percent = seed_scores(final).reindex(columns=[headline, *columns]).groupby(level=MODEL, sort=False)
     for ((size, attention, step), scores), (_, seeds) in zip(final.groupby(MODEL, sort=False), percent, strict=True):
         model = names.model_name(size, attention, step)
         row = _row(model, seeds)
-        if several:
+        if several and (size or attention not in foreign):
             runs = seeds.groupby(level="pretrain_seed", sort=False)
             rows = {seed: _row(f"{model}, seed {seed}", run) for seed, run in runs}
             if step:
