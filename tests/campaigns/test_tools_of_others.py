@@ -16,6 +16,10 @@ from safetensors.torch import load_file
 
 from campaigns.hub_server import hub_server
 from documented import custom_files
+from model.models import configured, widened
+from symbert.glue.export import export
+from symbert.model.bert import DecoderModel, initialize
+from symbert.model.hf import copy_tokenizer, write_model
 from workflow.checkout import TINY, Checkout, check_out
 
 pytestmark = pytest.mark.campaign
@@ -187,6 +191,38 @@ doc_to_target: label
 doc_to_choice: ["True", "False"]
 metric_list: [{metric: acc}]
 """
+
+
+HARNESS = """
+import torch
+from lm_eval.api.instance import Instance
+from lm_eval.models.huggingface import HFLM
+from transformers import AutoModelForCausalLM, BertTokenizer
+tokenizer = BertTokenizer.from_pretrained("decoder")
+first = tokenizer.cls_token_id
+words = ["a", "of", "in"]
+questions = [Instance("loglikelihood", {}, ("the list is", f" {word}"), 0) for word in words]
+def scores(**settings):
+    model = HFLM(pretrained="decoder", device="cpu", prefix_token_id=first, **settings)
+    return [score for score, _ in model.loglikelihood(questions)]
+assert len(set(scores())) == 1, "the first piece of each answer is lost"
+with torch.no_grad():
+    ids = tokenizer("the list is", add_special_tokens=False, return_tensors="pt").input_ids
+    logits = AutoModelForCausalLM.from_pretrained("decoder")(ids).logits[0, -1].log_softmax(-1)
+expected = [float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in words]
+torch.testing.assert_close(scores(add_bos_token=False), expected, rtol=0, atol=1e-4)
+"""
+
+
+def test_the_harness_scores_decoders_as_documented(experiment, installed):
+    folder = experiment.directory
+    vocabulary = len((folder / "ours/vocab.txt").read_text().splitlines())
+    model = DecoderModel(configured("tiny", "pairwise", vocabulary))
+    initialize(model, 1)
+    write_model(widened(model, 0.1), folder / "trained")
+    copy_tokenizer(folder / "ours", folder / "trained")
+    export(folder / "trained", folder / "decoder")
+    run(experiment, "-c", HARNESS, python=installed(TOOLS))
 
 
 def test_scores_of_the_harness_for_a_masked_model_are_told_when_they_are_converted(experiment, installed, root):
