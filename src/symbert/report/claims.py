@@ -384,14 +384,16 @@ def claims_table(data: Collection) -> Table:
     other data, or with other settings than the paper’s.
     """
     order = ("claim", "models", "the_paper", "raw_files", "here", "verdict", "holds_if", "source")
-    return table_of([{key: row[key] for key in order} for row in judged_claims(data)])
+    return table_of([{key: row[key] for key in order} for row in judged_claims(data, CHECKS)])
 
 
-def judged_claims(data: Collection) -> list[dict[str, str | None]]:
-    """The rows of templates/claims.csv, with what this experiment gives (`here`) and the `verdict`."""
+def judged_claims(data: Collection, checks: Container[str]) -> list[dict[str, str | None]]:
+    """The rows of templates/claims.csv with these checks, what this experiment gives (`here`), and the `verdict`."""
     rows = []
     with open(CLAIMS, encoding="utf-8", newline="") as lines:
         for claim in csv.DictReader(lines):
+            if claim["check"] not in checks:
+                continue
             ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
             rows.append({key: cell or None for key, cell in claim.items()} | {"here": ours, "verdict": verdict})
     return rows
