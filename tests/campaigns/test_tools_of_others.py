@@ -29,13 +29,15 @@ TOOLS = ("sentence-transformers==6.2.0", "peft==0.21.2", "accelerate==1.15.0", "
 TOOLS += ("onnxscript==0.7.2", "duckdb==2.0.1", "roc-validator==0.13.0", "lm-eval==0.4.13")
 TRACKER = ("trackio==0.43.0",)
 UV = ("uv==0.13.9",)
-KEPT = TINY.replace("glue: {", "glue: {keep_finetuned: true, ") + "  # and pairs\n"
+KEPT = TINY.replace("glue: {", "glue: {keep_finetuned: true, ")
 
 
 @pytest.fixture(scope="module")
 def experiment(root, tmp_path_factory) -> Checkout:
     """A finished experiment with an exported encoder (bert), as it was trained (ours), and a classifier (mrpc)."""
     copy = check_out(root, tmp_path_factory.mktemp("tools") / "copy")
+    for name in ("CITATION.cff", "LICENSE", "Makefile"):  # of an archive
+        shutil.copy(root / name, copy.directory)
     (copy.directory / "tiny.yaml").write_text(KEPT)
     run(copy, "-m", "snakemake", "--cores", "2", "--configfile", "tiny.yaml")
     checkpoint = place(copy, "results/runs/encoder/tiny-pairwise-*/seed-1/step-20")

@@ -142,8 +142,11 @@ def test_an_encoder_is_exported_with_the_means_of_its_scores(laboratory, tmp_pat
     assert found["mrpc", "validation", "f1"] == pytest.approx(record["details"]["mrpc"]["f1"], abs=5e-5)
 
 
-def test_scores_of_other_weights_are_not_put_on_a_card(laboratory, tmp_path):
+def test_scores_of_other_weights_or_of_two_protocols_are_not_put_on_a_card(laboratory, tmp_path):
     others = laboratory.finetune(["rte"], weights=2)
     with pytest.raises(IntegrityError, match="give the scores of this checkpoint"):
         export(laboratory.checkpoint(), tmp_path / "out", [others])
+    files = [laboratory.finetune(["rte"], epochs=epochs) for epochs in (1, 2)]
+    with pytest.raises(UsageError, match="rte by the protocols .* give the files of one"):
+        export(laboratory.checkpoint(), tmp_path / "out", files)
     assert not (tmp_path / "out").exists()

@@ -24,9 +24,9 @@ def export(checkpoint: Path, output: Path, scores: list[Path] | None = None) -> 
     """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
 
     A decoder becomes a `BertLMHeadModel`. Tokenizer files are copied and a model card is written, with the `scores` of
-    this checkpoint: files below results/scores/ (IntegrityError for those of other weights); config.json comes
-    last, so that a directory that has one is complete. `output` must be new or empty: an earlier export's files would
-    be taken for a part of this one.
+    this checkpoint: files below results/scores/ (IntegrityError for those of other weights, UsageError for a task by
+    two protocols). config.json comes last, so that a directory that has one is complete. `output` must be new or empty:
+    an earlier export's files would be taken for a part of this one.
     """
     refuse_used(output)
     folded = fold(load_model(checkpoint))
@@ -37,14 +37,19 @@ def export(checkpoint: Path, output: Path, scores: list[Path] | None = None) -> 
 
 
 def _records_of(checkpoint: Path, scores: list[Path]) -> list[ScoreRecord]:
-    """The records of files, which may share some; all of the checkpoint."""
-    weights, records = sha256_of(checkpoint / "model.safetensors"), {}
+    """The records of files, which may share some; all of the checkpoint, and those of a task by one protocol."""
+    weights, records, protocols = sha256_of(checkpoint / "model.safetensors"), {}, {}
     for file in scores:
         for record in read_records([file], ScoreRecord):
             if record.checkpoint_sha256 != weights:
                 raise IntegrityError(
                     f"{file}: scores of weights {record.checkpoint_sha256[:16]}…, {checkpoint} has {weights[:16]}…; "
                     "give the scores of this checkpoint"
+                )
+            if protocols.setdefault(record.task, record.settings_hash) != record.settings_hash:
+                raise UsageError(
+                    f"--scores has {record.task} by the protocols {protocols[record.task]} and {record.settings_hash}; "
+                    "give the files of one of them"
                 )
             records[record.task, record.finetune_seed] = record
     return [record for _, record in sorted(records.items())]

@@ -79,7 +79,7 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
     if config["model_type"] != "symbert":
         loading = STOCK.format(architecture=architecture)
     else:
-        loading = OURS if architecture_named_in([architecture]) else AUTO.format(task=task)
+        loading = OURS if architecture_named_in([architecture]) else AUTO.format(task=task or MASKED)
     trained = pretraining.get("sequence_length", config["max_position_embeddings"])
     told = {
         "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0
