@@ -65,13 +65,13 @@ bench-corpus: env
 		$(if $(WORK),--work $(WORK))
 
 # Pre-training beside Hugging Face's Trainer.
-bench-pretrain: env .venv/bench-pretrain/complete
-	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.pretrain $(BENCH) \
+bench-pretrain: env
+	PYTHONPATH=. $(BIN)/python -m benchmarks.pretrain $(BENCH) \
 		$(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
 # Fine-tuning beside Hugging Face's Trainer, on the GLUE rows of MIRROR where it is given.
-bench-glue: env .venv/bench-pretrain/complete
-	PYTHONPATH=.:.venv/bench-pretrain $(BIN)/python -m benchmarks.glue $(BENCH) \
+bench-glue: env
+	PYTHONPATH=. $(BIN)/python -m benchmarks.glue $(BENCH) \
 		$(if $(MIRROR),--mirror $(MIRROR)) $(if $(OUT),--output $(OUT)) $(if $(WORK),--work $(WORK))
 
 # What Snakemake needs to know all jobs of the paper's experiment.
@@ -85,11 +85,6 @@ bench-demo: env
 # Whether the GPU here trains as the CPU does, and how fast.
 gpu-check: env
 	PYTHONPATH=. $(BIN)/python -m benchmarks.gpu_check $(BENCH) $(if $(OUT),--output $(OUT))
-
-.venv/bench-pretrain/complete: benchmarks/requirements-pretrain.txt | .venv/complete
-	rm -rf .venv/bench-pretrain
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv/bench-pretrain -r $<
-	touch $@
 
 # Faults of the whole chain: kills, full and failing disks, damage, reboots; 5 s of CPU time each; CHAOS='--help'.
 chaos: env

@@ -1,8 +1,8 @@
 """Fine-tuning beside the authors' way, Hugging Face's `Trainer`: `make bench-glue`.
 
 The Trainer runs as the authors' scripts call it: rows padded to 128 tokens, the stock model, an evaluation of all
-evaluation rows every 0.005 of the steps; nothing is saved or logged. It needs accelerate. Both fine-tune in this
-process, a few steps at a time in turn; peak memory is that of a process of its own. Beside BERT there is a family that
+evaluation rows every 0.005 of the steps; nothing is saved or logged. Both fine-tune in this process, a few steps at a
+time in turn; peak memory is that of a process of its own. Beside BERT there is a family that
 reads padded rows here, too: ELECTRA, which has BERT's word pieces.
 """
 
@@ -333,9 +333,7 @@ def packed(checkpoint: Path, task: Task, dropout: float) -> Trainee:
 def padded(checkpoint: Path, task: Task, dropout: float) -> Trainee:
     """A classifier of FAMILY in this project, which reads padded rows; its head is drawn with seed 1."""
     files = {name: File(str(checkpoint / name)) for name in ("config.json", "model.safetensors")}
-    model = ForeignModel(
-        name=FAMILY, model_type=FAMILY, parameters=0, content=files, tokenizer=Tokenizer(FAMILY, {}), origin=""
-    )
+    model = ForeignModel(name=FAMILY, model_type=FAMILY, parameters=0, content=files, tokenizer=Tokenizer(FAMILY, {}))
     loaded = stock.load(model, stock.read_config(model), task, dropout)
     reset_head(loaded, seed=1)
     return stock.Padded(loaded.to(DEVICE))

@@ -1,7 +1,7 @@
 """Pre-training beside the authors' way, Hugging Face's `Trainer`: `make bench-pretrain`.
 
-The Trainer has the stock model, collator and fused AdamW, and neither evaluates, saves nor logs. It needs accelerate.
-Both train in this process, a few steps at a time in turn.
+The Trainer has the stock model, collator and fused AdamW, and neither evaluates, saves nor logs. Both train in this
+process, a few steps at a time in turn.
 """
 
 import statistics

@@ -147,3 +147,7 @@ def test_results_of_the_harness_are_converted(convert, tmp_path):
     scores = {row["column"]: row["score"] for row in rows}
     assert scores == pytest.approx({"mrpc": 0.75, "cola": 0.1, "mnli_matched": 0.35})
     assert {(row["attention"], row["partial"]) for row in rows} == {("pythia-70m", True)}
+    assert "warning" not in (tmp_path / "said.txt").read_text()
+    (tmp_path / "results.json").write_text(json.dumps({**content, "tokenizer_pad_token": ["[PAD]", "0"]}))
+    assert len(rows_of(convert("harness", tmp_path / "results.json"))) == len(rows)
+    assert "masked model" in (tmp_path / "said.txt").read_text(), "it was believed that the harness refuses one"

@@ -4,7 +4,8 @@
     symbert import-scores scores.csv --name theirs
 
 It scores models as they are, without fine-tuning: all rows have fine-tuning seed 1. Tasks beside GLUE are left out, and
-the harness has no STS-B. What is left out is named on stderr.
+the harness has no STS-B. What is left out is named on stderr, as is BERT's tokenizer: version 0.4.13 scores a masked
+model as if it were causal, and any model without the first piece of an answer, unless add_bos_token=False.
 """
 
 import csv
@@ -27,6 +28,9 @@ for path in sys.argv[1:]:
     except ValueError as error:
         sys.exit(f"{path}: no JSON, or cut ({error}); get it again")
     name = content.get("model_name") or sys.exit(f"{path}: no 'model_name'; add it, as newer versions write it")
+    if "[PAD]" in (content.get("tokenizer_pad_token") or ()):
+        lost = "a masked model is scored as a causal one, and answers lose a piece without add_bos_token=False"
+        print(f"warning: {path}: of BERT's tokenizer, by its [PAD]: {lost}", file=sys.stderr)
     model = {"attention": Path(name).name, "finetune_seed": 1}  # of a folder's path, too
     for task, results in sorted(content["results"].items()):
         rows = content.get("n-samples", {}).get(task, {}).get("effective")

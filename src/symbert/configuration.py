@@ -758,18 +758,8 @@ def define_custom(config: Configuration) -> Configuration:
 
 
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-TAKEN = (
-    "published",
-    "corpus",
-    "runs",
-    "models",
-    "tasks",
-    "scores",
-    "robustness",
-    "measured",
-    "paper",
-    "logs",
-)  # in results/
+# Folders in results/ that all experiments share.
+TAKEN = ("published", "corpus", "runs", "models", "tasks", "scores", "robustness", "measured", "paper", "logs")
 FREE = ("operators", "first", "second")  # keys whose values may be anything
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper", "encoders")  # scales whose hours stand-ins are not worth
 

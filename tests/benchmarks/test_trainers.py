@@ -41,6 +41,11 @@ def test_both_read_the_same_rows(folder, finetuning):
     assert len(rows) == 24
 
 
+def test_a_family_that_reads_padded_rows_computes_what_its_peer_does(finetuning, folder):
+    checkpoints = {glue.FAMILY: glue.write_foreign(folder / glue.FAMILY)}
+    assert "outputs of each model equal those of the stock one" in glue.compare(finetuning, checkpoints, folder)
+
+
 def test_a_wrong_loss_or_output_stops_the_benchmark(finetuning, folder, monkeypatch):
     task = pretrain.Task("tiny", 4, 2, False, folder / "manifest.json")  # batches of 4, computed by 2
     assert "the loss of each operator equals that of the stock model" in pretrain.compare(task)

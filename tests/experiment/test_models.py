@@ -226,7 +226,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], dict, str]] = {
         "index.json lists ../mine/config.json, which is missing",
     ),
     "a wrong value": (config(hidden_dropout_prob="a lot"), {}, "mine/config.json: cannot be read"),
-    "too few embeddings": (config(vocab_size=20), {}, "its tokenizer has [0-9,]+ pieces, 'vocab_size' of .* is 20"),
+    "too few embeddings": (config(vocab_size=20), {}, "its tokenizer has ids up to [0-9,]+, 'vocab_size' of .* is 20"),
     "no padding": (without_padding, {}, "no padding token; set 'pad_token'"),
     "no mask": (
         lambda folder: edit(folder / "tokenizer_config.json", mask_token=None, tokenizer_class="TokenizersBackend"),

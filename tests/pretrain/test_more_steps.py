@@ -194,3 +194,4 @@ def test_the_steps_that_two_schedules_share_have_equal_rates():
         shared = min(shared_steps(one, other), one.steps, other.steps)
         assert rates(one)[:shared] == rates(other)[:shared]
     assert shared_steps(brief(steps=8, schedule_steps=20), brief(steps=20)) > 20
+    assert branch_step(brief(warmup_steps=0, decay_steps=14)) is None, "not step 0"

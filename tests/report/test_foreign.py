@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import convert, to_builtins
-from msgspec.structs import replace as replace_field
+from msgspec import convert, structs, to_builtins
 from scipy import stats
 
 from csv_rows import read, read_shown
@@ -22,6 +21,7 @@ from report.minimal_pairs import minimal_pairs
 from symbert.cli import main
 from symbert.configuration import Configuration, Model
 from symbert.errors import DataError
+from symbert.experiment.power import detectable_effect
 from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.metrics import hashed
 from symbert.glue.score import ScoreRecord
@@ -129,6 +129,15 @@ def test_models_are_compared_with_the_first_of_the_configuration_by_pairs_of_see
     assert [(row["score"], row["fine_tunings"]) for row in headlines] == [("glue_score", 40)] * 4
     assert [row["holm_p"] for row in headlines] == holm([row["p"] for row in headlines])
     assert [row["significant"] for row in headlines] == [True, False, True, True]
+    n = 40  # fine-tunings
+    for row in headlines:
+        name = row["model"].removeprefix("tiny-")
+        ours = mean_scores(name)
+        runs = [sum((ours[column] - theirs[column])[at] for column in COLUMNS[task]) * n / 45
+                for task, at in itertools.product(TASKS, range(5))]  # fmt: skip
+        errors = ((ours["glue_score"] - theirs["glue_score"]).std(ddof=1) / 5**0.5, np.std(runs, ddof=1) / n**0.5)
+        found = [detectable_effect(error, freedom, 0.05 / 4) for error, freedom in zip(errors, (4, 39), strict=True)]
+        assert row["detectable"] == pytest.approx(max(found))
 
 
 def test_a_model_alone_is_told_on_the_terminal_with_mean_deviation_and_interval_over_seeds(experiment):
@@ -137,7 +146,7 @@ def test_a_model_alone_is_told_on_the_terminal_with_mean_deviation_and_interval_
     facts = {"constant_prediction": True, "learning_rate": 3e-5, "tuned": RATES, "rows": rows}
     folder = experiment(models=MODELS[:2], tasks=["rte", "mnli"], other=facts)
     config = convert(read_record(folder)[1]["configuration"], Configuration)
-    config = replace_field(config, experiment="other", models={"other": Model("owner/other")})
+    config = structs.replace(config, experiment="other", models={"other": Model("owner/other")})
     title, _, header, *lines = lines_of(folder, config)
     assert "5 fine-tuning seeds" in title
     assert re.split("  +", header) == ["score", "mean", "std", "low", "high", "majority", "rows", "trained on", "rate"]
@@ -212,7 +221,7 @@ def test_an_experiment_without_pre_training_has_a_page_that_speaks_of_its_models
 
 
 def test_where_a_model_comes_from_is_told_with_commit_head_and_digests(experiment):
-    folder = experiment(other={"head": "RobertaForSequenceClassification"})
+    folder = experiment(tasks=["rte"], other={"head": "RobertaForSequenceClassification"})
     assert main(["report", str(folder)]) == 0
     rows = {row["model"]: row for row in read(folder / "report/tables/models.csv")}
     assert [*rows] == ["first", "other", "a-third"], "in the order of the configuration"
@@ -239,7 +248,8 @@ def test_the_mean_over_tuning_seeds_is_told_by_rate_and_whether_the_best_lies_at
         if (row["task"], row["model"], float(row["rate"])) == ("rte", "other", 1e-5)
     ]
     assert of_rate == [60, 62] and len(scores) == 2 * 8 * 5
-    assert f"{len(TASKS)} at the edge" in (folder / "report/report.html").read_text()
+    page = (folder / "report/report.html").read_text()
+    assert f"{len(TASKS)} at the edge" in page and "those of first are fixed" in page
 
 
 def test_records_of_one_fine_tuning_with_two_rates_are_refused(experiment):
@@ -307,10 +317,16 @@ def test_models_may_be_judged_on_minimal_pairs_alone_and_each_is_there(experimen
         collect(read_record(folder)[1])
 
 
-def test_an_archive_of_it_has_what_its_page_was_made_of(experiment, tmp_path):
-    folder = experiment()
+def test_an_archive_of_it_has_what_its_page_was_made_of_and_not_where_a_folder_lay(experiment, tmp_path):
+    content = {name: File(f"/secret/place/mine/{name}", SHA) for name in MODELS[1].content}
+    models = [MODELS[0], structs.replace(MODELS[1], content=content)]
+    folder = experiment(models=models, other={"origin": "/secret/place/mine"}, tasks=["rte"])
     assert main(["report", str(folder)]) == 0
     assert main(["bundle", str(folder), "--output", str(tmp_path / "page.zip")]) == 0
-    names = set(zipfile.ZipFile(tmp_path / "page.zip").namelist())
-    assert {f"{Path(model.folder).relative_to('results')}/settings.json" for model in MODELS} <= names
+    packed = zipfile.ZipFile(tmp_path / "page.zip")
+    names = set(packed.namelist())
+    assert {f"{Path(model.folder).relative_to('results')}/settings.json" for model in models} <= names
     assert {"scores/first-1.json", "tables/paired.csv", "report.html", "ro-crate-metadata.json"} <= names
+    assert "| `models/` |" in packed.read("README.md").decode()
+    assert not [name for name in names if b"secret/place" in packed.read(name)]
+    assert b"mine" in packed.read("tables/models.csv")

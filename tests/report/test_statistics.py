@@ -172,11 +172,11 @@ def test_what_a_test_could_find_is_of_the_corrected_level_and_none_where_no_p_ca
     """Of two operators the level is 0.025, of 5 and 5 units the smallest p is 2/252, of 3 and 3 it is 0.1."""
     records = noisy(attention=("original", "symmetric", "pairwise"), seeds=(1, 2, 3, 4, 5))
     one = compared(records)["pairwise", "original", "glue_score"]
-    interval, reach = one.interval, stats.t.ppf(0.975, one.error.freedom)
-    assert interval.high - interval.low == pytest.approx(2 * reach * one.error.size)
-    assert one.detectable == detectable_effect(*one.error, 0.025)
+    ((size, freedom),), interval = one.errors, one.interval
+    assert interval.high - interval.low == pytest.approx(2 * stats.t.ppf(0.975, freedom) * size)
+    assert one.detectable == detectable_effect(size, freedom, 0.025)
     few = compared(noisy(attention=("original", "pairwise"), seeds=(1, 2, 3)))["pairwise", "original", "glue_score"]
-    assert few.error and few.detectable is None
+    assert few.errors and few.detectable is None
 
 
 @pytest.mark.parametrize("effects", [np.zeros(3), np.array([3, -2, -1])])

@@ -32,8 +32,8 @@ SMALL_FILES = (CONFIG, *SETTINGS_OF_TOKENIZERS, *VOCABULARIES, *(f"{name}{INDEX}
 POINTER = b"version https://git-lfs"  # how one begins
 OURS = "symbert"  # the model_type of this project's own
 # Families whose positions begin after the id of the padding, so that they have fewer than config.json says.
-AFTER_PADDING = {"camembert", "data2vec-text", "longformer", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta"}
-AFTER_PADDING |= {"xlm-roberta-xl", "xmod"}
+AFTER_PADDING = {"camembert", "data2vec-text", "ibert", "longformer", "luke", "mpnet", "roberta", "xlm-roberta", "xmod"}
+AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl"}
 
 
 def is_of_hub(model: Model) -> bool:
@@ -228,8 +228,8 @@ def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
     if tokenizer.mask_token_id is None and "blimp" in asked:
         raise ConfigError(f"{place}: its tokenizer has no mask, by which pairs are judged; leave 'blimp' out")
-    if (pieces := len(tokenizer)) > config.vocab_size:
+    if (last := max(tokenizer.get_vocab().values())) >= config.vocab_size:
         raise ConfigError(
-            f"{place}: its tokenizer has {pieces:,} pieces, 'vocab_size' of {CONFIG} is {config.vocab_size:,}; get the "
-            "tokenizer that belongs to the weights"
+            f"{place}: its tokenizer has ids up to {last:,}, 'vocab_size' of {CONFIG} is {config.vocab_size:,}; get "
+            "the tokenizer that belongs to the weights"
         )

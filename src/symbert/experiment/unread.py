@@ -98,10 +98,10 @@ def _architectures(config: Configuration) -> Iterator[tuple[str, bool, str]]:
         yield f"pretrain.{key}", is_read, f"'architectures.{architectures[0]}.{key}' stands above it; change that"
 
 
-OF_PRETRAINING = {  # keys of `sweep` that nothing reads where nothing is pre-trained
+OF_PRETRAINING = (  # keys of `sweep` that nothing reads where nothing is pre-trained
     *("architectures", "sizes", "contrasts", "escape_loss", "pretrain_seeds", "finetuned_pretrain_seeds", "untrained"),
     *("anatomy", "curve"),
-}
+)
 
 
 def _pretrained(config: Configuration) -> Iterator[tuple[str, bool, str]]:

@@ -107,7 +107,7 @@ class ForeignCheckpoint:
         facts = {"origin": origin, "model_type": self.model.model_type}
         self.identity: Record = {"size": "", "attention": self.model.name, "pretrain_seed": 1, **facts}
         self.name, self.versions = self.model.name, versions_on(self.device)
-        print(f"finetune {self.name}: 'dropout' is {', '.join(stock.dropouts_of(self.config))}", file=sys.stderr)
+        self.tells = True  # where dropout is, once
 
     def head_of(self, task: Task) -> str:
         """The class whose head is trained on a task."""
@@ -120,6 +120,9 @@ class ForeignCheckpoint:
         rows end to end, others read them padded."""
         from symbert.glue import stock
 
+        if self.tells:
+            print(f"finetune {self.name}: 'dropout' is {', '.join(stock.dropouts_of(self.config))}", file=sys.stderr)
+            self.tells = False
         model = stock.load(self.model, self.config, task, settings.dropout)
         if stock.is_our_bert(self.config):
             ours = stock.as_ours(model, HEADS[task.head].model)
@@ -165,6 +168,7 @@ class Finetuning:
     def at(self, rate: float, tuned: dict[str, list[float]] | None = None) -> "Finetuning":
         """The same at another learning rate."""
         other = copy.copy(self)
+        other.rows, other.data_sha256 = self.rows, self.data_sha256  # read once for all rates
         other.settings = structs.replace(self.settings, learning_rate=rate)
         other.learning_rate, other.tuned = rate, tuned or {}
         return other

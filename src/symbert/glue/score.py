@@ -332,7 +332,6 @@ def _tuned(
     What is tried is kept in the folder, and taken from that of the models that were `trained`. A rate at which a seed
     diverges has no scores and is out; DivergedError where all do.
     """
-    finetuning.rows  # noqa: B018  read once for all rates
     tuned: dict[str, list[float]] = {}
     for rate in sorted(tuning.rates):
         trial, scores = finetuning.at(rate), []

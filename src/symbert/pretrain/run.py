@@ -418,10 +418,10 @@ def now() -> datetime:
 
 def branch_step(settings: PretrainSettings) -> int | None:
     """The last step whose state a run of more steps can go on from: before the learning rate falls to its end, or the
-    end of a run that is the first part of a schedule. None: the rate falls to 0 at the end from the warm-up on."""
+    end of a run that is the first part of a schedule. None: the rate falls to 0 at the end as soon as it has risen."""
     end = settings.schedule_steps or settings.steps
     if settings.decay_steps is not None:
-        return min(settings.steps, end - settings.decay_steps)
+        return min(settings.steps, end - settings.decay_steps) or None
     return settings.steps if settings.steps < end else None
 
 

@@ -383,18 +383,20 @@ def claims_table(data: Collection) -> Table | list[str]:
     the checkpoints or evaluations leave both open. Only counts of parameters are judged on models of another size, on
     other data, or with other settings than the paper’s.
     """
-    judged = judged_claims(data)
+    judged = judged_claims(data, CHECKS)
     if not is_pretrained_here(data.experiment):
         return [f"Nothing was pre-trained here, so none of the {len(judged)} claims about operators is tested."]
     order = ("claim", "models", "the_paper", "raw_files", "here", "verdict", "holds_if", "source")
     return table_of([{key: row[key] for key in order} for row in judged])
 
 
-def judged_claims(data: Collection) -> list[dict[str, str | None]]:
-    """The rows of templates/claims.csv, with what this experiment gives (`here`) and the `verdict`."""
+def judged_claims(data: Collection, checks: Container[str]) -> list[dict[str, str | None]]:
+    """The rows of templates/claims.csv with these checks, what this experiment gives (`here`), and the `verdict`."""
     rows = []
     with open(CLAIMS, encoding="utf-8", newline="") as lines:
         for claim in csv.DictReader(lines):
+            if claim["check"] not in checks:
+                continue
             ours, verdict = _judged(claim["models"].partition(":")[0], *CHECKS[claim["check"]], data)
             rows.append({key: cell or None for key, cell in claim.items()} | {"here": ours, "verdict": verdict})
     return rows

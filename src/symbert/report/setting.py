@@ -174,10 +174,7 @@ def _limits(data: Collection) -> Iterator[str]:
         yield FOREIGN.format(data.known.models[0])
         if any(pair.size for pairs in data.paired.values() for pair in pairs):
             yield OF_TWO_KINDS
-    chosen = chosen_rates(data)
-    if len(chosen):
-        at_edge = f", {chosen['edge'].ne('').sum():,} at the edge of their grid" if chosen["edge"].any() else ""
-        yield f"Learning rates are chosen per model and task on other seeds than the reported ones{at_edge}."
+    yield from _of_rates(data)
     if experiment.scale != IMPORTED and other_settings(experiment):
         yield "This is not the paper’s experiment: its numbers are not comparable with the paper’s."
 
@@ -201,6 +198,21 @@ def chosen_rates(data: Collection) -> pd.DataFrame:
         return {rates[0]: "lowest", rates[-1]: "highest"}.get(row["learning_rate"], "") if len(rates) > 1 else ""
 
     return tuned.assign(edge=[edge(row) for _, row in tuned.iterrows()])
+
+
+def _of_rates(data: Collection) -> Iterator[str]:
+    """A sentence on the models whose learning rates are tuned, and on those whose are not."""
+    chosen = chosen_rates(data)
+    if chosen.empty:
+        return
+    at_edge = f", {chosen['edge'].ne('').sum():,} at the edge of their grid" if chosen["edge"].any() else ""
+    tables = pd.concat(data.scores.values()), chosen
+    every, tuned = ({*map(model_name, table["size"], table["attention"])} for table in tables)
+    rest = f"; those of {', '.join(sorted(every - tuned))} are fixed, so tuning is unequal" if every > tuned else ""
+    yield (
+        f"Learning rates of {', '.join(sorted(tuned))} are chosen for each task on other seeds than the reported ones"
+        f"{at_edge}{rest}."
+    )
 
 
 def in_words(counts: Iterable[int]) -> str:

@@ -245,7 +245,7 @@ class Comparison:
     difference: float | None = None  # of the means
     std: float | None = None  # of the differences of equal seeds
     interval: Interval | None = None  # 95 %: Welch's, of what is paired Student's
-    error: Error | None = None  # of that interval; of scores paired by task, that of the test where it is larger
+    errors: tuple[Error, ...] = ()  # of that interval; of scores paired by task, that of all fine-tunings, too
     p: float | None = None  # of the score that is tested: two-sided, of the permutation or the sign-flip test
     smallest_p: float | None = None  # that the test of so many units can give
     fine_tunings: int | None = None  # of each model, whose differences the test of scores paired by task counts
@@ -302,7 +302,7 @@ def compared(size: str, model: str, reference: str, ours: pd.DataFrame, theirs: 
             over = spread((values - others).tolist())
             tests = {"difference": over.mean, "std": over.deviation}
         if len(both) >= FEWEST:
-            tests |= {"interval": welch_interval(values, others), "error": welch_error(values, others)}
+            tests |= {"interval": welch_interval(values, others), "errors": (welch_error(values, others),)}
             if score == ours.columns[0]:
                 tests["p"], tests["smallest_p"] = permutation_test(values, others)
         yield Comparison(size, model, reference, score, unit, len(both), **tests)
@@ -325,10 +325,11 @@ def corrected(every: Iterable[Comparison], family: Sequence[str] = ("size", "ref
 
 
 def _detectable(pair: Comparison, count: int) -> float | None:
-    """The difference that a test finds with 80 % power among so many; None where none can be significant."""
-    if pair.error is None or pair.smallest_p is None or count * pair.smallest_p > LEVEL + NOISE:
+    """The difference that a test finds with 80 % power among so many; None where none can be significant, and where
+    nothing varies."""
+    if not any(error.size for error in pair.errors) or count * pair.smallest_p > LEVEL + NOISE:
         return None
-    return detectable_effect(*pair.error, LEVEL / count)
+    return max(detectable_effect(*error, LEVEL / count) for error in pair.errors)
 
 
 def paired_comparisons(scores: pd.DataFrame, foreign: Sequence[str]) -> list[Comparison]:
@@ -378,10 +379,9 @@ def _paired(
             over = spread(values.tolist())
             tests = {"difference": over.mean, "std": over.deviation}
         if len(values) >= FEWEST:
-            tests |= {"interval": paired_interval(values), "error": paired_error(values)}
+            tests |= {"interval": paired_interval(values), "errors": (paired_error(values),)}
             if score == headline:
-                larger = max(tests["error"].size, float(of_tasks.std(ddof=1)) * math.sqrt(len(of_tasks)) / known.size)
-                tests["error"] = tests["error"]._replace(size=larger)
+                tests["errors"] += (paired_error(of_tasks * (len(of_tasks) / known.size)),)  # each as part of the mean
                 tests |= {"p": sign_flip_test(of_tasks), "smallest_p": smallest_sign_flip_p(len(of_tasks))}
                 tests["fine_tunings"] = len(of_tasks)
         yield Comparison(size, model, reference, score, FINETUNE_SEED, len(values), **tests)
@@ -565,12 +565,13 @@ def compare_escapes(pairs: Iterable[tuple[Escapes, Escapes]]) -> list[EscapeComp
 
 def _detectable_ratio(first: Escapes, second: Escapes, level: float) -> float:
     """The ratio below one, or above one its inverse, that a paired t test of the logarithms of escapes finds with 80 %
-    power; NaN where a run has not escaped, or before the first evaluation, and of fewer than five seeds."""
+    power; NaN where a run has not escaped, or before the first evaluation, where nothing varies, and of fewer than five
+    seeds."""
     steps = np.array([[each.before, each.at] for each in (first, second)])
     if len(first.at) < FEWEST_ESCAPES or not (steps.all() and np.isfinite(steps).all()):
         return math.nan
     error = paired_error(np.log(steps[0, 1] / steps[1, 1]))
-    return math.exp(-detectable_effect(*error, level))
+    return math.exp(-detectable_effect(*error, level)) if error.size else math.nan
 
 
 def _compare(first: Escapes, second: Escapes) -> EscapeComparison:
@@ -627,7 +628,7 @@ def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> lis
     for pair, ours, theirs in _pairs(losses, named):
         values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
         over, tests = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
-        tests |= {"error": paired_error(values), "smallest_p": smallest_sign_flip_p(len(values))}
+        tests |= {"errors": (paired_error(values),), "smallest_p": smallest_sign_flip_p(len(values))}
         unit = ("validation_loss", PRETRAIN_SEED, over.count)
         contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **tests))
     return corrected(contrasts, family=["size"])

@@ -45,7 +45,8 @@ def summary(data: Collection) -> list[str]:
 def _claims(data: Collection) -> Iterator[str]:
     """How many of the papers' claims about runs and scores hold, and which are refuted or open; nothing where none is
     judged."""
-    rows = [row for row in judged_claims(data) if CHECKS[row["check"]][1]]  # counts of parameters need no runs
+    judging = {name for name, (_, obstacle) in CHECKS.items() if obstacle and not obstacle(data)}  # of runs and scores
+    rows = judged_claims(data, judging)
     by_verdict = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in VERDICTS.values()}
     if judged := sum(map(len, by_verdict.values())):
         held = len(by_verdict.pop(VERDICTS[True]))

@@ -1,6 +1,7 @@
 """Tables of scores: Table 3 and other suites; means, deviations, refusals."""
 
 import itertools
+import statistics
 
 import pytest
 
@@ -69,3 +70,17 @@ def test_a_task_with_training_rows_among_those_scored_has_a_mark_in_the_table(re
     assert [heading for heading in headings if "‡" in heading] == ["mrpc (stand-in)‡", "cola‡"]
     assert not any("‡" in column for column in rows[0]), "programs find the column by its name"
     assert outputs[2].read_text().count(r"\ddag{}") == 3, "two headings and the caption"
+
+
+def test_of_more_than_ten_pretraining_seeds_the_mean_alone_has_a_row(record, tabulate):
+    """Table 3 of 50 seeds of four operators was 200 rows on the page's first screen."""
+    for count, shown in ((10, 11), (11, 1)):
+        seeds = range(1, count + 1)
+        cells = itertools.product(TASKS, seeds)
+        rows, _ = tabulate(
+            [record("tiny", "original", 1800, task, 1, 0.5 + seed / 100, pretrain_seed=seed) for task, seed in cells]
+        )
+        *_, mean, _ = rows  # the baseline is last
+        assert len(rows) == shown + 1 and mean["model"] == f"tiny-original, mean of {count} seeds"
+        assert mean["rte"] == mean["glue_score"] == f"{50 + (count + 1) / 2:.2f}"
+        assert float(mean["std"]) == pytest.approx(statistics.stdev(seeds), abs=0.0051)

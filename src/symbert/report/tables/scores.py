@@ -26,14 +26,15 @@ from symbert.report.statistics import (
 Row = dict[str, Any]
 
 MODEL = ["size", "attention", "step"]
+MOST_SEEDS = 10  # of pre-training that have a row each; data/scores.csv has all
 
 
 def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
-    With several pre-training seeds each has a row; in the row of their mean std is over them. † The mean has a run in
-    it that predicts one class throughout. ‡ Of the rows scored some are training rows, or say where other words stand
-    than they name: the top of the page counts them. A dash: not measured; a mean of columns is of the seeds that have
-    them all.
+    With several pre-training seeds each has a row, of more than ten their mean alone; in that row std is over them. †
+    The mean has a run in it that predicts one class throughout. ‡ Of the rows scored some are training rows, or say
+    where other words stand than they name: the top of the page counts them. A dash: not measured; a mean of columns is
+    of the seeds that have them all.
     """
     if suite not in data.scores:
         return None
@@ -70,7 +71,7 @@ def _model_lines(
         if several and (size or attention not in foreign):
             runs = seeds.groupby(level="pretrain_seed", sort=False)
             rows = {seed: _row(f"{model}, seed {seed}", run) for seed, run in runs}
-            if step:
+            if step and len(rows) <= MOST_SEEDS:
                 yield from ((rows[seed], _collapsed(scores[scores["pretrain_seed"] == seed])) for seed in rows)
             spreads = {key: _spread(of_run[key] for of_run in rows.values()) for key in row.keys() - {"model", "std"}}
             row |= {key: values and values.mean for key, values in spreads.items()}
