@@ -25,6 +25,7 @@ from symbert.sources import check_hub_variables
 from symbert.syntax import sentence_of
 
 TYPED: dict[str, str] = {  # by people; a command and its function
+    "evaluate": "symbert.report.evaluate:evaluate",
     "plan": "symbert.experiment.plan:plan",
     "status": "symbert.experiment.status:status",
     "prune": "symbert.experiment.prune:prune",

@@ -180,6 +180,19 @@ def test_a_row_is_predicted_alike_alone_and_beside_longer_ones_and_dropout_is_ev
     assert lengths <= {16, 32, rows.longest}
 
 
+@pytest.mark.parametrize("family", ["roberta", "bert"])
+def test_a_model_without_types_reads_the_rows_of_a_tokenizer_that_gives_them(family, tmp_path):
+    """As those of Korean RoBERTas, which have BERT's tokenizer: a second type would be beyond the embeddings."""
+    folder, task = make_model(tmp_path, family, type_vocab_size=1), GLUE["mnli"]
+    rows = rows_of(task, 300)
+    assert {*rows.token_type_ids.tolist()} == {0, 1}
+    model = loaded(folder, task)
+    assert not stock.is_our_bert(model.config)
+    without = replace_field(rows, token_type_ids=torch.zeros_like(rows.token_type_ids))
+    given, expected = (predict(stock.Padded(model), some) for some in (rows, without))
+    assert given.tolist() == expected.tolist()
+
+
 def test_where_a_row_has_no_token_no_span_begins_or_ends(tmp_path):
     """The logits are those of the class, and −∞ beyond a row, over which the loss does not spread."""
     folder = make_model(tmp_path, "roberta")

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import random
+import re
 import statistics
 import zipfile
 from dataclasses import replace
@@ -11,19 +12,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import structs, to_builtins
+from msgspec import convert, structs, to_builtins
 from scipy import stats
 
 from csv_rows import read, read_shown
 from report.conftest import COLUMNS, noise_set, record, robustness_record, write
 from report.minimal_pairs import minimal_pairs
 from symbert.cli import main
+from symbert.configuration import Configuration, Model
 from symbert.errors import DataError
 from symbert.experiment.power import detectable_effect
 from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.metrics import hashed
 from symbert.glue.score import ScoreRecord
 from symbert.report.collect import collect, read_record
+from symbert.report.evaluate import lines_of
 from symbert.report.statistics import Comparison, Interval, holm
 from symbert.report.tables.robustness import robustness_table
 from symbert.report.tables.scores import glue_table, paired_table
@@ -135,6 +138,27 @@ def test_models_are_compared_with_the_first_of_the_configuration_by_pairs_of_see
         errors = ((ours["glue_score"] - theirs["glue_score"]).std(ddof=1) / 5**0.5, np.std(runs, ddof=1) / n**0.5)
         found = [detectable_effect(error, freedom, 0.05 / 4) for error, freedom in zip(errors, (4, 39), strict=True)]
         assert row["detectable"] == pytest.approx(max(found))
+
+
+def test_a_model_alone_is_told_on_the_terminal_with_mean_deviation_and_interval_over_seeds(experiment):
+    """By scipy; mnli has two columns, and a seed that learned nothing is named."""
+    rows = {"train": 2000, "validation": 100, "validation_matched": 200, "validation_mismatched": 3000}
+    facts = {"constant_prediction": True, "learning_rate": 3e-5, "tuned": RATES, "rows": rows}
+    folder = experiment(models=MODELS[:2], tasks=["rte", "mnli"], other=facts)
+    config = convert(read_record(folder)[1]["configuration"], Configuration)
+    config = structs.replace(config, experiment="other", models={"other": Model("owner/other")})
+    title, _, header, *lines = lines_of(folder, config)
+    assert "5 fine-tuning seeds" in title
+    assert re.split("  +", header) == ["score", "mean", "std", "low", "high", "majority", "rows", "trained on", "rate"]
+    shown = [line.split() for line in lines[:3]]
+    assert [row[0] for row in shown] == ["rte", "mnli_matched", "mnli_mismatched"]
+    assert [row[6:8] for row in shown] == [["100", "2,000"], ["200", "2,000"], ["3,000", "2,000"]]
+    for column, *cells in shown:
+        percent = [100 * score_of("other", column, seed) for seed in SEEDS]
+        interval = stats.t.interval(0.95, 4, statistics.fmean(percent), stats.sem(percent))
+        expected = [statistics.fmean(percent), statistics.stdev(percent), *interval]
+        assert cells[:4] == [f"{value:.2f}" for value in expected] and cells[-1] == "3e-05"
+    assert lines[3:] and all(str(seed) in lines[3] for seed in SEEDS) and "rte, mnli" in lines[3]
 
 
 def test_of_an_interval_with_zero_no_p_value_makes_a_difference_significant():

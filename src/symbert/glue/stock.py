@@ -164,7 +164,15 @@ def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage
 def is_our_bert(config: PreTrainedConfig) -> bool:
     """Whether this project's Bert computes what the family's class does."""
     keys = ("hidden_act", "is_decoder", "is_encoder_decoder", "add_cross_attention")
-    return config.model_type == "bert" and all(getattr(config, key) == DEFAULTS[key] for key in keys)
+    is_alike = config.model_type == "bert" and all(getattr(config, key) == DEFAULTS[key] for key in keys)
+    return is_alike and has_types(config)
+
+
+def has_types(config: PreTrainedConfig) -> bool:
+    """Whether a model has embeddings of two types of tokens. Of one without, as RoBERTa, the tokenizer may give types
+    all the same, as BERT's does: these are left out."""
+    types: int = getattr(config, "type_vocab_size", 2)
+    return types > 1
 
 
 def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Classifier | SpanModel:
@@ -199,7 +207,9 @@ class Padded(Trainee):
     @cached_property
     def has_types(self) -> bool:
         """Whether the model tells two texts by types of their tokens."""
-        return "token_type_ids" in inspect.signature(type(self.model).forward).parameters
+        return has_types(self.model.config) and (
+            "token_type_ids" in inspect.signature(type(self.model).forward).parameters
+        )
 
     def batch(self, rows: TaskRows, index: np.ndarray) -> PaddedBatch:
         """The rows of `index`, in that order."""
