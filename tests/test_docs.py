@@ -112,7 +112,7 @@ def users_folder(tmp_path_factory) -> Path:
     (folder / "src").symlink_to(ROOT / "src")
     for name in ("train.de", "train.en", "dev.de", "dev.en"):
         (folder / name).touch()
-    pages = ("README.md", "docs/getting-started.md", "docs/pretraining.md")
+    pages = ("README.md", "docs/getting-started.md", "docs/pretraining.md", "docs/encoders.md")
     for name, text in (item for page in pages for item in custom_files(ROOT, page).items()):
         (folder / name).write_text(text)
     (folder / "studies").symlink_to(ROOT / "studies")
