@@ -104,6 +104,8 @@ def test_a_queue_that_does_not_answer_says_nothing_of_a_job(squeue):
     for states in ({"1": "RUNNING"}, *[None] * 2 * repaired.LOOKS):
         squeue(states)
         assert looked(made, "1") == {"1": "active"}
+    (line,) = [call.args[0] for call in made.logger.warning.mock_calls]
+    assert "see why: squeue" in line, "said once, not at the first look"
 
 
 def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_it(squeue):
@@ -122,7 +124,9 @@ def test_a_job_that_the_queue_no_longer_lists_fails_after_some_answers_without_i
     assert {one["2"] for one in told} == {"active"}
 
 
-@pytest.mark.parametrize("state", ["REQUEUE_HOLD", "SPECIAL_EXIT", "LAUNCH_FAILED", "RESV_DEL_HOLD", "REVOKED"])
+@pytest.mark.parametrize(
+    "state", ["REQUEUE_HOLD", "SPECIAL_EXIT", "LAUNCH_FAILED", "RESV_DEL_HOLD", "REVOKED", "STOPPED"]
+)
 def test_a_job_that_slurm_holds_is_waited_for_with_one_line_each_time_it_is_held(squeue, state):
     made, told = executor(), []
     for states in ("RUNNING", state, state, state, "PENDING", state):
@@ -141,7 +145,9 @@ HOLDING = {  # of jobs that are PENDING: whether a reason lasts until somebody a
         ("job requeued in held state", "launch failed requeued held", "JobHeldAdmin", "JobHoldMaxRequeue"), True
     ),
     **dict.fromkeys(("PartitionTimeLimit", "QOSMaxWallDurationPerJobLimit", "DependencyNeverSatisfied"), True),
-    **dict.fromkeys(("PartitionNodeLimit", "QOSMaxGRESPerJob", "QOSMinCpuNotSatisfied"), True),
+    **dict.fromkeys(
+        ("PartitionDown", "PartitionInactive", "PartitionNodeLimit", "QOSMaxGRESPerJob", "QOSMinCpuNotSatisfied"), True
+    ),
 }
 
 

@@ -20,8 +20,8 @@ REPAIRED = "2.8.0"
 FAILED = {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
 AWAY = {"NODE_FAIL", "PREEMPTED", "LOST"}  # ended, unless Slurm requeues the job; LOST: Slurm does not list it
 HELD = re.compile(  # a state, or the reason why a job is pending, that lasts until somebody acts
-    "[Hh]eld|JobHold|_HOLD|LAUNCH_FAILED|SPECIAL_EXIT|REVOKED|Partition(Time|Node)Limit|PerJob|BadConstraints|"
-    "(Never|Not)Satisfied|Invalid|NotAllowed|ReservationDeleted"
+    "[Hh]eld|JobHold|_HOLD|LAUNCH_FAILED|SPECIAL_EXIT|REVOKED|STOPPED|Partition(TimeLimit|NodeLimit|Down|Inactive)|"
+    "PerJob|BadConstraints|(Never|Not)Satisfied|Invalid|NotAllowed|ReservationDeleted"
 )
 LOOKS = 3  # answers in a row in which a job is away: it has failed
 LONGEST_WAIT = 180  # seconds between two looks, at most
@@ -31,6 +31,7 @@ class RepairedExecutor(plugin.Executor):
     def __init__(self, workflow, logger):
         self.away: dict[str, int] = {}  # answers in a row in which a job was away, for each job that was ever listed
         self.held: dict[str, str] = {}  # why a job is held, as it was said last
+        self.unanswered = 0  # looks in a row
         # slurm-interval.md: look three times while Slurm remembers an ended job (MinJobAge).
         self.longest_wait = min(LONGEST_WAIT, max(1, (plugin.get_min_job_age() or 3 * LONGEST_WAIT) / 3))
         super().__init__(workflow, logger)  # starts the thread that calls check_active_jobs
@@ -44,6 +45,7 @@ class RepairedExecutor(plugin.Executor):
         if active_jobs:
             async with self.status_rate_limiter:
                 states, _ = await plugin.query_job_status(query(self.run_uuid), self.logger)
+                self._note_silence(states is None, query(self.run_uuid))
                 if "PENDING" in (states or {}).values():  # slurm-held.md
                     words = f"squeue --noheader --states=PENDING --format=%i|%r --name {self.run_uuid}"
                     reasons = (await plugin.query_job_status(words, self.logger))[0] or {}
@@ -76,6 +78,15 @@ class RepairedExecutor(plugin.Executor):
                     continue
             wait = first  # something happens: look again soon
         self.next_seconds_between_status_checks = min(wait, self.longest_wait)
+
+    def _note_silence(self, is_silent: bool, question: str) -> None:
+        """Say once, while Slurm does not answer, what it does not answer; its jobs are waited for."""
+        self.unanswered = self.unanswered + 1 if is_silent else 0
+        if self.unanswered == LOOKS:
+            self.logger.warning(
+                f"Slurm has not answered {LOOKS} times, and jobs are waited for until it does; see why: {question}"
+                + (" (without accounting: --symbert-slurm-status-command squeue)" if "sacct" in question else "")
+            )
 
     def run_job(self, job: JobExecutorInterface) -> None:
         """Submit a job whose GPUs are counted by node with their type: the plugin alone adds `--gpus=TYPE:0`."""

@@ -56,7 +56,7 @@ def test_a_demo_that_is_interrupted_five_times_goes_on_to_its_end(root, tmp_path
         print(interruption, end.code)
         assert end.code == 1 and not end.is_locked and "Traceback" not in end.output, end
     with demo.running() as (process, output):
-        assert process.wait(HANG) == 0, output.read_text()
+        assert process.wait(4 * HANG) == 0, output.read_text()
     assert any(demo.directory.glob("results/*/report/report.html"))
 
 
