@@ -32,8 +32,8 @@ SMALL_FILES = (CONFIG, *SETTINGS_OF_TOKENIZERS, *VOCABULARIES, *(f"{name}{INDEX}
 POINTER = b"version https://git-lfs"  # how one begins
 OURS = "symbert"  # the model_type of this project's own
 # Families whose positions begin after the id of the padding, so that they have fewer than config.json says.
-AFTER_PADDING = {"camembert", "data2vec-text", "ibert", "longformer", "luke", "mpnet", "roberta", "xlm-roberta", "xmod"}
-AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl"}
+AFTER_PADDING = {"camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta", "xlm-roberta"}
+AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl", "xmod"}
 
 
 def is_of_hub(model: Model) -> bool:
