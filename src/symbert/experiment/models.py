@@ -228,6 +228,16 @@ def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
     if tokenizer.mask_token_id is None and "blimp" in asked:
         raise ConfigError(f"{place}: its tokenizer has no mask, by which pairs are judged; leave 'blimp' out")
+    if "blimp" in asked and "ElectraForPreTraining" in (config.architectures or ()):
+        raise ConfigError(
+            f"{place}: its head tells which tokens were replaced and predicts none, by which pairs are judged; leave "
+            "'blimp' out"
+        )
+    if model.model_type in AFTER_PADDING and config.pad_token_id is None:
+        raise ConfigError(
+            f"{folder / CONFIG}: no 'pad_token_id', after which the positions of {model.model_type} begin; add that of "
+            "its tokenizer"
+        )
     if (last := max(tokenizer.get_vocab().values())) >= config.vocab_size:
         raise ConfigError(
             f"{place}: its tokenizer has ids up to {last:,}, 'vocab_size' of {CONFIG} is {config.vocab_size:,}; get "
