@@ -21,7 +21,7 @@ from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.models import positions_of
-from symbert.experiment.plan import lines_of, outputs_of
+from symbert.experiment.plan import lines_of, outputs_of, warnings_of
 from symbert.experiment.project import begun, checked, whole
 from symbert.experiment.status import status_of
 from symbert.files import read_json, write_json
@@ -275,6 +275,13 @@ def test_what_would_end_a_job_is_one_line_before_the_start(mine, start, case):
     with pytest.raises((ConfigError, DataError, MissingInputError), match=said) as caught:
         start({"mine": "mine"}, changes)
     assert "\n" not in str(caught.value) and not Path("results").exists()
+
+
+def test_code_of_a_model_of_a_known_family_is_not_run_and_the_plan_says_so(mine, start):
+    assert warnings_of(start({"mine": mine})) == []
+    edit(mine / "config.json", auto_map={"AutoModel": "modeling.Mine"})
+    (said,) = warnings_of(start({"mine": mine}))
+    assert "models.mine" in said and "auto_map" in said and "transformers' bert" in said
 
 
 def test_what_is_asked_of_a_model_later_is_refused_before_the_start_too(mine, start):

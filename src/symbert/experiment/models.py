@@ -181,6 +181,16 @@ def shape_of(model: ForeignModel) -> Shape:
     )
 
 
+def code_left_out(model: ForeignModel) -> str | None:
+    """A line where the config.json of a model names code of its own, beside a family that transformers knows."""
+    if not config_of(model.checkpoint / CONFIG).get("auto_map"):
+        return None
+    return (
+        f"models.{model.name}: {CONFIG} names code of its own ('auto_map'), which is never run; it is computed as "
+        f"transformers' {model.model_type}: compare a published score of it, or leave it out"
+    )
+
+
 def refuse_long_rows(model: ForeignModel, config: Configuration) -> None:
     """ConfigError where rows of tasks may have more tokens than a model has positions."""
     positions = positions_of(config_of(model.checkpoint / CONFIG))
