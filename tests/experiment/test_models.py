@@ -209,6 +209,24 @@ REFUSED: dict[str, tuple[Callable[[Path], object], dict, str]] = {
         {},
         "model.safetensors: a pointer of Git LFS.*git lfs pull",
     ),
+    "a pointer in place of the tokenizer": (
+        lambda folder: (folder / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n"),
+        {},
+        "tokenizer.json: a pointer of Git LFS.*git lfs pull",
+    ),
+    "an adapter": (
+        lambda folder: (folder / "adapter_config.json").write_text("{}"),
+        {},
+        "mine: has adapter_config.json: .*merge",
+    ),
+    "a list of no weights": (
+        lambda folder: [
+            remove("model.safetensors")(folder),
+            write_json(folder / "model.safetensors.index.json", {"weight_map": {}}),
+        ],
+        {},
+        "mine: model.safetensors.index.json lists no weights",
+    ),
     "no config.json": (remove("config.json"), {}, "mine: no config.json; name a model in Hugging Face's layout"),
     "config.json is no JSON": (lambda folder: (folder / "config.json").write_text("{"), {}, "mine/config.json: "),
     "no family": (config(model_type=None), {}, "config.json: no 'model_type'"),

@@ -27,6 +27,7 @@ VOCABULARIES = (  # of a tokenizer, which has one of them at least
     *("spiece.model", "spm.model", "tokenizer.model"),
 )
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first that is there is read
+ADAPTER = "adapter_config.json"
 INDEX = ".index.json"  # after their name: they lie in several files, which it lists
 SMALL_FILES = (CONFIG, *SETTINGS_OF_TOKENIZERS, *VOCABULARIES, *(f"{name}{INDEX}" for name in WEIGHTS))
 POINTER = b"version https://git-lfs"  # how one begins
@@ -55,10 +56,10 @@ def local_model(name: str, asked: Model) -> ForeignModel:
         )
     sizes = {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
     small, weights = _files(key, asked.path, folder, sizes)
-    for file in (folder / file for file in weights):
+    for file in (folder / file for file in (*small, *weights)):
         with open(file, "rb") as content:
             if content.read(len(POINTER)) == POINTER:
-                raise ConfigError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
+                raise ConfigError(f"{file}: a pointer of Git LFS, not the content; get it: git lfs pull")
     paths = [str(folder / file) for file in (*small, *weights)]
     digests = dict(zip((*small, *weights), map(File, paths, known_sha256s(paths)), strict=True))
     return _model(name, asked, digests, sizes, weights)
@@ -85,6 +86,11 @@ def hub_model(name: str, asked: Model, folder: str) -> tuple[ForeignModel, dict[
 
 def _files(key: str, path: str, folder: Path, there: Collection[str]) -> tuple[list[str], list[str]]:
     """The names of the small files that are read of a model, and of its weights."""
+    if ADAPTER in there:
+        raise ConfigError(
+            f"{key}: {path}: has {ADAPTER}: an adapter of PEFT is never added to its model; merge them "
+            "(merge_and_unload) and save that in a folder of its own"
+        )
     if CONFIG not in there:
         raise MissingInputError(f"{key}: {path}: no {CONFIG}; name a model in Hugging Face's layout")
     index, weights = _weights(key, path, folder, there)
@@ -105,6 +111,8 @@ def _weights(key: str, path: str, folder: Path, there: Collection[str]) -> tuple
         if f"{name}{INDEX}" in there:
             listed = read_json(folder / f"{name}{INDEX}", {"weight_map": {str: str}}, "get it again")["weight_map"]
             parts = sorted(set(listed.values()))
+            if not parts:
+                raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists no weights; get it again")
             if lacking := [part for part in parts if part not in there or "/" in part or not NAMEABLE.fullmatch(part)]:
                 raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists {lacking[0]}, which is missing; get it")
             return [f"{name}{INDEX}"], parts
