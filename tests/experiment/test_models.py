@@ -21,7 +21,7 @@ from symbert.configuration import merge
 from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.models import positions_of
-from symbert.experiment.plan import lines_of, outputs_of
+from symbert.experiment.plan import lines_of, outputs_of, warnings_of
 from symbert.experiment.project import begun, checked, whole
 from symbert.experiment.status import status_of
 from symbert.files import read_json, write_json
@@ -171,6 +171,15 @@ def config(**keys) -> Callable[[Path], None]:
     return lambda folder: edit(folder / "config.json", **keys)
 
 
+def edit_text(file: Path, *changes: str) -> None:
+    """Replace each other text by the next."""
+    text = file.read_text()
+    for before, after in zip(changes[::2], changes[1::2], strict=True):
+        assert before in text
+        text = text.replace(before, after)
+    file.write_text(text)
+
+
 def without_padding(folder: Path) -> None:
     edit(folder / "tokenizer_config.json", pad_token=None, tokenizer_class="PreTrainedTokenizerFast")
 
@@ -199,6 +208,24 @@ REFUSED: dict[str, tuple[Callable[[Path], object], dict, str]] = {
         lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n"),
         {},
         "model.safetensors: a pointer of Git LFS.*git lfs pull",
+    ),
+    "a pointer in place of the tokenizer": (
+        lambda folder: (folder / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n"),
+        {},
+        "tokenizer.json: a pointer of Git LFS.*git lfs pull",
+    ),
+    "an adapter": (
+        lambda folder: (folder / "adapter_config.json").write_text("{}"),
+        {},
+        "mine: has adapter_config.json: .*merge",
+    ),
+    "a list of no weights": (
+        lambda folder: [
+            remove("model.safetensors")(folder),
+            write_json(folder / "model.safetensors.index.json", {"weight_map": {}}),
+        ],
+        {},
+        "mine: model.safetensors.index.json lists no weights",
     ),
     "no config.json": (remove("config.json"), {}, "mine: no config.json; name a model in Hugging Face's layout"),
     "config.json is no JSON": (lambda folder: (folder / "config.json").write_text("{"), {}, "mine/config.json: "),
@@ -233,6 +260,18 @@ REFUSED: dict[str, tuple[Callable[[Path], object], dict, str]] = {
         {"sweep": {"suites": ["glue", "blimp"]}},
         "mine: its tokenizer has no mask, .*'blimp'",
     ),
+    "a head that predicts no token": (
+        config(model_type="electra", architectures=["ElectraForPreTraining"]),
+        {"sweep": {"suites": ["glue", "blimp"]}},
+        "mine: its head tells which tokens were replaced and predicts none, .*'blimp'",
+    ),
+    "positions after a padding that is unknown": (
+        lambda folder: edit_text(
+            folder / "config.json", '"pad_token_id": 0', '"pad_token_id": null', "bert", "roberta"
+        ),
+        {},
+        "mine/config.json: no 'pad_token_id', after which the positions of roberta begin",
+    ),
     "its tokenizer has code": (remote_tokenizer, {}, "its tokenizer needs code of its own, which is never run"),
     "its tokenizer is damaged": (
         lambda folder: (folder / "tokenizer.json").write_text('{"model"'),
@@ -254,6 +293,21 @@ def test_what_would_end_a_job_is_one_line_before_the_start(mine, start, case):
     with pytest.raises((ConfigError, DataError, MissingInputError), match=said) as caught:
         start({"mine": "mine"}, changes)
     assert "\n" not in str(caught.value) and not Path("results").exists()
+
+
+def test_code_of_a_model_of_a_known_family_is_not_run_and_the_plan_says_so(mine, start):
+    assert warnings_of(start({"mine": mine})) == []
+    edit(mine / "config.json", auto_map={"AutoModel": "modeling.Mine"})
+    (said,) = warnings_of(start({"mine": mine}))
+    assert "models.mine" in said and "auto_map" in said and "transformers' bert" in said
+
+
+def test_what_is_asked_of_a_model_later_is_refused_before_the_start_too(mine, start):
+    edit(mine / "config.json", model_type="electra", architectures=["ElectraForPreTraining"])
+    start({"mine": "mine"}).write()
+    with pytest.raises(ConfigError, match="'blimp'"):
+        start({"mine": "mine"}, {"sweep": {"suites": ["glue", "blimp"]}})
+    start({"mine": "mine"}, {"sweep": {"finetune_seeds": [7]}})
 
 
 def test_rows_of_a_suite_of_its_own_length_are_counted_apart_and_positions_as_their_family_does(made, start):

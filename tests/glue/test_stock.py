@@ -30,6 +30,7 @@ from symbert.glue.tasks import GLUE, SUITES, Task
 from symbert.glue.train import HEADS, Packed, TaskRows, predict, reset_head, train
 
 EXACT = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3, weight_decay=0.1)
+EXACT_OF_PIECES = replace(EXACT, weight_decay=0.0)  # then the embeddings of the task's pieces alone are trained
 SPANS = SUITES["squad2"].tasks["squad2"]
 
 
@@ -150,7 +151,7 @@ def test_our_bert_and_the_stock_one_fine_tune_alike(tmp_path, losses):
         reset_head(ours, 1)
         trainees = Packed(ours), stock.Padded(theirs)
         for trainee in trainees:
-            train(trainee, rows, replace(EXACT, weight_decay=0.0), 3, lambda step: None)
+            train(trainee, rows, EXACT_OF_PIECES, 3, lambda step: None)
         by_path = torch.stack([loss.detach() for loss in losses]).view(2, 6)
         torch.testing.assert_close(*by_path, rtol=0, atol=1e-5)
         assert len({*by_path[0].tolist()}) == 6
@@ -180,17 +181,44 @@ def test_a_row_is_predicted_alike_alone_and_beside_longer_ones_and_dropout_is_ev
     assert lengths <= {16, 32, rows.longest}
 
 
-@pytest.mark.parametrize("family", ["roberta", "bert"])
-def test_a_model_without_types_reads_the_rows_of_a_tokenizer_that_gives_them(family, tmp_path):
-    """As those of Korean RoBERTas, which have BERT's tokenizer: a second type would be beyond the embeddings."""
-    folder, task = make_model(tmp_path, family, type_vocab_size=1), GLUE["mnli"]
-    rows = rows_of(task, 300)
-    assert {*rows.token_type_ids.tolist()} == {0, 1}
-    model = loaded(folder, task)
-    assert not stock.is_our_bert(model.config)
-    without = replace_field(rows, token_type_ids=torch.zeros_like(rows.token_type_ids))
-    given, expected = (predict(stock.Padded(model), some) for some in (rows, without))
-    assert given.tolist() == expected.tolist()
+ODD = {  # a family, how its models are made, and what another config.json has
+    "no padding": ("distilbert", {}, {"pad_token_id": None}),
+    "no padding of a BERT": ("bert", {}, {"pad_token_id": None}),
+    "outputs by place": ("electra", {}, {"return_dict": False, "output_hidden_states": True}),
+    "one type, of a tokenizer that has two": ("roberta", {}, {}),
+    "one type of a BERT": ("bert", {"type_vocab_size": 1}, {}),
+    "the name of an operator": ("bert", {}, {"attention": "symmetric"}),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_what_config_json_has_beside_the_encoder_changes_no_number(case, tmp_path):
+    family, made, odd = ODD[case]
+    folder, task, after = make_model(tmp_path / family, family, **made), GLUE["mnli"], []
+    rows = rows_of(task, len(tokenizer_of(family)))
+    of_one_type = replace_field(rows, token_type_ids=torch.zeros_like(rows.token_type_ids))
+    for changes in ({}, odd):
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | changes))
+        model = loaded(folder, task)
+        is_ours = stock.is_our_bert(model.config)
+        trainee = Packed(stock.as_ours(model, HEADS[task.head].model)) if is_ours else stock.Padded(model)
+        train(
+            trainee,
+            rows if case.startswith("one type") and after else of_one_type,
+            EXACT_OF_PIECES,
+            3,
+            lambda step: None,
+        )
+        after.append(trainee.model.state_dict())
+    for name, values in after[0].items():
+        torch.testing.assert_close(after[1][name], values, rtol=0, atol=1e-6, msg=name)
+
+
+def test_a_switch_is_no_dropout():
+    """ESM's `token_dropout` says whether embeddings are scaled by the share of masks."""
+    config = AutoConfig.for_model("esm", token_dropout=False)
+    assert sorted(stock.dropouts_of(config)) == ["attention_probs_dropout_prob", "hidden_dropout_prob"]
 
 
 def test_where_a_row_has_no_token_no_span_begins_or_ends(tmp_path):

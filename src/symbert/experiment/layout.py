@@ -447,11 +447,11 @@ class Experiment:
         else:
             model = models.local_model(name, asked)
         models.refuse_long_rows(model, self.config)
-        if not Path(model.settings_file).is_file():
+        place, scorings = OF_MODEL.format(model=Path(model.folder).name), list(self._scorings(model))
+        if not all(Path(step.settings_file).is_file() for step in (model, *(scoring for scoring, _ in scorings))):
             models.refuse_unreadable(model, {*self.tasks, *self.config.sweep.suites})
         self._plan(model)
         self._shapes[Path(model.folder).name] = model
-        place, scorings = OF_MODEL.format(model=Path(model.folder).name), list(self._scorings(model))
         self._score_all(model, None, model.folder, place, scorings, self.config.sweep.finetune_seeds)
         return model
 

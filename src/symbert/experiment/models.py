@@ -27,13 +27,14 @@ VOCABULARIES = (  # of a tokenizer, which has one of them at least
     *("spiece.model", "spm.model", "tokenizer.model"),
 )
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first that is there is read
+ADAPTER = "adapter_config.json"
 INDEX = ".index.json"  # after their name: they lie in several files, which it lists
 SMALL_FILES = (CONFIG, *SETTINGS_OF_TOKENIZERS, *VOCABULARIES, *(f"{name}{INDEX}" for name in WEIGHTS))
 POINTER = b"version https://git-lfs"  # how one begins
 OURS = "symbert"  # the model_type of this project's own
 # Families whose positions begin after the id of the padding, so that they have fewer than config.json says.
-AFTER_PADDING = {"camembert", "data2vec-text", "ibert", "longformer", "luke", "mpnet", "roberta", "xlm-roberta", "xmod"}
-AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl"}
+AFTER_PADDING = {"camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta", "xlm-roberta"}
+AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl", "xmod"}
 
 
 def is_of_hub(model: Model) -> bool:
@@ -55,10 +56,10 @@ def local_model(name: str, asked: Model) -> ForeignModel:
         )
     sizes = {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
     small, weights = _files(key, asked.path, folder, sizes)
-    for file in (folder / file for file in weights):
+    for file in (folder / file for file in (*small, *weights)):
         with open(file, "rb") as content:
             if content.read(len(POINTER)) == POINTER:
-                raise ConfigError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
+                raise ConfigError(f"{file}: a pointer of Git LFS, not the content; get it: git lfs pull")
     paths = [str(folder / file) for file in (*small, *weights)]
     digests = dict(zip((*small, *weights), map(File, paths, known_sha256s(paths)), strict=True))
     return _model(name, asked, digests, sizes, weights)
@@ -85,6 +86,11 @@ def hub_model(name: str, asked: Model, folder: str) -> tuple[ForeignModel, dict[
 
 def _files(key: str, path: str, folder: Path, there: Collection[str]) -> tuple[list[str], list[str]]:
     """The names of the small files that are read of a model, and of its weights."""
+    if ADAPTER in there:
+        raise ConfigError(
+            f"{key}: {path}: has {ADAPTER}: an adapter of PEFT is never added to its model; merge them "
+            "(merge_and_unload) and save that in a folder of its own"
+        )
     if CONFIG not in there:
         raise MissingInputError(f"{key}: {path}: no {CONFIG}; name a model in Hugging Face's layout")
     index, weights = _weights(key, path, folder, there)
@@ -105,6 +111,8 @@ def _weights(key: str, path: str, folder: Path, there: Collection[str]) -> tuple
         if f"{name}{INDEX}" in there:
             listed = read_json(folder / f"{name}{INDEX}", {"weight_map": {str: str}}, "get it again")["weight_map"]
             parts = sorted(set(listed.values()))
+            if not parts:
+                raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists no weights; get it again")
             if lacking := [part for part in parts if part not in there or "/" in part or not NAMEABLE.fullmatch(part)]:
                 raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists {lacking[0]}, which is missing; get it")
             return [f"{name}{INDEX}"], parts
@@ -181,6 +189,16 @@ def shape_of(model: ForeignModel) -> Shape:
     )
 
 
+def code_left_out(model: ForeignModel) -> str | None:
+    """A line where the config.json of a model names code of its own, beside a family that transformers knows."""
+    if not config_of(model.checkpoint / CONFIG).get("auto_map"):
+        return None
+    return (
+        f"models.{model.name}: {CONFIG} names code of its own ('auto_map'), which is never run; it is computed as "
+        f"transformers' {model.model_type}: compare a published score of it, or leave it out"
+    )
+
+
 def refuse_long_rows(model: ForeignModel, config: Configuration) -> None:
     """ConfigError where rows of tasks may have more tokens than a model has positions."""
     positions = positions_of(config_of(model.checkpoint / CONFIG))
@@ -228,6 +246,16 @@ def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
     if tokenizer.mask_token_id is None and "blimp" in asked:
         raise ConfigError(f"{place}: its tokenizer has no mask, by which pairs are judged; leave 'blimp' out")
+    if "blimp" in asked and "ElectraForPreTraining" in (config.architectures or ()):
+        raise ConfigError(
+            f"{place}: its head tells which tokens were replaced and predicts none, by which pairs are judged; leave "
+            "'blimp' out"
+        )
+    if model.model_type in AFTER_PADDING and config.pad_token_id is None:
+        raise ConfigError(
+            f"{folder / CONFIG}: no 'pad_token_id', after which the positions of {model.model_type} begin; add that of "
+            "its tokenizer"
+        )
     if (last := max(tokenizer.get_vocab().values())) >= config.vocab_size:
         raise ConfigError(
             f"{place}: its tokenizer has ids up to {last:,}, 'vocab_size' of {CONFIG} is {config.vocab_size:,}; get "

@@ -16,7 +16,7 @@ from symbert.corpus.annotation import INSTALL_KENLM
 from symbert.corpus.lines import read_lines
 from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
-from symbert.experiment.models import shape_of
+from symbert.experiment.models import code_left_out, shape_of
 from symbert.experiment.power import lines_of_seeds
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
@@ -154,9 +154,10 @@ def rows_of(experiment: Experiment, run: Run) -> Rows:
 
 
 def warnings_of(experiment: Experiment) -> list[str]:
-    """What a plan and a start say beforehand: models that cannot be made, a package that is missing, and settings under
-    which a step without any hidden token is to be expected, whose loss and gradient are zero."""
-    lines = lines_of_lost(experiment)
+    """What a plan and a start say beforehand: models that cannot be made, or are computed without their own code, a
+    package that is missing, and settings under which a step without any hidden token is to be expected, whose loss and
+    gradient are zero."""
+    lines = [*lines_of_lost(experiment), *filter(None, map(code_left_out, experiment.models.values()))]
     is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
     if is_computed and _is_missing(experiment.shards) and not find_spec("kenlm"):
         lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")

@@ -39,9 +39,11 @@ def read_config(model: ForeignModel) -> PreTrainedConfig:
     """The configuration of a model, of transformers' class for its family; ConfigError where that takes it not."""
     file = model.checkpoint / "config.json"
     try:
-        return CONFIG_MAPPING[model.model_type].from_pretrained(file.parent, local_files_only=True)
+        config = CONFIG_MAPPING[model.model_type].from_pretrained(file.parent, local_files_only=True)
     except Exception as error:  # the classes check their keys each in its way
         raise ConfigError(f"{file}: no configuration of {model.model_type} ({line_of(error)}); {REMEDY}") from error
+    config.return_dict = True  # outputs by name, whatever config.json wants
+    return config
 
 
 def class_of(config: PreTrainedConfig, task: Task) -> type[PreTrainedModel]:
@@ -58,8 +60,14 @@ def class_of(config: PreTrainedConfig, task: Task) -> type[PreTrainedModel]:
 
 
 def dropouts_of(config: PreTrainedConfig) -> tuple[str, ...]:
-    """The keys of a configuration that hold dropout, of any layer."""
-    return tuple(key for key in config.to_dict() if "dropout" in key)
+    """The keys of a configuration that hold dropout, of any layer; one that is true or false is a switch of another
+    kind, as ESM's `token_dropout`."""
+    return tuple(key for key, value in config.to_dict().items() if "dropout" in key and not isinstance(value, bool))
+
+
+def has_types(config: PreTrainedConfig) -> bool:
+    """Whether a model has more than one type of tokens; that of a tokenizer of two may have one alone."""
+    return getattr(config, "type_vocab_size", 2) > 1
 
 
 def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: float) -> PreTrainedModel:
@@ -163,21 +171,16 @@ def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage
 
 def is_our_bert(config: PreTrainedConfig) -> bool:
     """Whether this project's Bert computes what the family's class does."""
+    if config.model_type != "bert" or not has_types(config):
+        return False
     keys = ("hidden_act", "is_decoder", "is_encoder_decoder", "add_cross_attention")
-    is_alike = config.model_type == "bert" and all(getattr(config, key) == DEFAULTS[key] for key in keys)
-    return is_alike and has_types(config)
-
-
-def has_types(config: PreTrainedConfig) -> bool:
-    """Whether a model has embeddings of two types of tokens. Of one without, as RoBERTa, the tokenizer may give types
-    all the same, as BERT's does: these are left out."""
-    types: int = getattr(config, "type_vocab_size", 2)
-    return types > 1
+    return all(getattr(config, key) == DEFAULTS[key] for key in keys)
 
 
 def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Classifier | SpanModel:
     """This project's model with the weights and the new layers of a BERT: parameters have the same names."""
-    shape = {key: value for key, value in stock.config.to_dict().items() if key in DEFAULTS and key != "model_type"}
+    of_ours = DEFAULTS.keys() - {"model_type", "attention"}  # the operator stays `original`
+    shape = {key: value for key, value in stock.config.to_dict().items() if key in of_ours}
     ours = kind(Configuration(**shape), stock.config.num_labels)
     ours.load_state_dict(stock.state_dict())
     names = {layer: name for name, layer in stock.named_modules()}
@@ -207,9 +210,7 @@ class Padded(Trainee):
     @cached_property
     def has_types(self) -> bool:
         """Whether the model tells two texts by types of their tokens."""
-        return has_types(self.model.config) and (
-            "token_type_ids" in inspect.signature(type(self.model).forward).parameters
-        )
+        return has_types(self.model.config) and "token_type_ids" in inspect.signature(self.model.forward).parameters
 
     def batch(self, rows: TaskRows, index: np.ndarray) -> PaddedBatch:
         """The rows of `index`, in that order."""

@@ -365,7 +365,9 @@ class UsedEmbeddings(nn.Embedding):
     """The embeddings of some pieces, by the ids of all."""
 
     def __init__(self, whole: nn.Embedding, pieces: Tensor) -> None:
-        padding = (pieces == whole.padding_idx).nonzero().flatten().tolist()  # a text may spell it: it is not trained
+        padding: list[int] = []
+        if whole.padding_idx is not None:  # a text may spell it: it is not trained
+            padding = (pieces == whole.padding_idx).nonzero().flatten().tolist()
         start, size = whole.weight.detach()[pieces], (len(pieces), whole.embedding_dim)
         super().__init__(*size, padding_idx=padding[0] if padding else None, _weight=start)
         numbers = torch.full((whole.num_embeddings,), -1, device=pieces.device)
