@@ -17,15 +17,17 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
+import foreign
 from experiment.test_models import REFUSED
-from foreign import FAMILIES, make_model
+from foreign import make_model
 from workflow.checkout import HANG, Checkout, check_out, heed_signals
 
 pytestmark = pytest.mark.campaign
 
 SEEDS = (1, 2, 3)
 OWN = "tiny-original"
-COLUMNS = ("rte", "stsb", "sst2", "squad2")  # a pair, grades, a sentence, spans
+FAMILIES = [family for family in foreign.FAMILIES if family != "deberta"]  # of which v2 and v3 are tested
+COLUMNS = ("rte", "stsb", "squad2")  # classes of a pair, grades, spans
 EXPERIMENT = {
     "experiment": "families",
     "corpus": {"pack": {"sequence_length": 32, "validation_sequences": 16, "max_documents": 400}},
@@ -80,16 +82,16 @@ def test_every_family_is_scored_on_every_task_with_every_seed(report):
     models = [*((family, "") for family in FAMILIES), ("original", "tiny")]
     assert cells.keys() == {(*model, column, seed) for model, column, seed in product(models, COLUMNS, SEEDS)}
     assert all((-1 if column == "stsb" else 0) <= value <= 1 for (_, _, column, _), value in cells.items())
-    assert len({cells[family, "", "stsb", seed] for family, seed in product(FAMILIES, SEEDS)}) > 25, "not one for all"
+    assert len({cells[family, "", "stsb", seed] for family, seed in product(FAMILIES, SEEDS)}) > 20, "not one for all"
 
 
 def test_the_tables_of_the_page_have_every_family_and_numbers_that_can_be(report):
     tables = {file.stem: rows_of(file) for file in sorted((report / "tables").glob("*.csv"))}
     heads = {row["model"]: row["head"] for row in tables["models"]}
     assert [*heads] == FAMILIES and all("SequenceClassification, " in head for head in heads.values())
-    for suite in ("table3_glue", "table3_squad2"):
-        assert [row["model"] for row in tables[suite]] == [*FAMILIES, OWN, "majority baseline"], suite
-    for suite in ("paired_glue", "paired_squad2"):
+    for suite in ("table3_glue", "squad2"):
+        assert [row["model"] for row in tables[suite]] == [OWN, *FAMILIES, "majority baseline"], suite
+    for suite in ("paired", "squad2_paired"):
         rows = tables[suite]
         assert list(dict.fromkeys(row["model"] for row in rows)) == [*FAMILIES[1:], OWN], suite
         for row in rows:
@@ -98,10 +100,9 @@ def test_the_tables_of_the_page_have_every_family_and_numbers_that_can_be(report
             if row["p"]:
                 assert 0 < number["smallest_p"] <= number["p"] <= number["holm_p"] <= 1
                 assert number.get("detectable", 1) > 0
-    noise = next(rows for name, rows in tables.items() if "robust" in name or "noise" in name)
-    assert {row["model"] for row in noise} >= {*FAMILIES, OWN}
-    told = (report / "tables/provenance.csv").read_text()
-    assert all(f"models/{family}" in told or f"{family}" in told for family in FAMILIES)
+    assert {row["model"] for row in tables["robustness"]} >= {*FAMILIES, OWN}
+    provenance = (report / "tables/provenance.csv").read_text()
+    assert all(f"models/{family}" in provenance for family in FAMILIES)
     for name, rows in tables.items():
         assert rows and all((report / f"tables/{name}.{end}").stat().st_size for end in ("md", "tex")), name
         cells = {value.lower() for row in rows for value in row.values()}

@@ -65,7 +65,7 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
         if printed:
             line = looks[name].line(markeredgecolor=looks[name].color) | HOLLOW
             curves.plot(published.LOSS_STEPS, printed, zorder=3, **line, label="hollow: the authors' runs")
-    style.prepare(curves, "validation loss (nats per token)", "" if beneath else "pre-training step", logarithmic=True)
+    style.prepare(curves, "validation loss\n(nats per token)", "" if beneath else "pre-training step", logarithmic=True)
     for panel in beneath:
         curves.axhline(level, zorder=1.5, label=f"escape at or below {level:.2f}", **style.LIMIT_LINE)
         _draw_escapes(panel, curves, losses, level, looks)
