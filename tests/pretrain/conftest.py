@@ -36,7 +36,9 @@ def build(manifest, brief):
 @pytest.fixture
 def signals_kept() -> Iterator[None]:
     """Give the signals of a request to stop their handlers back, which a run in this process takes."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    handlers = {
+        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+    }
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
