@@ -21,6 +21,7 @@ from symbert.errors import DivergedError
 from symbert.files import hash_of, read_json, sha256_of, verify_sha256
 from symbert.foreign import ForeignModel
 from symbert.glue.blimp import PARADIGMS
+from symbert.glue.graphs import CudaGraphs, trainee_of
 from symbert.glue.metrics import Record, is_constant, scored
 from symbert.glue.prepare import SENTENCES, SetFacts
 from symbert.glue.sources import read_table
@@ -28,7 +29,6 @@ from symbert.glue.squad import HELD_OUT, scored_answers
 from symbert.glue.tasks import Task
 from symbert.glue.train import (
     HEADS,
-    Packed,
     TaskRows,
     Trainee,
     load_classifier,
@@ -60,6 +60,7 @@ class Checkpoint:
         facts = read_json(folder / "config.json", {"pretraining": run})["pretraining"]
         names = ("size", "attention", "pretrain_seed", "architecture", "step")
         self.folder, self.device = folder, pick_device()
+        self.recorder = recorder_on(self.device)
         self.identity: Record = {name: facts[name] for name in names if name in facts}
         self.name = "{size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity)
         self.versions = versions_on(self.device)
@@ -77,7 +78,7 @@ class Checkpoint:
         """The encoder under the head of a task, which is drawn with the seed, on the device."""
         model = load_classifier(self.folder, task.num_labels, settings.dropout, HEADS[task.head].model)
         reset_head(model, seed)
-        return Packed(model.to(self.device), precision, settings.compile)
+        return trainee_of(model.to(self.device), precision, settings.compile, self.recorder)
 
     def language_model(self) -> torch.nn.Module:
         """The model with the head of its pre-training, on the device."""
@@ -94,6 +95,7 @@ class ForeignCheckpoint:
         from symbert.glue import stock
 
         self.model, self.device = read_step(folder, ForeignModel), pick_device()
+        self.recorder = recorder_on(self.device)
         self.folder = self.model.checkpoint
         digests = {
             name: verify_sha256(path, file.sha256, CHANGED) if file.sha256 else sha256_of(path)
@@ -124,9 +126,9 @@ class ForeignCheckpoint:
         if stock.is_our_bert(self.config):
             ours = stock.as_ours(model, HEADS[task.head].model)
             reset_head(ours, seed)
-            return Packed(ours.to(self.device), precision, settings.compile)
+            return trainee_of(ours.to(self.device), precision, settings.compile, self.recorder)
         reset_head(model, seed)
-        return stock.Padded(model.to(self.device), precision)
+        return stock.Padded(model.to(self.device), precision, self.recorder)
 
     def language_model(self) -> torch.nn.Module:
         """The model with the head of its pre-training, on the device."""
@@ -141,6 +143,11 @@ AnyCheckpoint = Checkpoint | ForeignCheckpoint
 def checkpoint_in(folder: Path) -> AnyCheckpoint:
     """The checkpoint of a folder: one of a run, or a model from elsewhere where it has a settings.json."""
     return ForeignCheckpoint(folder) if (folder / SETTINGS).is_file() else Checkpoint(folder)
+
+
+def recorder_on(device: torch.device) -> CudaGraphs | None:
+    """What records the steps of a job, on a GPU."""
+    return CudaGraphs(device) if device.type == "cuda" else None
 
 
 def versions_on(device: torch.device) -> Record:

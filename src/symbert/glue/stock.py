@@ -9,7 +9,6 @@ import math
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import (
@@ -24,13 +23,13 @@ from transformers.utils import logging
 
 from symbert.errors import ConfigError, IntegrityError, line_of
 from symbert.foreign import ForeignModel
+from symbert.glue import graphs
+from symbert.glue.graphs import PaddedBatch, Recorder
 from symbert.glue.tasks import Task
-from symbert.glue.train import TaskRows, Trainee
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.configuration import DEFAULTS, Configuration
 from symbert.model.loading import read_weights
 
-STRIDE = 16  # the lengths of padded rows are its multiples: few lengths, of which a GPU keeps its plans
 WRAPPERS = {r"^((module|_orig_mod)\.)+": ""}  # of processes that trained together, and of compilers
 REMEDY = "get it again, or give another model"
 
@@ -177,18 +176,11 @@ def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Class
     return ours
 
 
-class PaddedBatch:
-    """Some rows, padded, as arguments of a model's `forward`, and labels `row …`."""
+class Padded(graphs.Padded):
+    """A model of transformers, which reads padded rows."""
 
-    def __init__(self, inputs: dict[str, Tensor], attended: Tensor, labels: Tensor) -> None:
-        self.inputs, self.attended, self.labels = inputs, attended, labels
-
-
-class Padded(Trainee):
-    """A model of transformers, which reads rows padded to a multiple of STRIDE, at most to the longest of the split."""
-
-    def __init__(self, model: PreTrainedModel, precision: str = "fp32") -> None:
-        super().__init__(model, precision)
+    def __init__(self, model: PreTrainedModel, precision: str = "fp32", recorder: Recorder | None = None) -> None:
+        super().__init__(model, precision, recorder)
         self.dropouts, self.pad_id = dropouts_of(model.config), model.config.pad_token_id or 0
 
     @property
@@ -201,24 +193,10 @@ class Padded(Trainee):
         """Whether the model tells two texts by types of their tokens."""
         return "token_type_ids" in inspect.signature(type(self.model).forward).parameters
 
-    def batch(self, rows: TaskRows, index: np.ndarray) -> PaddedBatch:
-        """The rows of `index`, in that order."""
-        lengths, device = rows.lengths[index], rows.labels.device
-        places = np.arange(min(math.ceil(lengths.max() / STRIDE) * STRIDE, rows.longest))
-        inside = places < lengths[:, None]
-        tokens = torch.from_numpy(np.where(inside, rows.first[index, None] + places, 0)).to(device)
-        attended = torch.from_numpy(inside).to(device)
-        inputs = {
-            "input_ids": rows.input_ids[tokens].long().masked_fill(~attended, self.pad_id),
-            "attention_mask": attended.long(),
-        }
-        if self.has_types:
-            inputs["token_type_ids"] = rows.token_type_ids[tokens].long().masked_fill(~attended, 0)
-        return PaddedBatch(inputs, attended, rows.labels[torch.from_numpy(index).to(device)])
-
     def forward(self, batch: PaddedBatch) -> Tensor:
         """The logits of the model."""
-        outputs = self.model(**batch.inputs)
+        types = {"token_type_ids": batch.token_type_ids} if self.has_types else {}
+        outputs = self.model(input_ids=batch.input_ids, attention_mask=batch.attended.long(), **types)
         if "logits" in outputs:
             return outputs.logits
         spans = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
