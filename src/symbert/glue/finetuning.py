@@ -38,13 +38,15 @@ from symbert.glue.train import (
     steps_of,
     train,
 )
+from symbert.model.configuration import Configuration
 from symbert.model.likelihood import log_likelihoods
-from symbert.model.loading import extracted_sha256, load_model
+from symbert.model.loading import Tensors, extracted_sha256, load_model, read_checkpoint
 from symbert.pretrain.compute import (
     describe_machine,
     explained,
     pick_device,
     resolve_precision,
+    share_compiled_code,
 )
 from symbert.steps import SETTINGS, read_step
 
@@ -66,6 +68,11 @@ class Checkpoint:
         self.versions = versions_on(self.device)
 
     @cached_property
+    def content(self) -> tuple[Configuration, Tensors]:
+        """Its configuration and weights, read once for all tasks and seeds."""
+        return read_checkpoint(self.folder)
+
+    @cached_property
     def sha256(self) -> str:
         """Of its weights."""
         return extracted_sha256(self.folder)
@@ -76,7 +83,8 @@ class Checkpoint:
 
     def trainee(self, task: Task, settings: GlueSettings, precision: str, seed: int) -> Trainee:
         """The encoder under the head of a task, which is drawn with the seed, on the device."""
-        model = load_classifier(self.folder, task.num_labels, settings.dropout, HEADS[task.head].model)
+        kind = HEADS[task.head].model
+        model = load_classifier(self.folder, task.num_labels, settings.dropout, kind, self.content)
         reset_head(model, seed)
         return trainee_of(model.to(self.device), precision, settings.compile, self.recorder)
 
@@ -111,6 +119,13 @@ class ForeignCheckpoint:
         self.name, self.versions = self.model.name, versions_on(self.device)
         print(f"finetune {self.name}: 'dropout' is {', '.join(stock.dropouts_of(self.config))}", file=sys.stderr)
 
+    @cached_property
+    def weights(self) -> Tensors:
+        """Its weights, read once for all tasks and seeds."""
+        from symbert.glue import stock
+
+        return stock.weights_of(self.model)
+
     def head_of(self, task: Task) -> str:
         """The class whose head is trained on a task."""
         from symbert.glue import stock
@@ -122,7 +137,7 @@ class ForeignCheckpoint:
         rows end to end, others read them padded."""
         from symbert.glue import stock
 
-        model = stock.load(self.model, self.config, task, settings.dropout)
+        model = stock.load(self.model, self.config, task, settings.dropout, self.weights)
         if stock.is_our_bert(self.config):
             ours = stock.as_ours(model, HEADS[task.head].model)
             reset_head(ours, seed)
@@ -147,7 +162,10 @@ def checkpoint_in(folder: Path) -> AnyCheckpoint:
 
 def recorder_on(device: torch.device) -> CudaGraphs | None:
     """What records the steps of a job, on a GPU."""
-    return CudaGraphs(device) if device.type == "cuda" else None
+    if device.type != "cuda":
+        return None
+    share_compiled_code()
+    return CudaGraphs(device)
 
 
 def versions_on(device: torch.device) -> Record:

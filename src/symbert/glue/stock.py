@@ -28,7 +28,7 @@ from symbert.glue.graphs import PaddedBatch, Recorder
 from symbert.glue.tasks import Task
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.configuration import DEFAULTS, Configuration
-from symbert.model.loading import read_weights
+from symbert.model.loading import Tensors, read_weights
 
 WRAPPERS = {r"^((module|_orig_mod)\.)+": ""}  # of processes that trained together, and of compilers
 REMEDY = "get it again, or give another model"
@@ -61,8 +61,19 @@ def dropouts_of(config: PreTrainedConfig) -> tuple[str, ...]:
     return tuple(key for key in config.to_dict() if "dropout" in key)
 
 
-def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: float) -> PreTrainedModel:
-    """The encoder of a model under the head of a task, in float32; `dropout` holds everywhere.
+def weights_of(model: ForeignModel) -> Tensors:
+    """The weights in the files of a model; IntegrityError names a file that is damaged."""
+    weights: Tensors = {}
+    for part in model.weights.values():
+        weights |= read_weights(Path(part.path), REMEDY)
+    return weights
+
+
+def load(
+    model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: float, weights: Tensors | None = None
+) -> PreTrainedModel:
+    """The encoder of a model under the head of a task, in float32; `dropout` holds everywhere; `weights` is what
+    `weights_of` gave before, of which copies are taken.
 
     Its `new_layers`, of which the checkpoint has no weights, and the one that gives the logits, are to be drawn.
     Weights of other heads are left. IntegrityError names a file that is damaged, and weights of the encoder that are
@@ -72,7 +83,8 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
     own.num_labels = task.num_labels
     for key in dropouts_of(config):
         setattr(own, key, dropout)
-    loaded, missing, left = _read(model, class_of(config, task), own)
+    weights = {name: values.clone() for name, values in weights.items()} if weights else weights_of(model)
+    loaded, missing, left = _read(model, class_of(config, task), own, weights)
     _refuse_other_encoder(loaded, missing, left, model.checkpoint)
     outer = [(name, layer) for name, layer in loaded.named_modules() if not _is_of_encoder(loaded, f"{name}.")]
     output = [layer for _, layer in outer if isinstance(layer, nn.Linear)][-1]
@@ -85,14 +97,11 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
 
 
 def _read(
-    model: ForeignModel, kind: type[PreTrainedModel], config: PreTrainedConfig
+    model: ForeignModel, kind: type[PreTrainedModel], config: PreTrainedConfig, weights: Tensors
 ) -> tuple[PreTrainedModel, set[str], set[str]]:
-    """A model of a class with the weights of its files, in float32; those that are missing or of another shape, and
+    """A model of a class with weights, in float32; those that are missing or of another shape, and
     those that are left over."""
     file = model.checkpoint / "config.json"
-    weights: dict[str, Tensor] = {}
-    for part in model.weights.values():
-        weights |= read_weights(Path(part.path), REMEDY)
     logging.set_verbosity_error()  # what is missing is judged below
     logging.disable_progress_bar()
     try:
@@ -150,7 +159,7 @@ class MaskedLanguage(nn.Module):
 def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage:
     """A model under its family's head that predicts masked tokens. ConfigError where the checkpoint lacks that head, as
     one that was pre-trained otherwise; IntegrityError as `load`."""
-    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config)
+    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config, weights_of(model))
     _refuse_other_encoder(loaded, missing, left, model.checkpoint)
     if missing:
         raise ConfigError(

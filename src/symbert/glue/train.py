@@ -6,6 +6,7 @@ end; `row` is one value per row. A `Trainee` says how its model reads rows: one 
 (`symbert.glue.stock`).
 """
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ from symbert.glue.sources import read_table
 from symbert.glue.squad import Contexts, Question, answers_of
 from symbert.glue.tasks import CHOICES, Task
 from symbert.model.bert import Classifier, SpanModel
-from symbert.model.loading import fill, read_checkpoint
+from symbert.model.configuration import Configuration
+from symbert.model.loading import Tensors, fill, read_checkpoint
 from symbert.model.packed import Encoder, Packing, encode, encoder_for, forward
 from symbert.pretrain.compute import Updater, autocast, build_optimizer, linear_rate
 
@@ -288,14 +290,20 @@ def encoder_of(model: nn.Module, is_compiled: bool, device: torch.device) -> Enc
 
 
 def load_classifier(
-    checkpoint: Path, num_labels: int, dropout: float, kind: type[Classifier | SpanModel] = Classifier
+    checkpoint: Path,
+    num_labels: int,
+    dropout: float,
+    kind: type[Classifier | SpanModel] = Classifier,
+    content: tuple[Configuration, Tensors] | None = None,
 ) -> Classifier | SpanModel:
     """The encoder of a Hugging Face directory under the new layers of a kind of model, which `reset_head` fills.
 
-    `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
-    since, and IntegrityError when it lacks a weight of the encoder.
+    `dropout` holds everywhere; `content` is what `read_checkpoint` gave before, which stays as it is. Raises
+    MissingInputError without a checkpoint, ConfigError when its operator was edited since, and IntegrityError when it
+    lacks a weight of the encoder.
     """
-    config, weights = read_checkpoint(checkpoint)
+    config, weights = content or read_checkpoint(checkpoint)
+    config = copy.copy(config)
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = dropout
     model = kind(config, num_labels)
     fill(model, [name for name in model.state_dict() if not name.startswith(NEW_LAYERS)], weights, checkpoint)

@@ -135,6 +135,13 @@ def autocast(precision: str, device: torch.device, cache_enabled: bool = True) -
     return torch.autocast(device.type, AUTOCAST[precision], cache_enabled=cache_enabled)
 
 
+def share_compiled_code() -> None:
+    """Keep what torch.compile makes in the user's cache folder, where the next job finds it: the folder of temporary
+    files, torch's own choice, is often of one job alone. TORCHINDUCTOR_CACHE_DIR chooses another."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "symbert" / "inductor"))
+
+
 def describe_machine(device: torch.device) -> dict[str, Any]:
     """Host, device, processor and versions, as this process sees them."""
     processors = Path("/proc/cpuinfo")
@@ -298,6 +305,8 @@ def distribute(loss: nn.Module, world: World, shard_parameters: bool, compiled: 
         return _sharded(loss, world)
     loss.to(world.device)
     if compiled:
+        if world.device.type == "cuda":
+            share_compiled_code()
         loss = torch.compile(loss, fullgraph=True, dynamic=False)
     if world.size == 1:
         return loss
