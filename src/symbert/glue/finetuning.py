@@ -57,6 +57,8 @@ CHANGED = "it was changed since the start; run snakemake again"
 class Checkpoint:
     """A step of a run, on one device; its config.json says of which run."""
 
+    steps = 0  # optimizer steps that it was fine-tuned for in this job
+
     def __init__(self, folder: Path) -> None:
         run = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
         facts = read_json(folder / "config.json", {"pretraining": run})["pretraining"]
@@ -98,6 +100,8 @@ class ForeignCheckpoint:
 
     IntegrityError where a file was changed since its step was planned.
     """
+
+    steps = 0  # as of a `Checkpoint`
 
     def __init__(self, folder: Path) -> None:
         from symbert.glue import stock
@@ -219,6 +223,7 @@ class Finetuning:
         progress = Progress(self.label(seed), steps_of(rows.examples, self.settings), "steps")
         with explained(self.label(seed)):
             train(trainee, rows, self.settings, seed, progress.update)
+        self.checkpoint.steps += steps_of(rows.examples, self.settings)
         return trainee
 
     def loaded(self, seed: int, weights: Path) -> Trainee:
