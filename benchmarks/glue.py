@@ -2,8 +2,8 @@
 
 The Trainer runs as the authors' scripts call it: rows padded to 128 tokens, the stock model, an evaluation of all
 evaluation rows every 0.005 of the steps; nothing is saved or logged. Both fine-tune in this process, a few steps at a
-time in turn; peak memory is that of a process of its own. Beside BERT there is a family that
-reads padded rows here, too: ELECTRA, which has BERT's word pieces.
+time in turn; peak memory is that of a process of its own. Beside BERT there is a family that reads padded rows here,
+too: ELECTRA, which has BERT's word pieces. On a GPU `benchmarks.glue_gpu` measures.
 """
 
 import dataclasses
@@ -66,6 +66,10 @@ ROWS, OUTPUT_TOLERANCE = 8, 1e-4  # compared; of the largest output, in fp32
 
 def main() -> None:
     """Prepare rows and checkpoints, compare, measure, and write the page."""
+    if torch.cuda.is_available():
+        from benchmarks import glue_gpu  # which needs this module
+
+        return glue_gpu.main()
     parser = harness.options_of("bench-glue", __doc__, rounds=5)
     parser.add_argument("--tasks", nargs="+", choices=["rte", "mrpc"], default=["rte", "mrpc"])
     parser.add_argument("--threads", type=int, default=2)

@@ -95,7 +95,7 @@ nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpu
   pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
   glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
-  rates.gpu_flops: 7.0, rates.gpu_layer_seconds: 7.0, rates.core_flops: 7.0, rates.core_layer_seconds: 7.0,
+  rates.gpu: A100, rates.core_flops: 7.0, rates.core_layer_seconds: 7.0,
   rates.job_seconds: 7.0, operators: {wide: {class: shared, init_scale: wide}},
   sizes: {deep: {num_hidden_layers: 3, hidden_size: 64, num_attention_heads: 2, intermediate_size: 64}},
   tasks: {own: {train: a, validation: b, columns: [x], metric: f1, labels: ["n", "y"]}},

@@ -285,10 +285,9 @@ class Glue(SuiteKeys, frozen=True, kw_only=True):
 
 
 class Rates(Settings, frozen=True):
-    """What a plan reckons with where nothing was measured."""
+    """What a plan reckons with until jobs of the experiment have ended."""
 
-    gpu_flops: Positive
-    gpu_layer_seconds: NotNegative
+    gpu: Literal["H200", "H100", "A100", "RTX 4090"]
     core_flops: Positive
     core_layer_seconds: NotNegative
     job_seconds: NotNegative

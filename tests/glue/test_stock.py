@@ -24,7 +24,7 @@ from foreign import FAMILIES, make_model, model_in, tokenizer_of
 from glue.protocol import SETTINGS
 from symbert.draws import permute
 from symbert.errors import ConfigError, IntegrityError, SymbertError
-from symbert.glue import stock
+from symbert.glue import graphs, stock
 from symbert.glue import train as module
 from symbert.glue.tasks import GLUE, SUITES, Task
 from symbert.glue.train import HEADS, Packed, TaskRows, predict, reset_head, train
@@ -125,7 +125,7 @@ def test_the_padded_path_is_that_of_transformers_trainer_step_by_step(family, tm
         theirs,
         arguments,
         train_dataset=dataset,
-        data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=stock.STRIDE),
+        data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=graphs.STRIDE),
         orders=[permute(np.arange(len(rows)), len(rows), 3, epoch).tolist() for epoch in range(settings.epochs)],
     )
     trainer.train()

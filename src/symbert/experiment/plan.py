@@ -4,10 +4,13 @@ A plan is a list of files, each with what making it takes; what exists costs not
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from symbert.architectures import ARCHITECTURES, ENCODER, Rows, encoder_flops
 from symbert.configuration import annotations_of, source_of
@@ -20,12 +23,12 @@ from symbert.experiment.models import code_left_out, shape_of
 from symbert.experiment.power import lines_of_seeds
 from symbert.experiment.project import read_experiment
 from symbert.experiment.sweep import packed_as, text_of
-from symbert.files import free_space, size_of
+from symbert.files import free_space, read_json, size_of
 from symbert.foreign import ForeignModel
-from symbert.glue.score import Finetune, MinimalPairs, Robustness
+from symbert.glue.score import Finetune, MinimalPairs, Robustness, Work, finished_at
 from symbert.paths import Run
-from symbert.pretrain.run import FLOAT32, Continuation, lost_weights, storage_of
-from symbert.sizes import VOCABULARY_SIZE, Shape
+from symbert.pretrain.run import FLOAT32, Continuation, Timing, lost_weights, storage_of
+from symbert.sizes import SIZES, VOCABULARY_SIZE, Shape
 from symbert.sources import located
 from symbert.steps import RESULTS
 
@@ -44,8 +47,41 @@ TOKEN_BYTES = 2
 MANY_EMPTY = 0.01  # expected steps of a run without a hidden token, which are said
 CHARACTERS = 100  # of a small text without word pieces, about
 CUSTOM_ROWS = 10_000  # of a split of a task whose publisher says no number, about
+
+
+class Gpu(NamedTuple):
+    """How fast a GPU trains."""
+
+    flops: dict[str, float]  # model operations per second in bf16, compiled, with dropout, by size
+    weight_seconds: float  # of a fine-tuning's step, per weight of the layers, beside its arithmetic: memory traffic
+    source: str
+
+
+# Model operations: 6 per weight of a matrix and token, and attention's (`architectures.step_flops`). A pre-training of
+# small took 2.38 million tokens per second, of base 0.56 (docs/measurements/gpu-check.md); a fine-tuning's step of base
+# 6.3 ms in a prototype, 16 rows padded to 128.
+H200 = Gpu(
+    {"small": 2.18e14, "base": 3.16e14},
+    6.1e-11,
+    "pre-training measured, fine-tuning measured in a prototype of its step (6.3 ms of base), not in this code",
+)
+
+
+def scaled(name: str, flops: float, bandwidth: float) -> Gpu:
+    """A GPU that nobody measured, by data sheets: dense FLOP/s in bf16, and bytes per second of its memory."""
+    share, slower = flops / 989e12, 4.8e12 / bandwidth
+    rates = {size: share * of_size for size, of_size in H200.flops.items()}
+    return Gpu(rates, slower * H200.weight_seconds, f"an H200's, scaled by the data sheet of the {name}, not measured")
+
+
+GPUS = {
+    "H200": H200,
+    "H100": scaled("H100", 989e12, 3.35e12),
+    "A100": scaled("A100", 312e12, 2.04e12),
+    "RTX 4090": scaled("RTX 4090", 165e12, 1.01e12),
+}
 NOTES = """
-Good within a factor of two, by `rates`. Download: corpus and models alone. Disk at its most; raw parts are removed once
+Good within a factor of two. Download: corpus and models alone. Disk at its most; raw parts are removed once
 they are read.
 For less: a smaller scale (single-gpu, laptop, demo); fewer sizes, operators, seeds, tasks or curve steps in `sweep`;
 fewer pretrain.steps; fewer corpus.parts; weights of fewer steps: a larger pretrain.save_every."""
@@ -125,7 +161,7 @@ def _text_of(name: str, size: int | None = None) -> float:
 
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
-    continuations = experiment.continuations
+    continuations, taken = experiment.continuations, taken_by(experiment)
     for run, folder in experiment.runs.items():
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, architecture = experiment.shapes[run.size], ARCHITECTURES[run.architecture]
@@ -133,7 +169,8 @@ def _pretraining(experiment: Experiment) -> Iterator[Output]:
         held_out = settings.steps / settings.evaluate_every * pack.validation_sequences
         sequences = settings.steps * settings.batch_size + held_out / 3  # of a validation the way forward alone
         flops = architecture.step_flops(shape, shape.layer_weights, rows, sequences)
-        seconds, done = seconds_of(experiment, shape, flops, settings.steps), f"{folder}/done.json"
+        seconds, done = seconds_of(experiment, shape, flops, settings.steps, finetunes=False), f"{folder}/done.json"
+        seconds *= taken.pretraining.get(shape, 1.0)
         if (before := continuations.get(run)) and before.step:
             seconds *= 1 - before.step / settings.steps
         parameters = shape.parameters(rows.vocabulary_size)  # of the operator `original`, the most of ours
@@ -197,24 +234,72 @@ def lines_of_continuations(experiment: Experiment) -> list[str]:
     return lines
 
 
-def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float) -> float:
-    """The time of so many operations in so many optimizer steps, by the configured rates."""
+def seconds_of(experiment: Experiment, shape: Shape, flops: float, steps: float, finetunes: bool) -> float:
+    """The time of so many operations in so many optimizer steps, by what nobody has timed in this experiment."""
     rates = experiment.config.rates
-    if shape.needs_gpu:
-        return flops / rates.gpu_flops + steps * shape.num_hidden_layers * rates.gpu_layer_seconds
-    return flops / rates.core_flops + steps * shape.num_hidden_layers * rates.core_layer_seconds
+    if not shape.needs_gpu:
+        return flops / rates.core_flops + steps * shape.num_hidden_layers * rates.core_layer_seconds
+    gpu = GPUS[rates.gpu]
+    nearest = min(gpu.flops, key=lambda size: abs(math.log(SIZES[size].layer_weights / shape.layer_weights)))
+    return flops / gpu.flops[nearest] + finetunes * steps * shape.layer_weights * gpu.weight_seconds
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How many times as long as reckoned the finished jobs of an experiment took, by the shape of their models."""
+
+    pretraining: dict[Shape, float]
+    finetuning: dict[Shape, float]
+
+    @property
+    def line(self) -> str:
+        """What the hours of a plan go by, in words; empty where no job has ended."""
+        by_stage = {"pre-training": self.pretraining, "fine-tuning": self.finetuning}
+        said = [
+            f"{stage} takes {_range(shapes)} × what rates say ({len(shapes)} {'size' if len(shapes) == 1 else 'sizes'})"
+            for stage, shapes in by_stage.items()
+            if shapes
+        ]
+        return "; ".join(said)
+
+
+def _range(shapes: dict[Shape, float]) -> str:
+    return "–".join(sorted({f"{share:.2g}" for share in (min(shapes.values()), max(shapes.values()))}, key=float))
+
+
+def taken_by(experiment: Experiment) -> Taken:
+    """By timing.json of runs, and by what finished jobs of scores say of their fine-tunings."""
+    pretraining: dict[Shape, list[float]] = defaultdict(list)
+    for run, folder in experiment.runs.items():
+        if (file := Path(folder, "timing.json")).is_file() and (pace := read_json(file, Timing)["flops_per_second"]):
+            shape = experiment.shapes[run.size]
+            reckoned = seconds_of(experiment, shape, pace, 0.0, finetunes=False)
+            pretraining[shape].append(1 / reckoned)
+    finetuning: dict[Shape, list[tuple[float, float]]] = defaultdict(list)
+    for name, score in experiment.scores.items():
+        file = finished_at(Path(name))
+        if isinstance(score.scoring, Finetune) and file.is_file() and (work := read_json(file, Work))["steps"]:
+            shape = _shape_of(experiment, score.run)
+            flops, steps = _finetuning(experiment, score, shape)
+            reckoned = seconds_of(experiment, shape, flops, steps, finetunes=True) * work["steps"] / steps
+            finetuning[shape].append((work["seconds"], reckoned))
+    return Taken(
+        {shape: median(shares) for shape, shares in pretraining.items()},
+        {shape: sum(took for took, _ in jobs) / sum(said for _, said in jobs) for shape, jobs in finetuning.items()},
+    )
 
 
 def _scores(experiment: Experiment) -> Iterator[Output]:
     """Rows of tasks, the scores of every checkpoint, and the weights of models from elsewhere."""
     for file in sorted({score.scoring.rows.file(task) for score in experiment.scores.values() for task in score.tasks}):
         yield Output("glue", file, _is_missing(file))
-    is_kept = experiment.config.glue.keep_finetuned
+    is_kept, taken = experiment.config.glue.keep_finetuned, taken_by(experiment)
     for file, score in {**experiment.scores, **experiment.lacking_weights}.items():
         shape, weights = _shape_of(experiment, score.run), 0.0
         if is_kept and isinstance(score.scoring, Finetune) and score.step in (experiment.final, None):
             weights = FLOAT32 * _parameters_of(experiment, score.run) * len(score.tasks) * len(score.seeds)
-        seconds = seconds_of(experiment, shape, *_finetuning(experiment, score, shape))
+        seconds = seconds_of(experiment, shape, *_finetuning(experiment, score, shape), finetunes=True)
+        seconds *= taken.finetuning.get(shape, 1.0)
         yield Output("glue", file, _is_missing(file), seconds, shape.needs_gpu, weights)
     for model in experiment.models.values():
         is_scored = not any(_is_missing(file) for file, score in experiment.scores.items() if score.run is model)
@@ -287,7 +372,8 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         "",
         *aligned(rows),
         "",
-        *([hours] if gpu else []),
+        *([hours, f"rates of one {rates.gpu}: {GPUS[rates.gpu].source}"] if gpu else []),
+        *([f"finished jobs: {line}"] if (line := taken_by(experiment).line) else []),
         *_line_of_tuning(experiment),
         *(f"seeds: {line}" for line in lines_of_seeds(experiment.config)),
         f"disk: {disk_line(outputs)}",
@@ -305,7 +391,7 @@ def _line_of_tuning(experiment: Experiment) -> Iterator[str]:
             shape, tunings = _shape_of(experiment, score.run), tunings_of(score.scoring)
             counts[True] += tunings * len(score.tasks)
             counts[False] += len(score.seeds) * len(score.tasks)
-            whole = seconds_of(experiment, shape, *_finetuning(experiment, score, shape))
+            whole = seconds_of(experiment, shape, *_finetuning(experiment, score, shape), finetunes=True)
             seconds += whole * tunings / (tunings + len(score.seeds))
     if counts[True]:
         yield (

@@ -21,6 +21,7 @@ from symbert.errors import DivergedError
 from symbert.files import hash_of, read_json, sha256_of, verify_sha256
 from symbert.foreign import ForeignModel
 from symbert.glue.blimp import PARADIGMS
+from symbert.glue.graphs import CudaGraphs, trainee_of
 from symbert.glue.metrics import Record, is_constant, scored
 from symbert.glue.prepare import SENTENCES, SetFacts
 from symbert.glue.sources import read_table
@@ -28,7 +29,6 @@ from symbert.glue.squad import HELD_OUT, scored_answers
 from symbert.glue.tasks import Task
 from symbert.glue.train import (
     HEADS,
-    Packed,
     TaskRows,
     Trainee,
     load_classifier,
@@ -38,13 +38,15 @@ from symbert.glue.train import (
     steps_of,
     train,
 )
+from symbert.model.configuration import Configuration
 from symbert.model.likelihood import log_likelihoods
-from symbert.model.loading import extracted_sha256, load_model
+from symbert.model.loading import Tensors, extracted_sha256, load_model, read_checkpoint
 from symbert.pretrain.compute import (
     describe_machine,
     explained,
     pick_device,
     resolve_precision,
+    share_compiled_code,
 )
 from symbert.steps import SETTINGS, read_step
 
@@ -55,14 +57,22 @@ CHANGED = "it was changed since the start; run snakemake again"
 class Checkpoint:
     """A step of a run, on one device; its config.json says of which run."""
 
+    steps = 0  # optimizer steps that it was fine-tuned for in this job
+
     def __init__(self, folder: Path) -> None:
         run = {"size": str, "attention": str, "pretrain_seed": int, "step": int}
         facts = read_json(folder / "config.json", {"pretraining": run})["pretraining"]
         names = ("size", "attention", "pretrain_seed", "architecture", "step")
         self.folder, self.device = folder, pick_device()
+        self.recorder = recorder_on(self.device)
         self.identity: Record = {name: facts[name] for name in names if name in facts}
         self.name = "{size}-{attention} seed {pretrain_seed} step {step}".format(**self.identity)
         self.versions = versions_on(self.device)
+
+    @cached_property
+    def content(self) -> tuple[Configuration, Tensors]:
+        """Its configuration and weights, read once for all tasks and seeds."""
+        return read_checkpoint(self.folder)
 
     @cached_property
     def sha256(self) -> str:
@@ -75,9 +85,10 @@ class Checkpoint:
 
     def trainee(self, task: Task, settings: GlueSettings, precision: str, seed: int) -> Trainee:
         """The encoder under the head of a task, which is drawn with the seed, on the device."""
-        model = load_classifier(self.folder, task.num_labels, settings.dropout, HEADS[task.head].model)
+        kind = HEADS[task.head].model
+        model = load_classifier(self.folder, task.num_labels, settings.dropout, kind, self.content)
         reset_head(model, seed)
-        return Packed(model.to(self.device), precision, settings.compile)
+        return trainee_of(model.to(self.device), precision, settings.compile, self.recorder)
 
     def language_model(self) -> torch.nn.Module:
         """The model with the head of its pre-training, on the device."""
@@ -90,10 +101,13 @@ class ForeignCheckpoint:
     IntegrityError where a file was changed since its step was planned.
     """
 
+    steps = 0  # as of a `Checkpoint`
+
     def __init__(self, folder: Path) -> None:
         from symbert.glue import stock
 
         self.model, self.device = read_step(folder, ForeignModel), pick_device()
+        self.recorder = recorder_on(self.device)
         self.folder = self.model.checkpoint
         digests = {
             name: verify_sha256(path, file.sha256, CHANGED) if file.sha256 else sha256_of(path)
@@ -109,6 +123,13 @@ class ForeignCheckpoint:
         self.name, self.versions = self.model.name, versions_on(self.device)
         self.tells = True  # where dropout is, once
 
+    @cached_property
+    def weights(self) -> Tensors:
+        """Its weights, read once for all tasks and seeds."""
+        from symbert.glue import stock
+
+        return stock.weights_of(self.model)
+
     def head_of(self, task: Task) -> str:
         """The class whose head is trained on a task."""
         from symbert.glue import stock
@@ -123,13 +144,13 @@ class ForeignCheckpoint:
         if self.tells:
             print(f"finetune {self.name}: 'dropout' is {', '.join(stock.dropouts_of(self.config))}", file=sys.stderr)
             self.tells = False
-        model = stock.load(self.model, self.config, task, settings.dropout)
+        model = stock.load(self.model, self.config, task, settings.dropout, self.weights)
         if stock.is_our_bert(self.config):
             ours = stock.as_ours(model, HEADS[task.head].model)
             reset_head(ours, seed)
-            return Packed(ours.to(self.device), precision, settings.compile)
+            return trainee_of(ours.to(self.device), precision, settings.compile, self.recorder)
         reset_head(model, seed)
-        return stock.Padded(model.to(self.device), precision)
+        return stock.Padded(model.to(self.device), precision, self.recorder)
 
     def language_model(self) -> torch.nn.Module:
         """The model with the head of its pre-training, on the device."""
@@ -144,6 +165,14 @@ AnyCheckpoint = Checkpoint | ForeignCheckpoint
 def checkpoint_in(folder: Path) -> AnyCheckpoint:
     """The checkpoint of a folder: one of a run, or a model from elsewhere where it has a settings.json."""
     return ForeignCheckpoint(folder) if (folder / SETTINGS).is_file() else Checkpoint(folder)
+
+
+def recorder_on(device: torch.device) -> CudaGraphs | None:
+    """What records the steps of a job, on a GPU."""
+    if device.type != "cuda":
+        return None
+    share_compiled_code()
+    return CudaGraphs(device)
 
 
 def versions_on(device: torch.device) -> Record:
@@ -198,6 +227,7 @@ class Finetuning:
         progress = Progress(self.label(seed), steps_of(rows.examples, self.settings), "steps")
         with explained(self.label(seed)):
             train(trainee, rows, self.settings, seed, progress.update)
+        self.checkpoint.steps += steps_of(rows.examples, self.settings)
         return trainee
 
     def loaded(self, seed: int, weights: Path) -> Trainee:

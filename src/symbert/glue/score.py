@@ -4,7 +4,7 @@
     results/scores/{suite}/{architecture}/{model}/seed-{seed}/step-{step}/{selection}.json   the records of a selection
         finetuned/{task}/seed-{n}.json, .safetensors                               Kept; weights
         finetuned/{task}/rate-{rate}/seed-{n}.json                                 Kept, where the rate is tuned
-        finished/{selection}                                                     empty: a job that runs again was forced
+        finished/{selection}                                    its Work; where it is, a job that runs again was forced
     results/scores/{suite}/models/{model}/{selection}.json                         the same, of a model from elsewhere
     results/robustness/…                                                           the same, of a Robustness
 
@@ -15,6 +15,7 @@ selection or of a job that was interrupted. Imports no torch before it computes.
 import math
 import shutil
 import sys
+import time
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -197,6 +198,13 @@ class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
     weights_sha256: str = ""  # where weights stay
 
 
+class Work(msgspec.Struct):
+    """What a job did, of which a plan learns."""
+
+    seconds: float
+    steps: int  # optimizer steps of its fine-tunings; those that were kept from before are not among them
+
+
 class KeptSets(msgspec.Struct):
     """What stays of a robustness record beside its file."""
 
@@ -243,7 +251,7 @@ def score(
     step = read_step(settings, Finetune | Robustness | MinimalPairs)
     scored = checkpoint_in(checkpoint)
     folder = output.parent
-    finished = folder / "finished" / output.stem
+    finished, begun = finished_at(output), time.monotonic()
     with single_writer(folder / "state"):
         if isinstance(step, MinimalPairs):
             content: Any = hashed(to_builtins(_judgement(step, scored)))
@@ -268,9 +276,13 @@ def score(
                         record = _fine_tuned(step, finetuning, seed, folder, keeps).record
                     content.append(hashed(to_builtins(record)))
         write_json(output, content)
-        finished.parent.mkdir(exist_ok=True)
-        finished.touch()
+        write_json(finished, to_builtins(Work(time.monotonic() - begun, scored.steps)))
         shutil.rmtree(folder / "state", ignore_errors=True)  # with our lock
+
+
+def finished_at(output: Path) -> Path:
+    """Where the Work of the job of a file of scores lies, once it is done."""
+    return output.parent / "finished" / output.stem
 
 
 def kept_at(folder: Path, task: str, seed: int, trial: float | None = None) -> Path:

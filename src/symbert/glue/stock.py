@@ -9,7 +9,6 @@ import math
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import (
@@ -24,13 +23,13 @@ from transformers.utils import logging
 
 from symbert.errors import ConfigError, IntegrityError, line_of
 from symbert.foreign import ForeignModel
+from symbert.glue import graphs
+from symbert.glue.graphs import PaddedBatch, Recorder
 from symbert.glue.tasks import Task
-from symbert.glue.train import TaskRows, Trainee
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.configuration import DEFAULTS, Configuration
-from symbert.model.loading import read_weights
+from symbert.model.loading import Tensors, read_weights
 
-STRIDE = 16  # the lengths of padded rows are its multiples: few lengths, of which a GPU keeps its plans
 WRAPPERS = {r"^((module|_orig_mod)\.)+": ""}  # of processes that trained together, and of compilers
 REMEDY = "get it again, or give another model"
 
@@ -70,8 +69,19 @@ def has_types(config: PreTrainedConfig) -> bool:
     return getattr(config, "type_vocab_size", 2) > 1
 
 
-def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: float) -> PreTrainedModel:
-    """The encoder of a model under the head of a task, in float32; `dropout` holds everywhere.
+def weights_of(model: ForeignModel) -> Tensors:
+    """The weights in the files of a model; IntegrityError names a file that is damaged."""
+    weights: Tensors = {}
+    for part in model.weights.values():
+        weights |= read_weights(Path(part.path), REMEDY)
+    return weights
+
+
+def load(
+    model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: float, weights: Tensors | None = None
+) -> PreTrainedModel:
+    """The encoder of a model under the head of a task, in float32; `dropout` holds everywhere; `weights` is what
+    `weights_of` gave before, of which copies are taken.
 
     Its `new_layers`, of which the checkpoint has no weights, and the one that gives the logits, are to be drawn.
     Weights of other heads are left. IntegrityError names a file that is damaged, and weights of the encoder that are
@@ -81,7 +91,8 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
     own.num_labels = task.num_labels
     for key in dropouts_of(config):
         setattr(own, key, dropout)
-    loaded, missing, left = _read(model, class_of(config, task), own)
+    weights = {name: values.clone() for name, values in weights.items()} if weights else weights_of(model)
+    loaded, missing, left = _read(model, class_of(config, task), own, weights)
     _refuse_other_encoder(loaded, missing, left, model.checkpoint)
     outer = [(name, layer) for name, layer in loaded.named_modules() if not _is_of_encoder(loaded, f"{name}.")]
     output = [layer for _, layer in outer if isinstance(layer, nn.Linear)][-1]
@@ -94,14 +105,11 @@ def load(model: ForeignModel, config: PreTrainedConfig, task: Task, dropout: flo
 
 
 def _read(
-    model: ForeignModel, kind: type[PreTrainedModel], config: PreTrainedConfig
+    model: ForeignModel, kind: type[PreTrainedModel], config: PreTrainedConfig, weights: Tensors
 ) -> tuple[PreTrainedModel, set[str], set[str]]:
-    """A model of a class with the weights of its files, in float32; those that are missing or of another shape, and
+    """A model of a class with weights, in float32; those that are missing or of another shape, and
     those that are left over."""
     file = model.checkpoint / "config.json"
-    weights: dict[str, Tensor] = {}
-    for part in model.weights.values():
-        weights |= read_weights(Path(part.path), REMEDY)
     logging.set_verbosity_error()  # what is missing is judged below
     logging.disable_progress_bar()
     try:
@@ -159,7 +167,7 @@ class MaskedLanguage(nn.Module):
 def load_masked(model: ForeignModel, config: PreTrainedConfig) -> MaskedLanguage:
     """A model under its family's head that predicts masked tokens. ConfigError where the checkpoint lacks that head, as
     one that was pre-trained otherwise; IntegrityError as `load`."""
-    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config)
+    loaded, missing, left = _read(model, MODEL_FOR_MASKED_LM_MAPPING[type(config)], config, weights_of(model))
     _refuse_other_encoder(loaded, missing, left, model.checkpoint)
     if missing:
         raise ConfigError(
@@ -188,18 +196,11 @@ def as_ours(stock: PreTrainedModel, kind: type[Classifier | SpanModel]) -> Class
     return ours
 
 
-class PaddedBatch:
-    """Some rows, padded, as arguments of a model's `forward`, and labels `row …`."""
+class Padded(graphs.Padded):
+    """A model of transformers, which reads padded rows."""
 
-    def __init__(self, inputs: dict[str, Tensor], attended: Tensor, labels: Tensor) -> None:
-        self.inputs, self.attended, self.labels = inputs, attended, labels
-
-
-class Padded(Trainee):
-    """A model of transformers, which reads rows padded to a multiple of STRIDE, at most to the longest of the split."""
-
-    def __init__(self, model: PreTrainedModel, precision: str = "fp32") -> None:
-        super().__init__(model, precision)
+    def __init__(self, model: PreTrainedModel, precision: str = "fp32", recorder: Recorder | None = None) -> None:
+        super().__init__(model, precision, recorder)
         self.dropouts, self.pad_id = dropouts_of(model.config), model.config.pad_token_id or 0
 
     @property
@@ -212,24 +213,10 @@ class Padded(Trainee):
         """Whether the model tells two texts by types of their tokens."""
         return has_types(self.model.config) and "token_type_ids" in inspect.signature(self.model.forward).parameters
 
-    def batch(self, rows: TaskRows, index: np.ndarray) -> PaddedBatch:
-        """The rows of `index`, in that order."""
-        lengths, device = rows.lengths[index], rows.labels.device
-        places = np.arange(min(math.ceil(lengths.max() / STRIDE) * STRIDE, rows.longest))
-        inside = places < lengths[:, None]
-        tokens = torch.from_numpy(np.where(inside, rows.first[index, None] + places, 0)).to(device)
-        attended = torch.from_numpy(inside).to(device)
-        inputs = {
-            "input_ids": rows.input_ids[tokens].long().masked_fill(~attended, self.pad_id),
-            "attention_mask": attended.long(),
-        }
-        if self.has_types:
-            inputs["token_type_ids"] = rows.token_type_ids[tokens].long().masked_fill(~attended, 0)
-        return PaddedBatch(inputs, attended, rows.labels[torch.from_numpy(index).to(device)])
-
     def forward(self, batch: PaddedBatch) -> Tensor:
         """The logits of the model."""
-        outputs = self.model(**batch.inputs)
+        types = {"token_type_ids": batch.token_type_ids} if self.has_types else {}
+        outputs = self.model(input_ids=batch.input_ids, attention_mask=batch.attended.long(), **types)
         if "logits" in outputs:
             return outputs.logits
         spans = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)

@@ -2,9 +2,11 @@
 
 The rows of a task are resident and nothing of them is padded: `token` are the tokens of all rows of a split, end to
 end; `row` is one value per row. A `Trainee` says how its model reads rows: one of this project reads them end to end
-(`Packed`), one of transformers' classes padded (`symbert.glue.stock`).
+(`Packed`), on a GPU padded to few lengths (`symbert.glue.graphs`), one of transformers' classes padded
+(`symbert.glue.stock`).
 """
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -28,7 +30,8 @@ from symbert.glue.sources import read_table
 from symbert.glue.squad import Contexts, Question, answers_of
 from symbert.glue.tasks import CHOICES, Task
 from symbert.model.bert import Classifier, SpanModel
-from symbert.model.loading import fill, read_checkpoint
+from symbert.model.configuration import Configuration
+from symbert.model.loading import Tensors, fill, read_checkpoint
 from symbert.model.packed import Encoder, Packing, encode, encoder_for, forward
 from symbert.pretrain.compute import Updater, autocast, build_optimizer, linear_rate
 
@@ -40,28 +43,30 @@ DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")  # of a class
 
 class Head(NamedTuple):
     """The head of a task: the class of its model, the types of labels and predictions, the mean loss of
-    examples (of logits `row label`, or `row token 2`), and a prediction for each row from its logits."""
+    examples (of logits `row label`, or `row token 2`; with reduction="none" `example`), and a prediction for each row
+    from its logits."""
 
     model: type[Classifier | SpanModel]
     label: type
     predicted: type
-    loss: Callable[[Tensor, Tensor], Tensor]
+    loss: Callable[..., Tensor]
     of_rows: Callable[[Tensor], Tensor] | None = None  # spans: `symbert.glue.squad.answers_of` makes answers of them
 
 
-def _loss_of_choices(logits: Tensor, labels: Tensor) -> Tensor:
+def _loss_of_choices(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
     """The cross-entropy between the rows of an example, of which one has the label 1."""
-    return F.cross_entropy(logits.view(-1, CHOICES), labels.view(-1, CHOICES).argmax(dim=1))
+    return F.cross_entropy(logits.view(-1, CHOICES), labels.view(-1, CHOICES).argmax(dim=1), reduction=reduction)
 
 
-def _loss_of_spans(logits: Tensor, places: Tensor) -> Tensor:
+def _loss_of_spans(logits: Tensor, places: Tensor, reduction: str = "mean") -> Tensor:
     """The cross-entropy over tokens of the first and the last `row 2` of the answer; logits are −∞ where a row has no
     token."""
-    return F.cross_entropy(logits, places, reduction="none").mean(dim=1).mean()
+    losses = F.cross_entropy(logits, places, reduction="none").mean(dim=1)
+    return losses.mean() if reduction == "mean" else losses
 
 
-def _squared_error(logits: Tensor, grades: Tensor) -> Tensor:
-    return F.mse_loss(logits[:, 0], grades.to(logits.dtype))
+def _squared_error(logits: Tensor, grades: Tensor, reduction: str = "mean") -> Tensor:
+    return F.mse_loss(logits[:, 0], grades.to(logits.dtype), reduction=reduction)
 
 
 HEADS: dict[str, Head] = {
@@ -100,6 +105,12 @@ class TaskRows:
     def longest(self) -> int:
         """Tokens of the longest row."""
         return int(self.lengths.max())
+
+    @cached_property
+    def places(self) -> tuple[Tensor, Tensor]:
+        """`first` and `lengths` on the device."""
+        first, lengths = (torch.from_numpy(each).to(self.labels.device) for each in (self.first, self.lengths))
+        return first, lengths
 
     @property
     def head(self) -> Head:
@@ -214,6 +225,10 @@ class Trainee(ABC):
         with autocast(self.precision, batch.labels.device):
             return self.forward(batch).to(next(self.model.parameters()).dtype)
 
+    def steps(self, rows: TaskRows, settings: GlueSettings) -> "Steps":
+        """What trains the model on batches of the rows."""
+        return Steps(self, rows, settings)
+
 
 # --- models of this project -------------------------------------------------------------------------------------------
 
@@ -275,14 +290,20 @@ def encoder_of(model: nn.Module, is_compiled: bool, device: torch.device) -> Enc
 
 
 def load_classifier(
-    checkpoint: Path, num_labels: int, dropout: float, kind: type[Classifier | SpanModel] = Classifier
+    checkpoint: Path,
+    num_labels: int,
+    dropout: float,
+    kind: type[Classifier | SpanModel] = Classifier,
+    content: tuple[Configuration, Tensors] | None = None,
 ) -> Classifier | SpanModel:
     """The encoder of a Hugging Face directory under the new layers of a kind of model, which `reset_head` fills.
 
-    `dropout` holds everywhere. Raises MissingInputError without a checkpoint, ConfigError when its operator was edited
-    since, and IntegrityError when it lacks a weight of the encoder.
+    `dropout` holds everywhere; `content` is what `read_checkpoint` gave before, which stays as it is. Raises
+    MissingInputError without a checkpoint, ConfigError when its operator was edited since, and IntegrityError when it
+    lacks a weight of the encoder.
     """
-    config, weights = read_checkpoint(checkpoint)
+    config, weights = content or read_checkpoint(checkpoint)
+    config = copy.copy(config)
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = config.classifier_dropout = dropout
     model = kind(config, num_labels)
     fill(model, [name for name in model.state_dict() if not name.startswith(NEW_LAYERS)], weights, checkpoint)
@@ -305,6 +326,31 @@ def reset_head(model: nn.Module, seed: int) -> None:
 # --- the protocol -----------------------------------------------------------------------------------------------------
 
 
+class Steps:
+    """The optimizer steps of a fine-tuning, a batch at a time."""
+
+    def __init__(self, trainee: Trainee, rows: TaskRows, settings: GlueSettings, capturable: bool = False) -> None:
+        model, device = trainee.model, rows.labels.device
+        optimizer = build_optimizer(model, settings, capturable)
+        self.trainee, self.rows, self.losses = trainee, rows, list[Tensor]()
+        self.updater = Updater(model, optimizer, settings.gradient_clip, trainee.precision, device)
+
+    def step(self, index: np.ndarray, rate: float) -> None:
+        """Train on the rows of `index` at a learning rate."""
+        batch = self.trainee.batch(self.rows, index)
+        loss = self.rows.head.loss(self.trainee.logits(batch), batch.labels)
+        self.updater.backward(loss)
+        self.updater.clip()
+        self.updater.update(rate)
+        self.losses.append(loss.detach())
+
+    def mean_loss(self) -> float:
+        """The mean of the losses since it was last asked for; waits for the device."""
+        mean = torch.stack(self.losses).mean().item()
+        self.losses.clear()
+        return mean
+
+
 def train(
     trainee: Trainee, rows: TaskRows, settings: GlueSettings, seed: int, report_step: Callable[[int], None]
 ) -> None:
@@ -315,23 +361,16 @@ def train(
     """
     torch.manual_seed(seed)
     model = trainee.model.train()
-    device = next(model.parameters()).device
     # Weight decay would move the embeddings of pieces that no row has, too.
     with train_used_embeddings(trainee, rows) if settings.weight_decay == 0 else nullcontext():
-        updater = Updater(model, build_optimizer(model, settings), settings.gradient_clip, trainee.precision, device)
+        trained = trainee.steps(rows, settings)
         step, steps = 0, steps_of(rows.examples, settings)
         for epoch in range(settings.epochs):
-            losses = []
             for index in shuffled(rows, settings.batch_size, seed, epoch):
-                batch = trainee.batch(rows, index)
-                loss = rows.head.loss(trainee.logits(batch), batch.labels)
-                updater.backward(loss)
-                updater.clip()
-                updater.update(learning_rate(step, steps, settings))
-                losses.append(loss.detach())
+                trained.step(index, learning_rate(step, steps, settings))
                 step += 1
                 report_step(step)
-            mean = torch.stack(losses).mean().item()
+            mean = trained.mean_loss()
             if not math.isfinite(mean):
                 raise DivergedError(f"loss {mean} in epoch {epoch + 1}; {REMEDY}")
         if not all(weights.isfinite().all() for weights in model.parameters()):

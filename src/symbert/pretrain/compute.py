@@ -127,9 +127,19 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     return precision
 
 
-def autocast(precision: str, device: torch.device) -> AbstractContextManager:
-    """Context in which matrix products run in a resolved precision while weights stay in fp32."""
-    return torch.autocast(device.type, AUTOCAST[precision]) if precision in AUTOCAST else nullcontext()
+def autocast(precision: str, device: torch.device, cache_enabled: bool = True) -> AbstractContextManager:
+    """Context in which matrix products run in a resolved precision while weights stay in fp32; the cache keeps a
+    rounded weight for its next use."""
+    if precision not in AUTOCAST:
+        return nullcontext()
+    return torch.autocast(device.type, AUTOCAST[precision], cache_enabled=cache_enabled)
+
+
+def share_compiled_code() -> None:
+    """Keep what torch.compile makes in the user's cache folder, where the next job finds it: the folder of temporary
+    files, torch's own choice, is often of one job alone. TORCHINDUCTOR_CACHE_DIR chooses another."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "symbert" / "inductor"))
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
@@ -159,10 +169,11 @@ class AdamW(torch.optim.AdamW):
     zero_grad = inspect.unwrap(torch.optim.AdamW.zero_grad)
 
 
-def build_optimizer(model: nn.Module, settings: Any) -> AdamW:
+def build_optimizer(model: nn.Module, settings: Any, capturable: bool = False) -> AdamW:
     """AdamW (Loshchilov and Hutter, ICLR 2019) without weight decay for parameters with at most one dimension.
 
-    Fine-tuning has no settings for the betas: PyTorch's values hold.
+    Fine-tuning has no settings for the betas: PyTorch's values hold. One that is `capturable` may be part of a CUDA
+    graph, its rate a tensor.
     """
     parameters = list(model.parameters())
     groups = [
@@ -170,7 +181,7 @@ def build_optimizer(model: nn.Module, settings: Any) -> AdamW:
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
     betas = getattr(settings, "adam_beta1", 0.9), getattr(settings, "adam_beta2", 0.999)
-    return AdamW(groups, lr=0.0, betas=betas, eps=settings.adam_epsilon, fused=True)
+    return AdamW(groups, lr=0.0, betas=betas, eps=settings.adam_epsilon, fused=True, capturable=capturable)
 
 
 def linear_rate(step: int, peak: float, warmup_steps: int, end: int, decay_steps: int | None = None) -> float:
@@ -202,7 +213,7 @@ class Updater:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.gradient_clip)
         return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # of sharded gradients the norm of all
 
-    def update(self, learning_rate: float) -> None:
+    def update(self, learning_rate: float | Tensor) -> None:
         """Move the weights and clear the gradients; in fp16 a gradient that is not finite only lowers the scale."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
@@ -294,6 +305,8 @@ def distribute(loss: nn.Module, world: World, shard_parameters: bool, compiled: 
         return _sharded(loss, world)
     loss.to(world.device)
     if compiled:
+        if world.device.type == "cuda":
+            share_compiled_code()
         loss = torch.compile(loss, fullgraph=True, dynamic=False)
     if world.size == 1:
         return loss
