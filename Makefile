@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt
 PROCESSES := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
-.PHONY: env reproduce paper test test-studies test-campaigns test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
+.PHONY: env reproduce paper test test-studies test-campaigns test-tools test-slurm check bench-corpus bench-pretrain bench-glue bench-graph bench-demo gpu-check chaos docs pictures first-hour clean-env
 
 env: .venv/complete
 
@@ -45,6 +45,10 @@ test-studies: env
 # The long tests: chains on real rows and in any batches, faults of downloads, kills at any point of the whole chain.
 test-campaigns: env
 	$(BIN)/python -m pytest $(PROCESSES) -m campaign
+
+# Others' tools, installed beside the environment, read exports, archives and tables; outside CI.
+test-tools: env
+	$(BIN)/python -m pytest -m tools tests/campaigns/test_tools_of_others.py
 
 # The tiny chain on a Slurm of one node that is started here and stopped again; as root, on Debian with its packages:
 # apt-get install --no-install-recommends slurm-wlm munge

@@ -15,11 +15,14 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from scipy import stats
 
 import foreign
 from experiment.test_models import REFUSED
 from foreign import make_model
+from symbert.files import write_json
 from workflow.checkout import HANG, Checkout, check_out, heed_signals
 
 pytestmark = pytest.mark.campaign
@@ -28,6 +31,8 @@ SEEDS = (1, 2, 3)
 OWN = "tiny-original"
 FAMILIES = [family for family in foreign.FAMILIES if family != "deberta"]  # of which v2 and v3 are tested
 COLUMNS = ("rte", "stsb", "squad2")  # classes of a pair, grades, spans
+RATES = {"roberta": [1e-4, 1e-3]}  # tuned
+SHARDED, PICKLED = "electra", "mpnet"
 EXPERIMENT = {
     "experiment": "families",
     "corpus": {"pack": {"sequence_length": 32, "validation_sequences": 16, "max_documents": 400}},
@@ -39,10 +44,10 @@ EXPERIMENT = {
         **{"max_examples": 64, "max_evaluation_examples": 40, "max_length": 32, "epochs": 1},
         "robustness": {"noise": [0.2]},
     },
-    "models": {family: {"path": f"models/{family}"} for family in FAMILIES},
+    "models": {family: {"path": f"models/{family}", "learning_rate": RATES.get(family)} for family in FAMILIES},
     "sweep": {
         **{"attention": ["original"], "pretrain_seeds": [1], "finetuned_pretrain_seeds": None, "curve": {"sizes": []}},
-        **{"finetune_seeds": [*SEEDS], "suites": ["glue", "squad2"], "tasks": [*COLUMNS]},
+        **{"tuning_seeds": [7], "finetune_seeds": [*SEEDS], "suites": ["glue", "squad2"], "tasks": [*COLUMNS]},
     },
 }
 NAMED = ("code of its own", "no tokenizer", "no weights", "too few embeddings", "long rows")  # in issue and page
@@ -54,6 +59,15 @@ def checkout(root, tmp_path_factory) -> Checkout:
     copy = check_out(root, tmp_path_factory.mktemp("encoders") / "copy")
     for family in FAMILIES:
         make_model(copy.directory / "models" / family, family)
+    pickled, sharded = (copy.directory / "models" / family for family in (PICKLED, SHARDED))
+    torch.save(load_file(pickled / "model.safetensors"), pickled / "pytorch_model.bin")
+    weights = load_file(sharded / "model.safetensors")
+    places = {name: f"model-{number % 2}.safetensors" for number, name in enumerate(weights)}
+    for place in set(places.values()):
+        save_file({name: weights[name] for name in weights if places[name] == place}, sharded / place)
+    write_json(sharded / "model.safetensors.index.json", {"weight_map": places})
+    for folder in (pickled, sharded):
+        (folder / "model.safetensors").unlink()
     return copy
 
 
@@ -111,6 +125,18 @@ def test_the_tables_of_the_page_have_every_family_and_numbers_that_can_be(report
     assert all(page.count(family) > 3 for family in FAMILIES) and "nan" not in re.findall(
         r">\s*(\w+)\s*<", page.lower()
     )
+
+
+def test_a_rate_is_chosen_on_other_seeds_than_are_reported_where_several_are_asked_for(checkout, report):
+    results = checkout.directory / "results"
+    for family in FAMILIES:
+        files = results.glob(f"scores/*/models/{family}-????????/*.json")
+        records = [record for file in files for record in json.loads(file.read_text())]
+        assert {(record["task"], record["finetune_seed"]) for record in records} == {*product(COLUMNS, SEEDS)}
+        for record in records:
+            tuned = {float(rate): scores for rate, scores in record.get("tuned", {}).items()}
+            assert [*tuned] == RATES.get(family, []) and all(len(scores) == 1 for scores in tuned.values())
+            assert not tuned or tuned[record["learning_rate"]] == max(tuned.values())
 
 
 def test_of_a_finished_experiment_nothing_is_to_be_done(checkout, report):

@@ -22,7 +22,7 @@ from symbert.model.bert import DecoderModel, initialize
 from symbert.model.hf import copy_tokenizer, write_model
 from workflow.checkout import TINY, Checkout, check_out
 
-pytestmark = pytest.mark.campaign
+pytestmark = pytest.mark.tools
 
 OLD = ("transformers==4.57.6",)
 TOOLS = ("sentence-transformers==6.2.0", "peft==0.21.2", "accelerate==1.15.0", "onnx==1.23.2", "onnxruntime==1.32.0")
