@@ -220,6 +220,14 @@ def test_an_experiment_without_pre_training_has_a_page_that_speaks_of_its_models
     assert "none of the 19 claims" in (folder / "report/texts/claims.txt").read_text()
 
 
+def test_of_a_model_alone_no_difference_is_spoken_of(experiment):
+    folder = experiment(models=MODELS[:1])
+    main(["report", str(folder)])
+    told = (folder / "report/texts/summary.txt").read_text()
+    assert "first" in told.splitlines()[0] and "support" not in told and "each" not in told
+    assert not (folder / "report/tables/paired.csv").exists()
+
+
 def test_where_a_model_comes_from_is_told_with_commit_head_and_digests(experiment):
     folder = experiment(tasks=["rte"], other={"head": "RobertaForSequenceClassification"})
     assert main(["report", str(folder)]) == 0

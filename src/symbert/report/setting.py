@@ -143,7 +143,8 @@ def _notes(data: Collection) -> Iterator[str]:
         of_scores = f", scores of {'one' if scored == [1] else in_words(scored)}" if fewer else ""
         yield f"{seeds}{of_scores}"
     if data.models:
-        yield f"{len(data.models)} model{'s' * (len(data.models) > 1)} from elsewhere, one checkpoint each"
+        several = len(data.models) > 1
+        yield f"{len(data.models)} model{'s' * several} from elsewhere, one checkpoint{' each' * several}"
 
 
 def _limits(data: Collection) -> Iterator[str]:

@@ -71,6 +71,8 @@ def _supported(data: Collection) -> str:
     first = "".join(_escapes(data, models))
     if not shown:
         kind = "operators" if setting.is_pretrained_here(data.experiment) else "models"
+        if len(data.models) == 1 and kind == "models":
+            return f"{data.models[0].name} was measured alone: there are no differences."
         return f"{first}The data support no difference between {kind}: {reasons}."
     return f"{first}The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
 
