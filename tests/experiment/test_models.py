@@ -302,6 +302,16 @@ def test_code_of_a_model_of_a_known_family_is_not_run_and_the_plan_says_so(mine,
     assert "models.mine" in said and "auto_map" in said and "transformers' bert" in said
 
 
+def test_a_tokenizer_that_begins_no_row_with_its_token_for_classification_is_told_of_at_the_start(mine, start, capsys):
+    start({"mine": mine})
+    assert "warning" not in capsys.readouterr().err
+    content = read_json(mine / "tokenizer.json", dict)
+    write_json(mine / "tokenizer.json", content | {"post_processor": None})
+    edit(mine / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
+    start({"mine": mine})
+    assert "its tokenizer begins no row with its [CLS]" in capsys.readouterr().err
+
+
 def test_what_is_asked_of_a_model_later_is_refused_before_the_start_too(mine, start):
     edit(mine / "config.json", model_type="electra", architectures=["ElectraForPreTraining"])
     start({"mine": "mine"}).write()

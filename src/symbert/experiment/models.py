@@ -5,6 +5,7 @@ asked once of each model: until its settings.json is there.
 """
 
 import logging
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from symbert.corpus.dataset import HUBS_REVISION, REPOSITORY
 from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError, line_of
 from symbert.files import known_sha256s, read_json, read_json_or_empty
 from symbert.foreign import ForeignModel, Tokenizer
-from symbert.glue.encoder import load_tokenizer
+from symbert.glue.encoder import begins_no_row, load_tokenizer
 from symbert.glue.tasks import suite_of
 from symbert.sizes import SIZES, Shape
 from symbert.sources import NAMEABLE, check_name
@@ -244,6 +245,12 @@ def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
         raise ConfigError(f"{place}: {own if 'auto_map' in settings else error}") from None
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{place}: its tokenizer has no padding token; set 'pad_token' in tokenizer_config.json")
+    if begins_no_row(tokenizer):
+        print(
+            f"warning: {place}: its tokenizer begins no row with its {tokenizer.cls_token}, of which most heads are "
+            "made; add 'tokenizer_class' of its family to tokenizer_config.json, or a post-processor to tokenizer.json",
+            file=sys.stderr,
+        )
     if tokenizer.mask_token_id is None and "blimp" in asked:
         raise ConfigError(f"{place}: its tokenizer has no mask, by which pairs are judged; leave 'blimp' out")
     if "blimp" in asked and "ElectraForPreTraining" in (config.architectures or ()):

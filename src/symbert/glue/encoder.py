@@ -92,12 +92,17 @@ def encoder_of(vocabulary: File | None, tokenizer: Tokenizer | None) -> Encoder:
         pieces = encoder(verified(vocabulary.path))
         return Encoder(pieces, pieces.token_to_id(SPECIAL_TOKENS["mask"]))
     loaded = load_tokenizer(tokenizer)
-    backend, cls = loaded.backend_tokenizer, loaded.cls_token_id
+    backend = loaded.backend_tokenizer
     backend.no_padding()
-    if cls is not None and cls not in backend.encode("a").ids:
+    if begins_no_row(loaded):
         print(f"warning: {tokenizer.folder}: the tokenizer begins no row with its {loaded.cls_token}", file=sys.stderr)
     has_types = "token_type_ids" in loaded.model_input_names
     return Encoder(backend, loaded.mask_token_id, has_types, loaded.truncation_side)
+
+
+def begins_no_row(loaded: "PreTrainedTokenizerFast") -> bool:
+    """Whether a tokenizer has a token for classification, and puts it into no row."""
+    return loaded.cls_token_id is not None and loaded.cls_token_id not in loaded.backend_tokenizer.encode("a").ids
 
 
 def load_tokenizer(tokenizer: Tokenizer) -> "PreTrainedTokenizerFast":
