@@ -15,9 +15,10 @@ from model.models import Averaged, define
 from symbert.errors import DivergedError
 from symbert.glue import stock
 from symbert.glue import train as module
-from symbert.glue.graphs import GraphSteps, PaddedBert, trainee_of
+from symbert.glue.graphs import CudaGraphs, GraphSteps, PaddedBert, trainee_of
 from symbert.glue.tasks import GLUE, SUITES
 from symbert.glue.train import HEADS, Packed, predict, train
+from symbert.model.attention import SymmetricAttention
 from symbert.model.bert import initialize
 from symbert.model.configuration import Configuration
 
@@ -248,10 +249,77 @@ def test_all_layers_seeds_and_tasks_share_one_compiled_code_of_a_length(monkeypa
     backend = lambda graph, inputs: seen.append(graph) or graph.forward  # noqa: E731
     torch.compiler.reset()
     monkeypatch.setattr(torch, "compile", lambda function, **options: compile_(function, backend=backend, **options))
-    for head in ("classes", "classes", "candidates"):
+    for head in ("classes", "classes", "grades"):
         task, recorder = TASKS[head], Repeating()
-        rows = rows_for(task)
-        expected = trained(PaddedBert(model_of(task, layers=3), recorder=Repeating()), rows)
+        rows = rows_for(task, longest=60)
         found = trained(PaddedBert(model_of(task, layers=3), "fp32", True, recorder), rows)
-        assert_same(found, expected)
-        assert len(seen) == 2 * recorder.recorded, "a layer for all tokens, and one for the first"
+        assert len(seen) == 2 * recorder.recorded == 4, "a layer for all tokens, and one for the first"
+    expected = trained(PaddedBert(model_of(task, layers=3), recorder=Repeating()), rows)
+    assert_same(found, expected)
+
+
+# --- on a GPU ---------------------------------------------------------------------------------------------------------
+
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+
+
+class Waiting(SymmetricAttention):
+    """As `symmetric`, and waits for the device in each pass, which no graph can record."""
+
+    token_wise = True
+
+    def forward(self, hidden, attention_mask=None, **kwargs):
+        assert hidden.sum().item() == hidden.sum().item()
+        return super().forward(hidden, attention_mask, **kwargs)
+
+
+def on_device(rows, device):
+    tensors = {name: getattr(rows, name).to(device) for name in ("input_ids", "token_type_ids", "labels")}
+    return replace_field(rows, **tensors)
+
+
+@on_gpu
+@pytest.mark.parametrize("head", TASKS)
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_gpu_replays_are_the_steps_of_a_cpu(head, is_compiled):
+    task, device = TASKS[head], torch.device("cuda", 0)
+    rows, recorder = rows_for(task), CudaGraphs(device)
+    if head == "grades":
+        rows = replace_field(rows, labels=rows.labels.float())
+    expected = trained(Packed(model_of(task).float()), rows)
+    graphed = PaddedBert(model_of(task).float().to(device), "fp32", is_compiled, recorder)
+    found = trained(graphed, on_device(rows, device))
+    assert not recorder.refusal
+    assert_same({name: values.cpu() for name, values in found.items()}, expected, 2e-4)
+
+
+@on_gpu
+def test_gpu_dropout_differs_from_replay_to_replay_and_follows_from_the_seed():
+    task, device = TASKS["classes"], torch.device("cuda", 0)
+    rows, losses = on_device(rows_for(task), device), []
+    for _ in range(2):
+        recorder = CudaGraphs(device)
+        trainee = PaddedBert(model_of(task, dropout=0.3).float().to(device).train(), "bf16", False, recorder)
+        torch.manual_seed(5)
+        steps = trainee.steps(rows, SETTINGS)
+        for _ in range(3):
+            steps.step(np.arange(16), 0.0)
+            losses.append(steps.mean_loss())
+        assert not recorder.refusal
+    assert len({*losses[:3]}) == 3 and losses[:3] == pytest.approx(losses[3:], rel=1e-3)
+
+
+@on_gpu
+def test_gpu_an_operator_that_waits_for_the_device_is_trained_without_graphs(monkeypatch, capsys):
+    """With dropout afterwards: a generator that still waits for the end of a recording would refuse to draw."""
+    define(monkeypatch, "waiting", Waiting)
+    task, device = TASKS["classes"], torch.device("cuda", 0)
+    rows, recorder = rows_for(task), CudaGraphs(device)
+    found = trained(
+        PaddedBert(model_of(task, "waiting").float().to(device), recorder=recorder), on_device(rows, device)
+    )
+    expected = trained(Packed(model_of(task, "symmetric").float()), rows)
+    assert recorder.refusal and capsys.readouterr().err.count("\n") == 1
+    assert_same({name: values.cpu() for name, values in found.items()}, expected, 2e-4)
+    dropped = PaddedBert(model_of(task, "waiting", dropout=0.2).float().to(device), recorder=recorder)
+    assert all(values.isfinite().all() for values in trained(dropped, on_device(rows, device)).values())
