@@ -312,6 +312,18 @@ def test_a_tokenizer_that_begins_no_row_with_its_token_for_classification_is_tol
     assert "its tokenizer begins no row with its [CLS]" in capsys.readouterr().err
 
 
+def test_a_cased_tokenizer_that_transformers_lower_cases_is_told_of_at_the_start(mine, made, start, capsys):
+    start({family: made(family) for family in FAMILIES})
+    assert "warning" not in capsys.readouterr().err
+    content = read_json(mine / "tokenizer.json", dict)
+    write_json(mine / "tokenizer.json", content | {"normalizer": {"type": "NFC"}})
+    start({"mine": mine})
+    assert "models.mine" in (told := capsys.readouterr().err) and "cuts text otherwise than its tokenizer.json" in told
+    edit(mine / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    start({"mine": mine})
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_what_is_asked_of_a_model_later_is_refused_before_the_start_too(mine, start):
     edit(mine / "config.json", model_type="electra", architectures=["ElectraForPreTraining"])
     start({"mine": "mine"}).write()

@@ -15,7 +15,7 @@ from symbert.corpus.dataset import HUBS_REVISION, REPOSITORY
 from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError, line_of
 from symbert.files import known_sha256s, read_json, read_json_or_empty
 from symbert.foreign import ForeignModel, Tokenizer
-from symbert.glue.encoder import begins_no_row, load_tokenizer
+from symbert.glue.encoder import begins_no_row, load_tokenizer, reads_otherwise
 from symbert.glue.tasks import suite_of
 from symbert.sizes import SIZES, Shape
 from symbert.sources import NAMEABLE, check_name
@@ -249,6 +249,12 @@ def refuse_unreadable(model: ForeignModel, asked: Collection[str]) -> None:
         print(
             f"warning: {place}: its tokenizer begins no row with its {tokenizer.cls_token}, of which most heads are "
             "made; add 'tokenizer_class' of its family to tokenizer_config.json, or a post-processor to tokenizer.json",
+            file=sys.stderr,
+        )
+    if reads_otherwise(tokenizer, model.tokenizer):
+        print(
+            f"warning: {place}: transformers' {type(tokenizer).__name__} cuts text otherwise than its tokenizer.json; "
+            "where that is right, set 'tokenizer_class' of tokenizer_config.json to PreTrainedTokenizerFast",
             file=sys.stderr,
         )
     if tokenizer.mask_token_id is None and "blimp" in asked:

@@ -22,6 +22,7 @@ from symbert.steps import File
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+PROBE = "Über Paris: don't, it's 12."  # capitals, an accent, punctuation
 Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 
@@ -103,6 +104,20 @@ def encoder_of(vocabulary: File | None, tokenizer: Tokenizer | None) -> Encoder:
 def begins_no_row(loaded: "PreTrainedTokenizerFast") -> bool:
     """Whether a tokenizer has a token for classification, and puts it into no row."""
     return loaded.cls_token_id is not None and loaded.cls_token_id not in loaded.backend_tokenizer.encode("a").ids
+
+
+def reads_otherwise(loaded: "PreTrainedTokenizerFast", tokenizer: Tokenizer) -> bool:
+    """Whether transformers cuts text otherwise than tokenizer.json says, of which some of its classes take the
+    vocabulary alone: a cased one is then lower-cased (findings/tokenizer-class.sh)."""
+    if "tokenizer.json" not in tokenizer.files:
+        return False
+    written = tokenizers.Tokenizer.from_file(tokenizer.files["tokenizer.json"].path)
+    written.no_truncation()
+    written.no_padding()
+    first, second = (
+        each.encode(PROBE, add_special_tokens=False).tokens for each in (written, loaded.backend_tokenizer)
+    )
+    return first != second
 
 
 def load_tokenizer(tokenizer: Tokenizer) -> "PreTrainedTokenizerFast":
