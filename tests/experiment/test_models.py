@@ -342,6 +342,9 @@ def test_rows_of_a_suite_of_its_own_length_are_counted_apart_and_positions_as_th
     with pytest.raises(ConfigError, match="'suites.superglue.max_length' is 130.* 128 positions"):
         start({"mine": made("roberta")}, suites)
     start({"mine": made("deberta-v3")}, suites)
+    pairs = {"suites": {"blimp": {"max_length": 129}}, "sweep": {"suites": ["glue", "blimp"]}}
+    with pytest.raises(ConfigError, match="'suites.blimp.max_length' is 129.* 128 positions"):
+        start({"mine": made("roberta")}, pairs)
 
 
 NAMED: dict[str, tuple[dict, dict, str]] = {

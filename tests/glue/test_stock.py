@@ -348,6 +348,16 @@ WRONG = {
         {"position_embedding_type": "relative_key"},
         "distance_embedding",
     ),
+    "integers": (
+        lambda weights: {name: (values * 99).to(torch.int8) for name, values in weights.items()},
+        {},
+        r"model\.safetensors: .*weight is quantized \(int8\)",
+    ),
+    "eight bits": (
+        lambda weights: weights | {f"bert.{LAST}": weights[f"bert.{LAST}"].to(torch.float8_e4m3fn)},
+        {},
+        rf"bert\.{LAST} is quantized \(float8_e4m3fn\)",
+    ),
     "no configuration": (None, {"hidden_size": "wide"}, r"config\.json: no configuration of bert"),
     "no model": (None, {"num_attention_heads": 5}, r"config\.json: no BertForSequenceClassification can be made"),
     "quantized": (

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from symbert.configuration import Configuration, Model, TaskLimits, protocol_of
+from symbert.configuration import Configuration, Model, PairLimits, protocol_of
 from symbert.corpus.dataset import HUBS_REVISION, REPOSITORY
 from symbert.errors import ConfigError, DataError, MissingInputError, RemoteError, line_of
 from symbert.files import known_sha256s, read_json, read_json_or_empty
@@ -201,11 +201,12 @@ def code_left_out(model: ForeignModel) -> str | None:
 
 
 def refuse_long_rows(model: ForeignModel, config: Configuration) -> None:
-    """ConfigError where rows of tasks may have more tokens than a model has positions."""
+    """ConfigError where rows of tasks or pairs may have more tokens than a model has positions."""
     positions = positions_of(config_of(model.checkpoint / CONFIG))
-    for suite in dict.fromkeys(suite_of(task).name for task in config.sweep.tasks):
+    pairs = [suite for suite in config.sweep.suites if suite == "blimp"]
+    for suite in dict.fromkeys([*(suite_of(task).name for task in config.sweep.tasks), *pairs]):
         section = f"suites.{suite}" if "max_length" in config.suites.get(suite, {}) else "glue"
-        length = protocol_of(config, suite, TaskLimits).max_length
+        length = protocol_of(config, suite, PairLimits).max_length
         if positions is not None and length > positions:
             raise ConfigError(
                 f"config: '{section}.max_length' is {length}, but models.{model.name} ({model.origin}) has {positions} "

@@ -56,17 +56,22 @@ def read_checkpoint(directory: Path, *others: str) -> tuple[Configuration, Tenso
 
 def read_weights(file: Path, remedy: str) -> Tensors:
     """The weights in a safetensors file or, of another name, in one of torch.save, in which nothing else is made, or
-    run; MissingInputError or IntegrityError name the file."""
+    run; MissingInputError or IntegrityError name the file, and a weight that is quantized."""
     with reading(file, absent=remedy), open(file, "rb") as content:
         if content.read(len(POINTER)) == POINTER:
             raise IntegrityError(f"{file}: a pointer of Git LFS, not the weights; get them: git lfs pull")
     try:
-        return load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
+        weights = load_file(file) if file.suffix == ".safetensors" else _load_pickled(file)
     except (OSError, MemoryError, IntegrityError):
         raise
     except Exception as error:  # a damaged pickle raises any
         said = str(error).partition("\n")[0] or type(error).__name__
         raise IntegrityError(f"{file}: damaged ({said}); {remedy}") from None
+    for name, values in weights.items():
+        if name.endswith(".weight") and not (values.is_floating_point() and values.itemsize > 1):
+            kind = str(values.dtype).removeprefix("torch.")
+            raise IntegrityError(f"{file}: {name} is quantized ({kind}); give the model that it was made of")
+    return weights
 
 
 def _load_pickled(file: Path) -> Tensors:
