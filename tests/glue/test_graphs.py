@@ -225,6 +225,26 @@ def test_a_bad_recording_is_found_said_in_one_line_and_not_used(name, capsys):
     assert recorder.recorded == 1 and not capsys.readouterr().err
 
 
+def test_after_a_recording_that_fails_later_no_graph_is_replayed(capsys):
+    """The second length cannot be recorded: weights are as without graphs, dropout too."""
+    task, settings, replayed = TASKS["classes"], replace(SETTINGS, dropout=0.2), []
+    recorder, plain = Repeating(), Repeating()
+    plain.refusal = "none wanted"
+
+    def first_alone(run):
+        if recorder.recorded > 1:
+            failing(run)
+        return lambda: replayed.append(recorder.recorded) or run()
+
+    recorder.graph_of = first_alone
+    rows = rows_for(task)
+    found, expected = (
+        trained(PaddedBert(model_of(task, dropout=0.2), recorder=each), rows, settings) for each in (recorder, plain)
+    )
+    assert recorder.recorded == 2 and {*replayed} == {1} and capsys.readouterr().err.count("\n") == 1
+    assert all(torch.equal(found[name], values) for name, values in expected.items())
+
+
 def test_an_operator_that_mixes_tokens_keeps_its_way(monkeypatch, capsys):
     define(monkeypatch, "mixing", Averaged)
     recorder = Repeating()

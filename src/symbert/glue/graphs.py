@@ -218,7 +218,7 @@ class GraphSteps(Steps):
             torch.zeros(shape, dtype=self.parameters[0].dtype, device=device) for shape in (self.examples, (), ())
         )
         self.done = 0  # steps since the losses were read
-        self.graphs: dict[int, Run] = {}
+        self.graphs: dict[int, Run | None] = {}  # by length; None: computed without
         self._start_optimizer()
 
     def step(self, index: np.ndarray, rate: float) -> None:
@@ -232,7 +232,10 @@ class GraphSteps(Steps):
         length = self.trainee.length_of(self.rows, index)
         if length not in self.graphs:
             self.graphs[length] = self._recorded(partial(self._compute, length))
-        self.graphs[length]()
+        if replay := self.graphs[length]:
+            replay()
+        else:
+            self._compute(length)
         self.done += 1
 
     def mean_loss(self) -> float:
@@ -269,10 +272,11 @@ class GraphSteps(Steps):
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
-    def _recorded(self, run: Run) -> Run:
-        """A graph of a step, or the step itself; nothing is changed by it."""
+    def _recorded(self, run: Run) -> Run | None:
+        """A graph of a step; nothing is changed by it. None where it cannot be had: then there are no others either, as
+        after a failure they would draw dropout apart from the steps that are computed without."""
         if self.recorder.refusal:
-            return run
+            return None
         device, before = self.index.device, [tensor.clone() for tensor in self._kept()]
         with torch.random.fork_rng([device] if device.type == "cuda" else []), self.recorder.aside():
             run()  # once, for what only a first time does: kernels are compiled and chosen
@@ -280,7 +284,7 @@ class GraphSteps(Steps):
             run()
             expected = self._outcome()
             self._restore(before)
-            graph, reason = run, ""
+            reason = ""
             try:
                 graph = self.recorder.record(run)
                 self._disturb(before)
@@ -292,7 +296,8 @@ class GraphSteps(Steps):
             self._restore(before)
         if reason:
             refuse(self.recorder, reason)
-            return run
+            self.graphs = dict.fromkeys(self.graphs)
+            return None
         return graph
 
     def _kept(self) -> list[Tensor]:
