@@ -1,5 +1,5 @@
 """Models of all families in one experiment beside an operator, with its page; `symbert evaluate`, interrupted and
-resumed; and what is refused, as a user sees it. Two minutes on two cores."""
+resumed; and what is refused, as a user sees it. About four minutes on two cores, of which most starts processes."""
 
 import csv
 import json
