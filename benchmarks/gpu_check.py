@@ -36,7 +36,7 @@ from symbert.model.bert import Classifier, initialize
 from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 from symbert.pretrain.compute import World, pick_device
-from symbert.pretrain.pace import Pace, known_peak
+from symbert.pretrain.pace import MFU, Pace, known_peak
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.provenance import PROJECT, commit_of
 from symbert.sizes import SIZES
@@ -65,6 +65,7 @@ KERNELS = {
 TOLERANCES = {"fp32": (2e-5, 3e-3), "fp16": (3e-4, 5e-3), "bf16": (1e-3, 2e-2)}
 HEAD = f"""
 Largest difference from the CPU in fp32 of {STEPS} steps, as a share: of their losses, of their gradients' norms.
+{MFU}.
 
 | size | operator | mode | precision | loss | gradient norm | | tokens/s | MFU | peak MB | attention kernel |
 |---|---|---|---|---:|---:|---|---:|---:|---:|---|"""

@@ -5,7 +5,7 @@ import math
 import torch
 
 from benchmarks import gpu_check
-from benchmarks.gpu_check import Arm, check, difference_of
+from benchmarks.gpu_check import Arm, check, check_finetuning, difference_of
 from benchmarks.pretrain import write_corpus
 from symbert.pretrain.train import StepResult
 
@@ -45,3 +45,24 @@ def test_what_is_not_finite_differs_and_steps_after_one_that_fp16_leaves_out_are
     assert difference_of(steps_of((10.0, math.nan)), steps_of((10.0, 1.0)))[1] == math.inf
     steps = steps_of((10.0, 1.0), (9.0, math.inf), (9.0, 1.0))
     assert difference_of(steps, steps_of((10.0, 1.0), (9.0, 1.0), (8.0, 1.0))) == (0.0, 0.0, 2)
+
+
+def test_fine_tuned_arms_are_compared_with_the_cpu_by_losses_and_weights(monkeypatch):
+    """The CPU is compared with itself; `original` forgets a step in bf16."""
+    monkeypatch.setattr(gpu_check, "FINETUNING_STEPS", 2)
+    real = gpu_check.finetuned
+
+    def finetuned(arm, device):
+        found = real(arm, device)
+        is_wrong = arm.attention == "original" and arm.precision == "bf16"
+        return found._replace(after=found.before) if is_wrong else found
+
+    monkeypatch.setattr(gpu_check, "finetuned", finetuned)
+    rows, pairs = [], (("pairwise", "fp32"), ("pairwise", "bf16"), ("original", "bf16"))
+    arms = [Arm("tiny", attention, "eager", precision) for attention, precision in pairs]
+    assert check_finetuning(arms, torch.device("cpu"), rows.append) == 1
+    head, same, rounded, wrong = ([cell.strip() for cell in row.split("\n")[-2 if "\n" in row else 0].split("|")] for row in rows)
+    assert {len(head), len(same), len(rounded), len(wrong)} == {len(head)}
+    assert same[5:8] == ["0.0e+00", "0.0e+00", "same"] and same[-2] == "end to end"
+    assert 0 < float(rounded[5]) and 0 < float(rounded[6]) < 0.5 and rounded[7] == "same"
+    assert wrong[6:8] == ["1.0e+00", "**differs**"]

@@ -10,6 +10,10 @@ import torch
 
 from symbert.files import MEGABYTE
 
+MFU = (  # what it counts (`symbert.architectures`): nothing that is computed twice, no dropout, no optimizer
+    "MFU = 3 × (2 × tokens × weights of the layers' matrices + 4 × layers × tokens × length × hidden + head of the "
+    "predicted tokens − what the last layer spares for the others) / seconds / dense FLOP/s of the data sheet"
+)
 NOTED = 100  # newest steps that a note is about
 # FLOP/s of dense products by data sheet, with sums in float32, by a part of the device's name and by precision.
 PEAKS = {
@@ -56,7 +60,7 @@ class Pace:
 
     def summary(self) -> dict[str, Any]:
         """The whole session; null where no step was timed, or the device's peak is unknown. MFU is model FLOPs
-        utilisation: the model's operations per second as a share of the peak."""
+        utilisation, by the formula of that name."""
         seconds = median(self.seconds) if self.seconds else None
         return {
             "step_seconds": seconds,
