@@ -282,13 +282,13 @@ def distance(found: Finetuned, expected: Finetuned) -> float:
     return share if math.isfinite(share) else math.inf
 
 
-def finetuning_speed(arm: Arm, device: torch.device, steps: int = FINETUNING_STEPS) -> tuple[float, float, str]:
+def finetuning_speed(arm: Arm, device: torch.device) -> tuple[float, float, str]:
     """Seconds until the first step is done, and of a step in the second half of some, with dropout; and how it was
     computed."""
     begun = now()
     settings = finetuning_settings(arm, dropout=0.1)
     trainee, recorder = trainee_on(arm, device, settings)
-    rows, marks = made_up_rows(device), {}
+    rows, marks, steps = made_up_rows(device), {}, FINETUNING_STEPS
     trained = trainee.steps(rows, settings)
     batches = (index for epoch in count() for index in shuffled(rows, BATCH, 1, epoch))
     for number, index in enumerate(islice(batches, steps), start=1):

@@ -61,8 +61,10 @@ def test_fine_tuned_arms_are_compared_with_the_cpu_by_losses_and_weights(monkeyp
     rows, pairs = [], (("pairwise", "fp32"), ("pairwise", "bf16"), ("original", "bf16"))
     arms = [Arm("tiny", attention, "eager", precision) for attention, precision in pairs]
     assert check_finetuning(arms, torch.device("cpu"), rows.append) == 1
-    head, same, rounded, wrong = ([cell.strip() for cell in row.split("\n")[-2 if "\n" in row else 0].split("|")] for row in rows)
+    head, same, rounded, wrong = (
+        [cell.strip() for cell in row.split("\n")[-2 if "\n" in row else 0].split("|")] for row in rows
+    )
     assert {len(head), len(same), len(rounded), len(wrong)} == {len(head)}
     assert same[5:8] == ["0.0e+00", "0.0e+00", "same"] and same[-2] == "end to end"
-    assert 0 < float(rounded[5]) and 0 < float(rounded[6]) < 0.5 and rounded[7] == "same"
+    assert float(rounded[5]) > 0 and 0 < float(rounded[6]) < 0.5 and rounded[7] == "same"
     assert wrong[6:8] == ["1.0e+00", "**differs**"]

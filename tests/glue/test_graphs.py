@@ -203,8 +203,13 @@ def holding_rate(run):
     return replay
 
 
+def speechless(run):
+    raise AssertionError
+
+
 BAD = {
     "failing": failing,
+    "speechless": speechless,
     "empty": lambda run: lambda: None,
     "twice": lambda run: lambda: (run(), run()),
     "weights": holding_weights,

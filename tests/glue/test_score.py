@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -37,6 +38,16 @@ def test_every_task_is_scored_in_its_columns_in_the_order_of_the_selection(finet
             parts = record["details"][column]
             assert set(parts) == set(GLUE[task].metrics)
             assert score == pytest.approx(sum(parts.values()) / len(parts)) and -1 <= score <= 1
+
+
+def test_a_checkpoint_is_read_once_for_all_tasks_and_seeds(finetune, monkeypatch):
+    """And each of them starts from its weights: the second seed gives what it gives alone."""
+    read, times = module.read_checkpoint, []
+    monkeypatch.setattr(module, "read_checkpoint", lambda folder: times.append(folder) or read(folder))
+    both = records_in(finetune(["rte", "mrpc"], seeds=(1, 2)))
+    assert len(times) == 1 and len(both) == 4
+    kept = {file: file.unlink() for file in Path("results/scores").glob("**/finetuned/*/seed-2.json")}
+    assert len(kept) == 2 and records_in(finetune(["mrpc"], seeds=(2,))) == both[-1:]
 
 
 def test_one_more_seed_or_task_computes_only_the_new_ones(finetune, counted):

@@ -277,23 +277,24 @@ class GraphSteps(Steps):
         after a failure they would draw dropout apart from the steps that are computed without."""
         if self.recorder.refusal:
             return None
-        device, before = self.index.device, [tensor.clone() for tensor in self._kept()]
+        device, before, graph, reason = self.index.device, None, None, ""
         with torch.random.fork_rng([device] if device.type == "cuda" else []), self.recorder.aside():
-            run()  # once, for what only a first time does: kernels are compiled and chosen
-            start = self._disturb(before)
-            run()
-            expected = self._outcome()
-            self._restore(before)
-            reason = ""
             try:
+                before = [tensor.clone() for tensor in self._kept()]
+                run()  # once, for what only a first time does: kernels are compiled and chosen
+                start = self._disturb(before)
+                run()
+                expected = self._outcome()
+                self._restore(before)
                 graph = self.recorder.record(run)
                 self._disturb(before)
                 graph()
                 reason = self._difference(start, expected)
-            except Exception as error:  # whatever a recording ends with: the step is computed without
-                reason = line_of(error)
+            except Exception as error:  # whatever it is: an error of the step itself comes again without a graph
+                reason = f"{type(error).__name__}: {line_of(error)}"
             self.updater.optimizer.zero_grad(set_to_none=True)
-            self._restore(before)
+            if before is not None:
+                self._restore(before)
         if reason:
             refuse(self.recorder, reason)
             self.graphs = dict.fromkeys(self.graphs)
