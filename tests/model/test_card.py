@@ -74,6 +74,9 @@ def test_positions_that_were_never_trained_are_said():
     assert "rows of 64 tokens" in card(64) and "never trained" not in card(EXPORTED["max_position_embeddings"])
     untrained = model_card({**EXPORTED, "pretraining": {**FACTS, "step": 0, "sequence_length": 64}})
     assert "Not pre-trained" in untrained and "Pre-trained on rows" not in untrained
+    tuned = {"pretraining": {**FACTS, "sequence_length": 64}, "finetuning": {"task": "mrpc", "max_length": 128}}
+    tuned = model_card({**EXPORTED, **tuned})
+    assert "never trained" not in tuned and "max_length: 128" in tuned, "longer rows were learned, and are not cut"
 
 
 def test_a_masked_model_tells_what_adapters_and_the_harness_do_with_it():

@@ -93,7 +93,7 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": source and source.is_stand_in,
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
         f"Pre-trained on rows of {trained} tokens: later positions were never trained; truncation=True cuts there.": (
-            trained < config["max_position_embeddings"] and not is_start and not has_begun
+            trained < config["max_position_embeddings"] and not (is_start or has_begun or finetuning)
         ),
     }
     lines = [f"operator: {operator}", *([f"text: {source.training_text}"] if source else [])]
