@@ -41,6 +41,17 @@ def test_a_card_has_its_facts_its_licence_and_the_terms_of_its_corpus_and_claims
     assert "Not pre-trained" in started and "steps:" not in started
 
 
+@pytest.mark.parametrize("step", [0, 600])
+def test_a_card_claims_neither_licence_nor_untrained_positions_of_a_checkpoint_that_a_run_began_from(step):
+    """Which is anyone's: BERT's weights are Apache-2.0, and learned from rows of 512 tokens."""
+    begun = {**FACTS, "step": step, "sequence_length": 64, "settings": {"begun_from": "c0ffee"}}
+    card = model_card({**EXPORTED, "pretraining": begun})
+    assert "license" not in yaml.safe_load(card.split("---\n")[1]) and "MIT" not in card
+    assert "never trained" not in card and "Not pre-trained" not in card
+    assert ("Trained on from a checkpoint" in card) == (step > 0)
+    assert SOURCES["hub"].terms in card.split("## Licence")[1]
+
+
 @pytest.mark.parametrize(
     ("architecture", "pipeline"),
     [
@@ -61,6 +72,11 @@ def test_positions_that_were_never_trained_are_said():
         return model_card({**EXPORTED, "pretraining": {**FACTS, "sequence_length": length}})
 
     assert "rows of 64 tokens" in card(64) and "never trained" not in card(EXPORTED["max_position_embeddings"])
+    untrained = model_card({**EXPORTED, "pretraining": {**FACTS, "step": 0, "sequence_length": 64}})
+    assert "Not pre-trained" in untrained and "Pre-trained on rows" not in untrained
+    tuned = {"pretraining": {**FACTS, "sequence_length": 64}, "finetuning": {"task": "mrpc", "max_length": 128}}
+    tuned = model_card({**EXPORTED, **tuned})
+    assert "never trained" not in tuned and "max_length: 128" in tuned, "longer rows were learned, and are not cut"
 
 
 def test_a_masked_model_tells_what_adapters_and_the_harness_do_with_it():

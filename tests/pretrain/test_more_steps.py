@@ -49,6 +49,11 @@ SCHEDULES = {  # of a run of 7 steps, or of its own number, and one of 14; the s
     "the first half, then the whole": ({"schedule_steps": 14}, {}, 7),
     "a constant rate": ({"decay_steps": 0, "steps": 8}, {"decay_steps": 0}, 8),
     "stable, then decay, of other lengths": ({"decay_steps": 2}, {"decay_steps": 5}, 5),
+    "two parts of one decay": (
+        {"schedule_steps": 16, "decay_steps": 10, "steps": 9},
+        {"schedule_steps": 16, "decay_steps": 10},
+        6,
+    ),
 }
 
 

@@ -22,6 +22,7 @@ from pretrain.corpora import options, own, planned
 from symbert.cli import main
 from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_json, write_json
+from symbert.model.loading import load_encoder
 from symbert.pretrain.train import Trainer
 
 TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
@@ -116,6 +117,21 @@ def test_a_folder_is_read_in_each_of_the_forms_that_checkpoints_have(manifest, b
     for checkpoint in (sharded, pickled, short, wide):
         other = begun(manifest, brief, checkpoint).model.state_dict()
         assert other.keys() == one.keys() and all(torch.equal(other[name], one[name]) for name in one), checkpoint
+
+
+def test_a_file_with_two_models_is_refused_not_mixed(manifest, brief, save):
+    """As a trainer saves a student beside its averaged teacher: whose weights came last were taken."""
+
+    def both(name, values):
+        yield name, values
+        yield f"module.{name}", values + 1
+
+    checkpoint = save()
+    rewritten(checkpoint, both)
+    with pytest.raises(IntegrityError, match="are the same weight of a BERT"):
+        begun(manifest, brief, checkpoint)
+    with pytest.raises(IntegrityError, match=r"pytorch_model\.bin: .* and module\."):
+        load_encoder(checkpoint)
 
 
 def test_an_operator_of_the_users_own_begins_from_a_checkpoint_that_has_its_parameters(manifest, brief, save, tmp_path):

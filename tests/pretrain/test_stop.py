@@ -50,6 +50,14 @@ def test_a_signal_that_comes_while_torch_is_imported_is_remembered_by_its_name(n
     assert process.wait(PATIENCE) == 0
 
 
+def test_ctrl_c_does_not_stop_a_run_that_was_started_to_ignore_it():
+    """As a shell starts what runs in the background of a script; Snakemake and every other job go on there."""
+    ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){TELL_ONCE_ASKED}"
+    process = start(ignoring.replace("import torch\n", ""))
+    process.send_signal(signal.SIGINT)
+    assert answer(process) == "None" and process.wait(PATIENCE) == 0
+
+
 @pytest.mark.parametrize(("way", "reason"), [("plain", "parent process ended"), ("nohup", "None")])
 def test_a_process_whose_parent_was_killed_stops_unless_it_was_started_to_go_on(way, reason):
     parent = start(START_A_CHILD, TELL_ONCE_ASKED.replace("import torch\n", ""), way)

@@ -120,7 +120,7 @@ def export_classifier(weights: Path, checkpoint: Path, output: Path, base_model:
         trained.config.problem_type = "single_label_classification" if has_classes else "regression"
         trained.config.id2label, trained.config.label2id = labels, {label: number for number, label in labels.items()}
     described = ("task", "finetune_seed", "metrics", "stand_in")
-    trained.config.finetuning = {key: getattr(kept.record, key) for key in described}
+    trained.config.finetuning = {key: getattr(kept.record, key) for key in described} | {"max_length": kept.max_length}
     if base_model:
         trained.config.finetuning["base_model"] = base_model
     try:

@@ -17,6 +17,9 @@ LIMITS = """\
 Made to compare attention operators under equal conditions. It has not been made safe for decisions about people, and
 repeats what its text says."""
 LICENCE = "MIT, as the project that made it. It covers the weights, not any text they learned from."
+LICENCE_OF_START = (
+    "The weights began from a checkpoint, whose licence holds for them, too; this project does not know it."
+)
 OURS = 'from pathlib import Path\n\nfrom symbert.model.loading import load_model\n\nmodel = load_model(Path("."))'
 AUTO = "import symbert.model.auto\nfrom transformers import AutoModelFor{task}\n\n"
 AUTO += 'model = AutoModelFor{task}.from_pretrained(".")'
@@ -81,13 +84,16 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
     else:
         loading = OURS if architecture_named_in([architecture]) else AUTO.format(task=task or MASKED)
     trained = pretraining.get("sequence_length", config["max_position_embeddings"])
+    is_start, has_begun = pretraining.get("step") == 0, "begun_from" in settings
     told = {
-        "Not pre-trained: the weights that a run starts from.": pretraining.get("step") == 0
-        and "begun_from" not in settings,
+        "Not pre-trained: the weights that a run starts from.": is_start and not has_begun,
+        "The weights of the checkpoint that a run began from (begun_from), as they were.": is_start and has_begun,
+        "Trained on from a checkpoint (begun_from): what that learned before is not told here.": has_begun
+        and not is_start,
         "Not for use: its corpus stands in for OSCAR, to show that the workflow works.": source and source.is_stand_in,
         "Not for use: its task has rows that stand in for the published ones.": finetuning.get("stand_in"),
         f"Pre-trained on rows of {trained} tokens: later positions were never trained; truncation=True cuts there.": (
-            trained < config["max_position_embeddings"]
+            trained < config["max_position_embeddings"] and not (is_start or has_begun or finetuning)
         ),
     }
     lines = [f"operator: {operator}", *([f"text: {source.training_text}"] if source else [])]
@@ -95,7 +101,7 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
     tags = ["symbert", named["attention"]]
     return "\n\n".join(
         [
-            f"---\n{_metadata(name, config, PIPELINES.get(task or ''), tags, source, results)}---",
+            f"---\n{_metadata(name, config, PIPELINES.get(task or ''), tags, source, results, has_begun)}---",
             f"# {name}",
             *(sentence for sentence, holds in told.items() if holds),
             "\n".join(f"* {line}" for line in lines),
@@ -103,7 +109,8 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
             f"## Loading\n\n```python\n{loading}{TOKENIZER}\n```",
             *([f"## Use\n\n{OF_MASKED}"] if task == MASKED else []),
             f"## Limits\n\n{LIMITS}",
-            f"## Licence\n\n{LICENCE} {source.terms if source else ''}".rstrip() + "\n",
+            f"## Licence\n\n{LICENCE_OF_START if has_begun else LICENCE} {source.terms if source else ''}".rstrip()
+            + "\n",
         ]
     )
 
@@ -115,15 +122,16 @@ def _metadata(
     tags: list[str],
     source: Source | None,
     results: Sequence[Result],
+    has_begun: bool,
 ) -> str:
     """What the hub reads: https://huggingface.co/docs/hub/model-cards#model-card-metadata. Scores on stand-ins are no
-    results of the published task, and stay out."""
+    results of the published task, and stay out, as does a licence where weights began from a checkpoint."""
     published = [result for result in results if result.repository and not result.stand_in]
     finetuning = config.get("finetuning") or {}
     learned = [result.repository for result in published if finetuning.get("task") == result.task]
     values = {
         "language": source.language if source else None,
-        "license": "mit",
+        "license": None if has_begun else "mit",
         "library_name": "symbert" if config["model_type"] == "symbert" else "transformers",
         "pipeline_tag": pipeline,
         "base_model": finetuning.get("base_model"),

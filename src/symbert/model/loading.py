@@ -192,7 +192,7 @@ def load_encoder(checkpoint: Path) -> Bert:
     """
     config, kept = read_checkpoint(checkpoint, PICKLED)
     encoder = _built(checkpoint, lambda: Bert(config, has_pooler=False))
-    kept = {_name_today(name): values.float() for name, values in kept.items()}
+    kept = {name: values.float() for name, values in _named_today(kept, checkpoint).items()}
     if EMBEDDINGS in kept:  # padded to a multiple that is fast
         kept[EMBEDDINGS] = kept[EMBEDDINGS][: config.vocab_size]
     fill(encoder, list(encoder.state_dict()), kept, checkpoint)
@@ -209,7 +209,7 @@ def begin_from(model: BaseModel, checkpoint: Path) -> None:
     ConfigError names what else is left over, what is missing, and what has another shape.
     """
     _, kept = read_checkpoint(checkpoint, PICKLED)
-    kept = {_name_today(name): values for name, values in kept.items()}
+    kept = _named_today(kept, checkpoint)
     own = {_name_today(name): values for name, values in model.state_dict().items()}
     pieces = len(own[EMBEDDINGS])
     kept = {name: values[:pieces] if name in OF_PIECES else values for name, values in kept.items()}
@@ -236,6 +236,18 @@ def begin_from(model: BaseModel, checkpoint: Path) -> None:
                 f"{checkpoint}: {name} has the shape {shown(kept[name])}, expected {expected}; give another checkpoint"
             )
         own[name].copy_(kept[name])  # which shares its memory with the model
+
+
+def _named_today(weights: Tensors, checkpoint: Path) -> Tensors:
+    """Weights by their names today; IntegrityError where two are one weight, as those of a student and a teacher."""
+    named: dict[str, str] = {}
+    for name in weights:
+        if (other := named.setdefault(_name_today(name), name)) != name:
+            raise IntegrityError(
+                f"{weight_files(checkpoint, PICKLED)[0]}: {other} and {name} are the same weight of a BERT; save one "
+                "model alone"
+            )
+    return {today: weights[name] for today, name in named.items()}
 
 
 def _name_today(name: str) -> str:

@@ -51,6 +51,7 @@ from symbert.pretrain.run import (
     Identity,
     Pretraining,
     beside,
+    branch_step,
     branches,
     continuation_of,
     difference,
@@ -266,9 +267,11 @@ class CheckpointStore:
         copy_file(other / "provenance.json", self.log.with_name("provenance.json"))
         ready = self.resume.with_name(".resume.tmp")
         shutil.rmtree(ready, ignore_errors=True)  # left by a kill
-        copy_file(before.branches / f"{name}.safetensors", ready / f"{name}.safetensors")
         content = {**vars(position), "metrics_bytes": len(log), "metrics_sha256": hashlib.sha256(log).hexdigest()}
-        _write_record(ready / f"{name}.safetensors", content)
+        is_branch = step == branch_step(settings)  # runs of more steps go on from it, too
+        for folder in (self.branches, ready) if is_branch else (ready,):
+            copy_file(before.branches / f"{name}.safetensors", folder / f"{name}.safetensors")
+            _write_record(folder / f"{name}.safetensors", content)
         os.replace(ready, self.resume)
         synchronise(self.resume.parent)
 

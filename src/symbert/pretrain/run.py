@@ -70,10 +70,9 @@ class StopRequest:
         self._received: str | None = None
         self._parent = os.getppid()
         self._outlives = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
-            signal.signal(number, self._remember)
-        if not self._outlives:
-            signal.signal(signal.SIGHUP, self._remember)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as in the background of a script, or under `nohup`
+                signal.signal(number, self._remember)
 
     @property
     def signal(self) -> str | None:
