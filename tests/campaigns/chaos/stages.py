@@ -177,7 +177,7 @@ def artefacts(results: Path) -> dict[str, str]:
     facts of the machine and its clock, nor what a session leaves for the next one."""
 
     def is_compared(file: Path) -> bool:
-        if {"logs", "measured"} & {*file.parts} or file.name in ("lock", "log.txt", "timing.json"):
+        if {"logs", "measured", "finished"} & {*file.parts} or file.name in ("lock", "log.txt", "timing.json"):
             return False
         return file.suffix != ".log" and ("state" not in file.parts or "weights" in file.parts)
 

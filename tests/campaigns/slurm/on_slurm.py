@@ -14,7 +14,9 @@ from campaigns.slurm.story import Story, tell, trainings_of
 from symbert.files import sha256_of
 
 # What tells of time, machine and process, and what is only needed to go on; of the report the tables of scores count.
-OF_THE_MACHINE = ("measured", "report", "logs", "lock", "provenance.json", "shards.json", "timing.json", "digests.json")
+OF_THE_MACHINE = ("measured", "report", "logs", "lock", "finished") + tuple(
+    f"{name}.json" for name in ("provenance", "shards", "timing", "digests")
+)
 TABLES = ("table3_glue", "statistics")
 
 
