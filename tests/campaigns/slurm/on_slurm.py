@@ -14,7 +14,9 @@ from campaigns.slurm.story import Story, tell, trainings_of
 from symbert.files import sha256_of
 
 # What tells of time, machine and process, and what is only needed to go on; of the report the tables of scores count.
-OF_THE_MACHINE = ("measured", "report", "logs", "lock", "provenance.json", "shards.json", "timing.json", "digests.json")
+OF_THE_MACHINE = {"measured", "report", "logs", "lock", "finished"} | {
+    f"{name}.json" for name in ("provenance", "shards", "timing", "digests")
+}
 TABLES = ("table3_glue", "statistics")
 
 
@@ -29,7 +31,7 @@ def fingerprints(directory: Path) -> dict[str, str]:
     """The SHA-256 of all results of a working copy, but for those of the machine."""
     results = directory / "results"
     files = [path for path in results.rglob("*") if path.is_file() and path.suffix not in (".log", ".txt")]
-    files = [path for path in files if not {*path.relative_to(results).parts} & {*OF_THE_MACHINE}]
+    files = [path for path in files if not {*path.relative_to(results).parts} & OF_THE_MACHINE]
     files += [results / f"x/report/tables/{table}.csv" for table in TABLES]
     return {str(path.relative_to(results)): sha256_of(path) for path in files}
 
