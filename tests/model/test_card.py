@@ -79,6 +79,15 @@ def test_positions_that_were_never_trained_are_said():
     assert "never trained" not in tuned and "max_length: 128" in tuned, "longer rows were learned, and are not cut"
 
 
+def test_parameters_that_were_counted_in_pretraining_are_not_passed_off_as_those_of_an_export_or_a_classifier():
+    """A plain BERT has the key that `symmetric` saved, a classifier no head for masked tokens."""
+    tuned = {**TRAINED, "pretraining": FACTS, "finetuning": {"task": "mrpc"}}
+    for config in (EXPORTED, tuned):
+        card = model_card(config)
+        assert "* parameters in pre-training: 123456\n" in card and "* parameters: " not in card
+    assert "* parameters: 123456\n" in model_card({**TRAINED, "pretraining": FACTS})
+
+
 def test_a_masked_model_tells_what_adapters_and_the_harness_do_with_it():
     card = model_card(EXPORTED)
     assert "pooler" in card and "lm-evaluation-harness" in card
