@@ -100,14 +100,17 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
         ),
     }
     lines = [f"operator: {operator}", *([f"text: {source.training_text}"] if source else [])]
-    lines += [f"{name}: {fact}" for name, fact in {**settings, **pretraining, **finetuning}.items()]
+    lines += [f"{name}: {fact}" for name, fact in {**settings, **pretraining}.items()]
+    tuned = [f"{name}: {fact}" for name, fact in finetuning.items()]  # apart: both have a rate, which only one tells
     tags = ["symbert", named["attention"]]
     return "\n\n".join(
         [
             f"---\n{_metadata(name, config, PIPELINES.get(task or ''), tags, source, results, has_begun)}---",
             f"# {name}",
             *(sentence for sentence, holds in told.items() if holds),
+            *(["## Pre-training"] if tuned else []),
             "\n".join(f"* {line}" for line in lines),
+            *(["## Fine-tuning", "\n".join(f"* {line}" for line in tuned)] if tuned else []),
             *([f"## Scores\n\n{_table(results)}"] if results else []),
             f"## Loading\n\n```python\n{loading}{TOKENIZER}\n```",
             *([f"## Use\n\n{OF_MASKED}"] if task == MASKED else []),
