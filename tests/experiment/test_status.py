@@ -212,6 +212,19 @@ def test_runs_that_go_on_to_more_steps_are_told_by_status_plan_and_start_and_cos
     assert {*more.continuations} - {*after.continuations} == {ORIGINAL, SHARED}
 
 
+def test_weights_that_a_run_of_more_steps_would_take_and_are_gone_are_told_before_it_goes_on(changed):
+    """It went on for hours, and then the model of an early step could not be extracted."""
+    finish(before := changed({"pretrain": {"decay_steps": 300}}))
+    folder = Path(before.runs[ORIGINAL])
+    write_json(folder / "state/weights/step-00000300.safetensors", 0)
+    more = changed({"pretrain": {"steps": 3600, "decay_steps": 300}})
+    assert more.continuations[ORIGINAL].step == 2100 and more.lost_steps[ORIGINAL] == [1200]
+    (line,) = (line for line in said(more)["warning"] if line.startswith(f"{ORIGINAL}:"))
+    assert "step 1,200 are left" in line and f"delete {folder / 'done.json'}" in line
+    (folder / "done.json").unlink()
+    assert ORIGINAL not in changed({"pretrain": {"steps": 3600, "decay_steps": 300}}).lost_steps, "from step 0"
+
+
 def test_runs_that_begin_at_step_0_though_shorter_ones_are_done_say_why(changed):
     finish(before := changed({}))
     after = changed({"pretrain": {"steps": 4800}})

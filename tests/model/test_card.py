@@ -79,6 +79,24 @@ def test_positions_that_were_never_trained_are_said():
     assert "never trained" not in tuned and "max_length: 128" in tuned, "longer rows were learned, and are not cut"
 
 
+def test_parameters_that_were_counted_in_pretraining_are_not_passed_off_as_those_of_an_export_or_a_classifier():
+    """A plain BERT has the key that `symmetric` saved, a classifier no head for masked tokens."""
+    tuned = {**TRAINED, "pretraining": FACTS, "finetuning": {"task": "mrpc"}}
+    for config in (EXPORTED, tuned):
+        card = model_card(config)
+        assert "* parameters in pre-training: 123456\n" in card and "* parameters: " not in card
+    assert "* parameters: 123456\n" in model_card({**TRAINED, "pretraining": FACTS})
+
+
+def test_a_learning_rate_of_pretraining_is_not_read_as_that_of_the_classifier():
+    pretraining = {**FACTS, "settings": {"learning_rate": 1e-4}}
+    card = model_card({**EXPORTED, "pretraining": pretraining, "finetuning": {"task": "mrpc", "finetune_seed": 3}})
+    before, after = card.split("## Fine-tuning\n")
+    assert "* learning_rate: 0.0001\n" in before.split("## Pre-training\n")[1] and "learning_rate" not in after
+    assert "* finetune_seed: 3\n" in after and "finetune_seed" not in before
+    assert "## Pre-training" not in model_card({**EXPORTED, "pretraining": pretraining})
+
+
 def test_a_masked_model_tells_what_adapters_and_the_harness_do_with_it():
     card = model_card(EXPORTED)
     assert "pooler" in card and "lm-evaluation-harness" in card

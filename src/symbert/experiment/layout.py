@@ -714,16 +714,26 @@ class Experiment:
 
     @property
     def lost_steps(self) -> dict[Run, list[int]]:
-        """By finished run the steps whose models are still to be made, and of which no weights are left."""
+        """By run the steps whose models are still to be made, and of which no weights are left: of a finished run, or
+        of the one that a run to come goes on from, whose weights it takes."""
         measured = [file for files in self.measured.values() for file in files if not Path(file).is_file()]
         needed = {*self.everything, *(read for file in measured for read in self.inputs_of[file])}
         lost: dict[Run, list[int]] = {}
         for run, folder in self.runs.items():
-            for step in self.extracted_steps(run) if Path(folder, "done.json").is_file() else ():
-                model, kept = f"{folder}/step-{step}/model.safetensors", weights_file(Path(folder, "state"), step)
-                if step and model in needed and not Path(model).is_file() and not kept.is_file():
+            trained, last = self.trained_in(run)
+            for step in self.extracted_steps(run):
+                model, kept = f"{folder}/step-{step}/model.safetensors", weights_file(trained / "state", step)
+                if 0 < step <= last and model in needed and not Path(model).is_file() and not kept.is_file():
                     lost.setdefault(run, []).append(step)
         return lost
+
+    def trained_in(self, run: Run) -> tuple[Path, int]:
+        """The folder of the finished run that has the first steps of a run, which may be its own, and the last of
+        these; 0 where it is to be trained from its start, or is being trained."""
+        folder, before = Path(self.runs[run]), self.continuations.get(run)
+        if (folder / "done.json").is_file():
+            return folder, self.training(run).steps
+        return (before.folder, before.step) if before and before.step else (folder, 0)
 
     @cached_property
     def key(self) -> str:

@@ -211,9 +211,9 @@ def warnings_of(experiment: Experiment) -> list[str]:
 
 
 def lines_of_lost(experiment: Experiment) -> list[str]:
-    """A line for each finished run of which models are needed, and no weights are left."""
+    """A line for each run of which models are needed, and no weights are left."""
     lost = experiment.lost_steps.items()
-    return [f"{run}: {lost_weights(Path(experiment.runs[run]), steps)}" for run, steps in lost]
+    return [f"{run}: {lost_weights(experiment.trained_in(run)[0], steps)}" for run, steps in lost]
 
 
 def lines_of_continuations(experiment: Experiment) -> list[str]:

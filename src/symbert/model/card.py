@@ -38,6 +38,7 @@ There is no pooler: a classifier on this model draws one at each load, beside it
 outputs again only where it keeps both, as with PEFT's `modules_to_save=["classifier", "pooler"]`.
 
 lm-evaluation-harness 0.4 scores it as a causal model, without an error: such scores say nothing."""
+COUNTED = {name: f"{name} in pre-training" for name in ("parameters", "attention_parameters")}
 METRICS = {"matthews": "matthews_correlation", "pearson": "pearsonr", "spearman": "spearmanr"}  # the hub's, of ours
 METRICS |= {"macro_f1": "f1"}
 
@@ -83,6 +84,8 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
         loading = STOCK.format(architecture=architecture)
     else:
         loading = OURS if architecture_named_in([architecture]) else AUTO.format(task=task or MASKED)
+    if config["model_type"] != "symbert" or finetuning:  # which has others: folded matrices, another head
+        pretraining = {COUNTED.get(name, name): fact for name, fact in pretraining.items()}
     trained = pretraining.get("sequence_length", config["max_position_embeddings"])
     is_start, has_begun = pretraining.get("step") == 0, "begun_from" in settings
     told = {
@@ -97,14 +100,17 @@ def model_card(config: dict[str, Any], results: Sequence[Result] = ()) -> str:
         ),
     }
     lines = [f"operator: {operator}", *([f"text: {source.training_text}"] if source else [])]
-    lines += [f"{name}: {fact}" for name, fact in {**settings, **pretraining, **finetuning}.items()]
+    lines += [f"{name}: {fact}" for name, fact in {**settings, **pretraining}.items()]
+    tuned = [f"{name}: {fact}" for name, fact in finetuning.items()]  # apart: both have a rate, which only one tells
     tags = ["symbert", named["attention"]]
     return "\n\n".join(
         [
             f"---\n{_metadata(name, config, PIPELINES.get(task or ''), tags, source, results, has_begun)}---",
             f"# {name}",
             *(sentence for sentence, holds in told.items() if holds),
+            *(["## Pre-training"] if tuned else []),
             "\n".join(f"* {line}" for line in lines),
+            *(["## Fine-tuning", "\n".join(f"* {line}" for line in tuned)] if tuned else []),
             *([f"## Scores\n\n{_table(results)}"] if results else []),
             f"## Loading\n\n```python\n{loading}{TOKENIZER}\n```",
             *([f"## Use\n\n{OF_MASKED}"] if task == MASKED else []),
