@@ -162,7 +162,8 @@ def extended(tmp_path_factory) -> Extended:
     package = folder / "packages/outside_package"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/operators.md").read_text(encoding="utf-8"), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/operators.md").read_text(encoding="utf-8"), re.S)
+    (example,) = (block for block in blocks if "class " in block)
     (package / "operators.py").write_text(example, encoding="utf-8")
     (folder / "data").mkdir()
     for name, count in (("train", 40), ("dev", 12)):

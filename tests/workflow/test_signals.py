@@ -62,7 +62,7 @@ def test_a_demo_that_is_interrupted_five_times_goes_on_to_its_end(root, tmp_path
 
 def commands_of(copy: Checkout) -> dict[str, str]:
     """A shell command of each rule, as Snakemake starts it."""
-    told = copy.tiny("--dry-run", "--printshellcmds", "--forceall", "report", "paper_tables").output
+    told = copy.tiny("--dry-run", "--printshellcmds", "--forceall", "report", "paper").output
     return dict(re.findall(r"^ *(?:local)?rule (\w+):\n(?: +.*\n)*?Shell command: (.*)$", told, re.M))
 
 
