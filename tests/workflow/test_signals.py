@@ -1,10 +1,12 @@
 """Whenever a signal comes, Snakemake and its jobs end; what is done stays, and the same command goes on."""
 
+import os
 import random
 import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -84,9 +86,11 @@ def test_every_job_that_is_asked_to_stop_says_so_ends_with_75_and_goes_on_to_the
     """In each a few times, at any moment of its work."""
     draw, before, commands = random.Random(48), fingerprints(copy), commands_of(copy)
     assert len(commands) == 11
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # noqa: PTH120 (as the Snakefile)
+    environment = {**copy.environment, "PATH": path}
     for rule, command in commands.items():
         log = copy.directory / shlex.split(command)[-1]
-        start = {"cwd": copy.directory, "env": copy.environment, "preexec_fn": heed_signals, "executable": "/bin/bash"}
+        start = {"cwd": copy.directory, "env": environment, "preexec_fn": heed_signals, "executable": "/bin/bash"}
 
         def ended(seconds: float | None) -> tuple[int, float]:
             """The exit code of the command, asked to stop after seconds of its work, and how long it took."""
