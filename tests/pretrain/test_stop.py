@@ -58,6 +58,14 @@ def test_ctrl_c_does_not_stop_a_run_that_was_started_to_ignore_it():
     assert answer(process) == "None" and process.wait(PATIENCE) == 0
 
 
+def test_the_warning_of_the_time_limit_is_heeded_though_a_workflow_has_its_jobs_ignore_it():
+    """As the Snakefile does, for all jobs but trainings."""
+    ignoring = f"import signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN){TELL_ONCE_ASKED}"
+    process = start(ignoring.replace("import torch\n", ""))
+    process.send_signal(signal.SIGUSR1)
+    assert answer(process) == "SIGUSR1" and process.wait(PATIENCE) == 0
+
+
 @pytest.mark.parametrize(("way", "reason"), [("plain", "parent process ended"), ("nohup", "None")])
 def test_a_process_whose_parent_was_killed_stops_unless_it_was_started_to_go_on(way, reason):
     parent = start(START_A_CHILD, TELL_ONCE_ASKED.replace("import torch\n", ""), way)

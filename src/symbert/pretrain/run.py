@@ -70,7 +70,8 @@ class StopRequest:
         self._received: str | None = None
         self._parent = os.getppid()
         self._outlives = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(signal.SIGUSR1, self._remember)  # which the Snakefile has all other jobs ignore
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # as in the background of a script, or under `nohup`
                 signal.signal(number, self._remember)
 
