@@ -110,7 +110,8 @@ def _run(name: str, words: list[str], is_process: bool) -> int:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Of its own kind: after a KeyboardInterrupt in `exec` of a text Python ends by SIGINT, though it was caught."""
+    """Of its own kind: after a KeyboardInterrupt in `exec` of a text, as in the import of a dataclass, `python -m` ends
+    by SIGINT, though it was caught (seen with Python 3.11, 3.12 and 3.13)."""
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
