@@ -17,6 +17,7 @@ from symbert.files import known_sha256s, read_json, read_json_or_empty
 from symbert.foreign import ForeignModel, Tokenizer
 from symbert.glue.encoder import begins_no_row, load_tokenizer, reads_otherwise
 from symbert.glue.tasks import suite_of
+from symbert.model.configuration import INDEX, PICKLED, POINTER, SAFE, listed_in
 from symbert.sizes import SIZES, Shape
 from symbert.sources import NAMEABLE, check_name
 from symbert.steps import File
@@ -27,11 +28,9 @@ VOCABULARIES = (  # of a tokenizer, which has one of them at least
     *("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model"),
     *("spiece.model", "spm.model", "tokenizer.model"),
 )
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first that is there is read
+WEIGHTS = (SAFE, PICKLED)  # the first that is there is read
 ADAPTER = "adapter_config.json"
-INDEX = ".index.json"  # after their name: they lie in several files, which it lists
 SMALL_FILES = (CONFIG, *SETTINGS_OF_TOKENIZERS, *VOCABULARIES, *(f"{name}{INDEX}" for name in WEIGHTS))
-POINTER = b"version https://git-lfs"  # how one begins
 OURS = "symbert"  # the model_type of this project's own
 # Families whose positions begin after the id of the padding, so that they have fewer than config.json says.
 AFTER_PADDING = {"camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta", "xlm-roberta"}
@@ -110,11 +109,8 @@ def _weights(key: str, path: str, folder: Path, there: Collection[str]) -> tuple
         if name in there:
             return [], [name]
         if f"{name}{INDEX}" in there:
-            listed = read_json(folder / f"{name}{INDEX}", {"weight_map": {str: str}}, "get it again")["weight_map"]
-            parts = sorted(set(listed.values()))
-            if not parts:
-                raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists no weights; get it again")
-            if lacking := [part for part in parts if part not in there or "/" in part or not NAMEABLE.fullmatch(part)]:
+            parts = listed_in(folder / f"{name}{INDEX}")
+            if lacking := [part for part in parts if part not in there or not NAMEABLE.fullmatch(part)]:
                 raise MissingInputError(f"{key}: {path}: {name}{INDEX} lists {lacking[0]}, which is missing; get it")
             return [f"{name}{INDEX}"], parts
     others = [file for file in there if file.endswith((".h5", ".msgpack", ".onnx", ".gguf", ".bin", ".safetensors"))]

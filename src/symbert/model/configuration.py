@@ -54,6 +54,8 @@ DEFAULTS = {
     "vocab_size": VOCABULARY_SIZE,
 }
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"  # the latter of a BERT from before 2023
+INDEX = ".index.json"  # after such a name: the weights lie in several files, which it lists
+POINTER = b"version https://git-lfs"  # how a pointer begins that stands in place of a file
 OF_BERT = {"hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size", "vocab_size"}
 
 
@@ -130,17 +132,23 @@ def weight_files(directory: Path, *others: str) -> list[Path]:
     MissingInputError where there is none, or one of several is missing; DataError for an index that lists none.
     """
     for name in (SAFE, *others):
-        file, index = directory / name, directory / f"{name}.index.json"
+        file, index = directory / name, directory / f"{name}{INDEX}"
         if file.is_file():
             return [file]
         if not index.is_file():
             continue
-        parts = sorted(set(read_json(index, {"weight_map": {str: str}}, "get it again")["weight_map"].values()))
-        if not parts or any(Path(part).name != part for part in parts):
-            raise DataError(
-                f"{index}: lists {parts[0] if parts else 'no file'}, expected files beside it; get it again"
-            )
+        parts = listed_in(index)
         if absent := [part for part in parts if not (directory / part).is_file()]:
             raise MissingInputError(f"{directory / absent[0]}: file not found, which {index.name} lists; get it again")
         return [directory / part for part in parts]
     raise MissingInputError(f"{directory / SAFE}: file not found; {extracted_again(directory)}")
+
+
+def listed_in(index: Path) -> list[str]:
+    """The names of the files of weights that an index lists; DataError where it lists none, or others than beside
+    it."""
+    parts = sorted(set(read_json(index, {"weight_map": {str: str}}, "get it again")["weight_map"].values()))
+    if not parts or any(Path(part).name != part for part in parts):
+        listed = parts[0] if parts else "no file"
+        raise DataError(f"{index}: lists {listed}, expected files beside it; get it again")
+    return parts

@@ -14,13 +14,20 @@ from symbert.architectures import ARCHITECTURES, ENCODER, architecture_named_in
 from symbert.errors import ConfigError, IntegrityError, line_of
 from symbert.files import publish, read_json, reading, sha256_of, verify_sha256
 from symbert.model.bert import BaseModel, Bert, Classifier, SpanModel
-from symbert.model.configuration import DEFAULTS, PICKLED, SAFE, Configuration, read_configuration, weight_files
+from symbert.model.configuration import (
+    DEFAULTS,
+    PICKLED,
+    POINTER,
+    SAFE,
+    Configuration,
+    read_configuration,
+    weight_files,
+)
 from symbert.model.from_transformers import shown
 from symbert.paths import CHECKSUM, extracted_again
 
 Tensors = dict[str, Tensor]
 
-POINTER = b"version https://git-lfs"  # how one begins
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first BERTs
 WRAPPERS = r"^((module|model|bert)\.)+"  # of processes that trained together (DDP), of trainers, and BERT's own
