@@ -190,14 +190,13 @@ def width_table(contrasts: pd.DataFrame) -> str:
 
 
 def ratio_or_count(row: pd.Series) -> str:
-    """A ratio, a bound where some runs of the first do not escape, and how many escape where none does: that ratio
-    would measure the horizon."""
-    not_escaped = int(row["not_escaped"].partition("/")[0])
-    return (
-        f"0 of {row['seeds']} escape"
-        if not_escaped == row["seeds"]
-        else f"{'at least ' if not_escaped else ''}{in_words(row)}"
-    )
+    """A ratio, a bound where some runs do not escape, and how many escape where none of the first does: that would
+    measure the horizon."""
+    first, second = (int(count) for count in row["not_escaped"].split("/")[:2])
+    if first == row["seeds"]:
+        return f"0 of {row['seeds']} escape"
+    bound = "at least " if first and not second else "at most " if second and not first else ""
+    return f"{bound}{in_words(row)}"
 
 
 def together(contrasts: pd.DataFrame) -> str:
@@ -239,9 +238,43 @@ def last_losses(runs: pd.DataFrame) -> str:
 def ratios(contrasts: pd.DataFrame) -> dict[str, str]:
     """Every ratio with its interval, by place and pair."""
     return {
-        f"{name}:{row['first']}/{row['second']}": ratio_or_count(row)
+        f"{name}:{row['first']}/{row['second']}".replace(" ", ""): ratio_or_count(row)
         for name, place in PLACES.items()
         for _, row in at(contrasts, **place).iterrows()
+    }
+
+
+def ratios_elsewhere(runs: pd.DataFrame) -> dict[str, str]:
+    """Ratios of cells that no study compares by a contrast, and ratios of ratios, by name."""
+
+    def ratio(study: str, place: Point, seeds: range, *attentions: str) -> str:
+        cells = [cell(at(runs, study=study), {**place, "attention": name}, [*seeds]) for name in attentions]
+        return ratio_or_count(pd.Series(effect(*cells)))
+
+    english, later = {"text": "documentation-48", "size": "tiny"}, range(11, 21)
+    both = ("symmetric-wide", "original-wide", "symmetric", "original")
+    return {
+        "own-documentation:symmetric-wide/symmetric": ratio("own-position", english, range(26, 36), *both[::2]),
+        "documentation-2:symmetric-others/original": ratio(
+            "plateau", english, range(1, 11), "symmetric-others", both[3]
+        ),
+        "wide-tie-by-narrow": ratio(LATER, COPIES[8], later, *both),
+        "wide-tie-by-narrow-first": ratio("plateau", COPIES[8], range(1, 6), *both),
+        **{
+            f"dose:{first}/{second}": ratio("dose", english, range(21, 26), first, second)
+            for first, second in (
+                ("original-1.20", "original-0.31"),
+                ("original-1.20", "original-1.80"),
+                ("pairwise-0.60", "pairwise-1.80"),
+            )
+        },
+        **{
+            name: in_words(pd.Series(direction.ratio_of(runs, pair, layers, *texts)))
+            for name, pair, layers, *texts in (
+                ("start-directed-by-copies", START, 8, "directed", "copying"),
+                ("tie-neighbours-by-swapped", direction.TIE, 2, "neighbours", "swapped"),
+            )
+        },
     }
 
 
@@ -283,6 +316,7 @@ def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     others = deep[[*(f"by step {shift:+}" for shift in NEARBY), "by rule", "by rule, two thirds"]]
     return {
         **ratios(contrasts),
+        **ratios_elsewhere(runs),
         "answers": answers_table(runs, contrasts),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "theory": theory_table(runs),
