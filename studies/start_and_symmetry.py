@@ -37,7 +37,6 @@ PAGES = (
     RUNS.parents[1] / "start-and-symmetry.md",
     RUNS.with_name("studies.md"),  # its appendices
     RUNS.parents[1] / "theory.md",
-    RUNS.parents[3] / "README.md",
 )
 PAIRS = [
     ("symmetric", "original"),
