@@ -360,6 +360,11 @@ def counts_of(size, attention):
         "symmetric-others": layer["symmetric"],
         "pairwise-identity": layer["pairwise"],
         "pairwise-scaled": layer["pairwise"],
+        "qk-norm": layer["original"] + heads,
+        "key-value": layer["symmetric"],
+        "identity-query": layer["symmetric"],
+        "coupled": layer["original"] + 2 * (hidden // heads) * (hidden // heads + 1) + 1,
+        "exclusive": layer["original"],
     }
     embeddings = (vocabulary + 512 + 2) * hidden + 2 * hidden
     block = square + 2 * hidden + 2 * hidden * intermediate + intermediate + hidden + 2 * hidden
