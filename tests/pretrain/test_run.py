@@ -64,7 +64,9 @@ def test_a_run_ends_with_its_summary_its_losses_and_its_speed(whole, uninterrupt
     assert done["metrics_sha256"] == sha256_of(whole / "metrics.jsonl")
     assert (done["size"], done["attention"], done["pretrain_seed"], done["steps"]) == ("tiny", "pairwise", 1, 30)
     first, *lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
-    assert (first["split"], first["step"]) == ("initial", 0) and len(first["logit_std"]) == 2  # layers
+    assert (first["split"], first["step"]) == ("initial", 0) and len(first["logit_std"]) == len(
+        first["logit_step"]
+    ) == 2
     assert all(0 < entropy <= np.log(16) for entropy in first["attention_entropy"])
     validation = {line["step"]: line["loss"] for line in lines if line["split"] == "validation"}
     assert list(validation) == [10, 20, 30] and validation[30] == done["validation_loss"]

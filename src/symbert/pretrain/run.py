@@ -275,6 +275,7 @@ class Initial(msgspec.Struct, kw_only=True, tag_field="split", tag="initial"):
 
     step: int
     logit_std: list[float]
+    logit_step: list[float]  # mean absolute change of a logit by one step at the peak rate (symbert.model.anatomy)
     attention_entropy: list[float]  # nats
 
 

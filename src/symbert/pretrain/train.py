@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from symbert import errors
 from symbert.architectures import ARCHITECTURES
@@ -20,7 +20,8 @@ from symbert.console import Progress
 from symbert.draws import mix
 from symbert.errors import ConfigError, DivergedError, IntegrityError
 from symbert.files import single_writer, write_json
-from symbert.model.anatomy import describe_attention
+from symbert.model.anatomy import describe_attention, logit_step
+from symbert.model.attention import SelfAttention
 from symbert.model.bert import attention_parameters
 from symbert.model.check import refuse_untrue
 from symbert.pretrain import compute
@@ -252,11 +253,26 @@ class Trainer:
         return [sum(column) for column in zip(*sums, strict=True)]
 
     def describe_init(self) -> dict[str, list[float]]:
-        """Spread of the logits and entropy of the attention, by layer, on the first validation sequences."""
-        rows = np.arange(min(DESCRIBED, len(self.task.validation)))
-        batch = move(self.task.validation_batch(rows), self.device)
-        model = self.task.starting_model().to(self.device)  # whole in this process
-        return describe_attention(model, batch["input_ids"])
+        """Spread of the logits, how far a step moves them, and entropy of the attention, by layer, on the first
+        validation sequences."""
+        batch = self.task.validation_batch(np.arange(min(DESCRIBED, len(self.task.validation))))
+        model = self.task.starting_model().to(self.device).eval()  # whole in this process
+        ids = move(batch, self.device)["input_ids"]
+        described = describe_attention(model, ids)
+        return described | {"logit_step": logit_step(model, ids, lambda: self._step_at_peak_rate(model, batch))}
+
+    def _step_at_peak_rate(self, model: nn.Module, batch: Batch) -> None:
+        """Move a copy's operators by the first optimizer step on a batch, in fp32 and without dropout. The rate is the
+        peak, as in the run's first step warm-up has a rate of 0."""
+        loss, count = Loss(self.task, model), max(count_targets(batch), 1)
+        for row in range(len(batch["targets"])):  # one at a time: no more memory than the smallest micro-batch
+            part = {name: tensor[row : row + 1] for name, tensor in batch.items()}
+            (loss(**move(self.task.inputs(part, False), self.device)) / count).backward()
+        sites = nn.ModuleList(module for module in model.modules() if isinstance(module, SelfAttention))
+        optimizer = compute.build_optimizer(sites, self.settings)
+        updater = compute.Updater(model, optimizer, self.settings.gradient_clip, "fp32", self.device)
+        updater.clip()
+        updater.update(self.settings.learning_rate)
 
 
 class Session:
