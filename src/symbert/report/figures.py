@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from symbert.architectures import ARCHITECTURES
+from symbert.pretrain.tuning import Tried
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
@@ -116,6 +117,54 @@ def grids_figure(data: Collection) -> Figure | None:
         for point, losses in zip(grid.points, of_points, strict=True):
             panels[f"{grid.name}\n{place_of(grid, point)}", "loss (nats)"][point["attention"]] = losses
     return curves_figure(data.known, panels, LOSSES, logarithmic=True) if panels else None
+
+
+def rates_figure(data: Collection) -> Figure | None:
+    """Each contrast of a tuned grid over the learning rate, the same one on both sides, by the tuning seeds: the first
+    less the second. Bands: 95 % intervals over seeds (Student’s, of two seeds their range). Large marks lie at the best
+    rate of the first (filled) and of the second (hollow). A rate at which a run diverged, or of escapes one did not
+    escape, has no point.
+    """
+    looks, figures = {}, defaultdict[tuple[str, str], list[Any]](list)  # of a panel, by its title and unit
+    for grid, choices in data.tuned:
+        looks |= style.looks_of((choice.attention for choice in choices), data.known)
+        for contrast, place, *sides in grid.pairs():
+            for unit in OF_SEED:
+                panel = figures[f"{grid.name}\n{_named(place)}", unit]
+                panel.append((grid, contrast.name.removeprefix(f"{grid.name}-"), *(choices[at] for at in sides)))
+    if not figures:
+        return None
+    figure, panels = style.figure_of([LOSSES] * len(figures), columns=2)
+    for panel, ((title, unit), contrasts) in zip(panels, figures.items(), strict=True):
+        for _, name, first, second in contrasts:
+            tried = zip(first.tried, second.tried, strict=True)
+            seeds = pd.DataFrame({ours.rate: OF_SEED[unit](ours) - OF_SEED[unit](theirs) for ours, theirs in tried})
+            look, means = looks[first.attention], seeds.mean(skipna=False)
+            style.draw_seeds(panel, seeds, look, name)
+            for choice, face in ((second, {"markerfacecolor": "none", "markersize": 10}), (first, {})):
+                panel.plot([choice.best], [means[choice.best]], zorder=4, **look.line(**style.MARK | face))
+        panel.axhline(0, zorder=1.5, **style.MAJORITY_LINE)
+        panel.set_title(title)
+        style.prepare(panel, unit, "learning rate", ticks=contrasts[0][0].rates)
+    style.add_legend(figure, across=1)
+    return figure
+
+
+def _named(place: dict[str, Any]) -> str:
+    return ", ".join(str(value) for axis, value in place.items() if axis != "architecture")
+
+
+def _losses(tried: Tried) -> pd.Series:
+    """The last losses of seeds; NaN of one that diverged."""
+    return pd.Series(tried.losses, dtype=float).mask(tried.diverged)
+
+
+def _logarithms(tried: Tried) -> pd.Series:
+    """The logarithms of steps to the escape; NaN of a run that diverged, or did not escape."""
+    return np.log2(pd.Series(tried.escapes, dtype=float)).mask(tried.diverged)
+
+
+OF_SEED = {"log₂ of the ratio of escapes": _logarithms, "difference of last losses (nats)": _losses}  # by the unit
 
 
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
