@@ -8,7 +8,10 @@ import yaml
 from symbert import syntax
 from symbert.errors import ConfigError
 from symbert.experiment.layout import Experiment
+from symbert.experiment.plan import lines_of, outputs_of
 from symbert.experiment.project import read_chosen
+from symbert.experiment.prune import removable
+from symbert.experiment.status import announcement_of, status_of
 from symbert.files import write_json
 from symbert.paths import Run
 
@@ -113,6 +116,43 @@ def test_the_key_of_a_choice_hangs_on_what_it_reads_and_not_on_what_is_compared(
     same = key()
     assert key(compared=(1, 2)) == same == key(learning_rate=TUNE["learning_rate"][::-1], seeds=[101, 102])
     assert len({same, key(by="escape"), key(learning_rate=[1e-3, 2e-3])}) == 3
+
+
+def test_status_plan_and_start_say_how_far_a_choice_is_and_what_follows_at_most(start):
+    def told() -> str:
+        experiment = start(sweep={"tune": TUNE, "pretrain_seeds": [1, 2, 3]})
+        experiment.write()
+        status, begun = status_of(experiment), [*announcement_of(experiment)]
+        (line,) = (line for line in status if line.startswith("sweep: 2 learning rates at each of 2 points: "))
+        assert f"  tuning   {line}" in begun and f"tuning: {line}" in lines_of(experiment, outputs_of(experiment))
+        return line
+
+    experiment = start(sweep={"tune": TUNE, "pretrain_seeds": [1, 2, 3]})
+    (grid,) = experiment.tuned
+    before = told()
+    assert "8 of 8 pre-trainings to come" in before and "at most 9 of 9 pre-trainings to come" in before
+    for run in experiment.tuning_of(grid)[:5]:
+        write_json(Path(experiment.pretrainings[run].folder, "done.json"), {})
+    assert "3 of 8 pre-trainings to come" in told()
+    shared = [run for run in experiment.runs_of_grid(grid) if (run.attention, run.variant) == ("pairwise", ())]
+    for run in shared:  # as of an experiment without a sweep
+        write_json(Path(experiment.pretrainings[run].folder, "done.json"), {})
+    assert "at most 6 of 9 pre-trainings to come" in told(), "pairwise at two rates, of which one is there"
+    tried = [{"rate": rate, "losses": [], "escapes": [], "diverged": [], "mean": 0.0} for rate in (1.5e-3, 2e-3)]
+    named = {"architecture": "encoder", "size": "tiny", "common": 1.5e-3, "tried": tried}
+    cells = [named | {"attention": name, "best": 1.5e-3} for name in ("original", "pairwise")]
+    write_json(Path(experiment.rates_of(grid)), {"cells": cells})
+    assert "2 at the edge; at the chosen rates 3 of 6 pre-trainings to come" in told()
+
+
+def test_what_was_chosen_stays_while_an_experiment_names_it(start):
+    experiment = start(experiment="mine", sweep={"tune": TUNE, "pretrain_seeds": [1]})
+    experiment.write()
+    (rates,) = map(experiment.rates_of, experiment.tuned)
+    write_json(Path(rates), {"cells": []})
+    assert not [*removable(Path("results"), surplus_weights=False)]
+    Path("results/mine/experiment.json").unlink()
+    assert Path(rates).parent in [*removable(Path("results"), surplus_weights=False)]
 
 
 def test_a_grid_has_a_tuning_of_its_own_or_none(start):

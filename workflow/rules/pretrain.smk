@@ -3,11 +3,6 @@
 from symbert.pretrain.launch import launcher, options_of_training
 from symbert.pretrain.tuning import ChooseRates
 
-
-localrules:
-    choose_rates,
-
-
 OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildcards.seed}"
 
 
@@ -33,19 +28,25 @@ rule pretrain:
         f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
 
 
-# Where rates are tuned, which of the runs at all rates are compared; what waits for these runs is `CHOSEN`.
-checkpoint choose_rates:
-    input:
-        ancient(EXPERIMENT.reads(ChooseRates.outputs()["rates"])),
-    output:
-        **ChooseRates.outputs(),
-    log:
-        "results/tuned/rates-{key}/log.txt",
-    priority: 4
-    conda:
-        "../../envs/symbert.yaml"
-    shell:
-        "exec python -m symbert choose-rates {output:q} 2> {log:q}"
+# Where rates are tuned, which of the runs at all rates are compared; what waits for these runs is `CHOSEN`. Elsewhere
+# there is no checkpoint, with which each job of a cluster would plan all rules.
+if EXPERIMENT.tuned:
+
+    localrules:
+        choose_rates,
+
+    checkpoint choose_rates:
+        input:
+            ancient(EXPERIMENT.reads(ChooseRates.outputs()["rates"])),
+        output:
+            **ChooseRates.outputs(),
+        log:
+            "results/tuned/rates-{key}/log.txt",
+        priority: 4
+        conda:
+            "../../envs/symbert.yaml"
+        shell:
+            "exec python -m symbert choose-rates {output:q} 2> {log:q}"
 
 
 def chosen(grid):

@@ -99,8 +99,8 @@ def _architectures(config: Configuration) -> Iterator[tuple[str, bool, str]]:
 
 
 OF_PRETRAINING = (  # keys of `sweep` that nothing reads where nothing is pre-trained
-    *("architectures", "sizes", "contrasts", "escape_loss", "pretrain_seeds", "tune", "finetuned_pretrain_seeds"),
-    *("untrained", "anatomy", "curve"),
+    *("architectures", "sizes", "contrasts", "escape_loss", "pretrain_seeds", "finetuned_pretrain_seeds", "untrained"),
+    *("anatomy", "curve"),
 )
 
 

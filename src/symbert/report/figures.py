@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from symbert.architectures import ARCHITECTURES
-from symbert.pretrain.tuning import Tried
+from symbert.experiment.sweep import Grid
+from symbert.pretrain.tuning import Choice, Tried
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
@@ -125,33 +126,33 @@ def rates_figure(data: Collection) -> Figure | None:
     rate of the first (filled) and of the second (hollow). A rate at which a run diverged, or of escapes one did not
     escape, has no point.
     """
-    looks, figures = {}, defaultdict[tuple[str, str], list[Any]](list)  # of a panel, by its title and unit
+    looks: dict[str, Look] = {}
+    drawn: dict[tuple[str, str], list[tuple[Grid, str, Choice, Choice, pd.DataFrame]]] = defaultdict(list)
     for grid, choices in data.tuned:
         looks |= style.looks_of((choice.attention for choice in choices), data.known)
         for contrast, place, *sides in grid.pairs():
-            for unit in OF_SEED:
-                panel = figures[f"{grid.name}\n{_named(place)}", unit]
-                panel.append((grid, contrast.name.removeprefix(f"{grid.name}-"), *(choices[at] for at in sides)))
-    if not figures:
+            first, second = (choices[at] for at in sides)
+            words = ", ".join(str(value) for axis, value in place.items() if axis != "architecture")
+            for unit, outcome in OF_SEED.items():
+                tried = zip(first.tried, second.tried, strict=True)
+                seeds = pd.DataFrame({ours.rate: outcome(ours) - outcome(theirs) for ours, theirs in tried})
+                if seeds.notna().all().any():
+                    curve = (grid, contrast.name.removeprefix(f"{grid.name}-"), first, second, seeds)
+                    drawn[f"{grid.name}\n{words}", unit].append(curve)
+    if not drawn:
         return None
-    figure, panels = style.figure_of([LOSSES] * len(figures), columns=2)
-    for panel, ((title, unit), contrasts) in zip(panels, figures.items(), strict=True):
-        for _, name, first, second in contrasts:
-            tried = zip(first.tried, second.tried, strict=True)
-            seeds = pd.DataFrame({ours.rate: OF_SEED[unit](ours) - OF_SEED[unit](theirs) for ours, theirs in tried})
+    figure, panels = style.figure_of([LOSSES] * len(drawn), columns=2)
+    for panel, ((title, unit), curves) in zip(panels, drawn.items(), strict=True):
+        for _, name, first, second, seeds in curves:
             look, means = looks[first.attention], seeds.mean(skipna=False)
             style.draw_seeds(panel, seeds, look, name)
             for choice, face in ((second, {"markerfacecolor": "none", "markersize": 10}), (first, {})):
                 panel.plot([choice.best], [means[choice.best]], zorder=4, **look.line(**style.MARK | face))
         panel.axhline(0, zorder=1.5, **style.MAJORITY_LINE)
         panel.set_title(title)
-        style.prepare(panel, unit, "learning rate", ticks=contrasts[0][0].rates)
+        style.prepare(panel, unit, "learning rate", ticks=curves[0][0].rates)
     style.add_legend(figure, across=1)
     return figure
-
-
-def _named(place: dict[str, Any]) -> str:
-    return ", ".join(str(value) for axis, value in place.items() if axis != "architecture")
 
 
 def _losses(tried: Tried) -> pd.Series:
