@@ -74,6 +74,7 @@ rule all:
     input:
         rules.report.output,
         EXPERIMENT.everything,
+        *CHOSEN,
 
 
 onstart:

@@ -88,7 +88,8 @@ all scores: {glue.batch_size: 8, glue.learning_rate: 1.0e-4, glue.warmup_ratio: 
 noisy rows: {glue.robustness.sets: [hans], glue.robustness.noise: [0.2], glue.robustness.noise_kinds: [drop]}
 superglue scores: {suites.superglue.epochs: 3}
 superglue rows: {suites.superglue.max_length: 64}
-trainings, all rows, noisy rows, blimp: {sweep.grids: {one: {pretrain_seeds: [7]}}}  # no scores
+trainings, all rows, noisy rows, blimp: {sweep.grids: {one: {pretrain_seeds: [7]}},  # no scores
+  sweep.tune: {learning_rate: [1.0e-3, 2.0e-3], seeds: [101]}}
 # How a job computes, what it keeps, and what this sweep does not ask for.
 nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpus.keep_raw: true,
   corpus.filter.max_bad_fraction: 0.1,

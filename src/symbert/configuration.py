@@ -61,6 +61,7 @@ Stage = Literal["corpus", "glue"]  # that has a source
 Annotator = Literal["published", "computed"]
 Match = Literal["exact", "suffix"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Outcome = Literal["final_loss", "escape"]  # by which learning rates of pre-training are chosen
 NoiseShares = list[Annotated[float, Meta(gt=0, le=1)]]
 Scalar = bool | int | float | str | None
 CODE = "transformers"  # the package whose code is the text `source`; its version is pinned with our dependencies
@@ -360,6 +361,14 @@ class Swept(Settings, frozen=True, kw_only=True):
 SWEPT = Swept.__struct_fields__
 
 
+class Tune(Settings, frozen=True, kw_only=True):
+    """A learning rate for each cell of a grid, chosen on seeds of its own."""
+
+    learning_rate: Annotated[list[Positive], Meta(min_length=2)]
+    seeds: Seeds
+    by: Outcome = "final_loss"
+
+
 class NamedContrast(Settings, frozen=True):
     """Two values of axes of a grid, compared at every point of the other axes."""
 
@@ -376,6 +385,7 @@ class CustomGrid(Swept, frozen=True, kw_only=True):
     attention: Listed[str] = UNSET
     pretrain_seeds: Seeds | UnsetType = UNSET
     contrasts: dict[Name, NamedContrast] | UnsetType = UNSET  # in place of the sweep's
+    tune: Tune | UnsetType | None = UNSET
 
 
 class Sweep(Swept, frozen=True, kw_only=True):
@@ -387,6 +397,7 @@ class Sweep(Swept, frozen=True, kw_only=True):
     contrasts: list[Annotated[list[str], Meta(min_length=2, max_length=2)]] | None
     escape_loss: Positive | None
     pretrain_seeds: Seeds
+    tune: Tune | None
     finetuned_pretrain_seeds: list[Natural] | None
     finetune_seeds: Seeds
     tuning_seeds: Seeds
@@ -758,7 +769,7 @@ def define_custom(config: Configuration) -> Configuration:
 
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 # Folders in results/ that all experiments share.
-TAKEN = ("published", "corpus", "runs", "models", "tasks", "scores", "robustness", "measured", "paper", "logs")
+TAKEN = ("published", "corpus", "runs", "models", "tasks", "scores", "robustness", "measured", "tuned", "paper", "logs")
 FREE = ("operators", "first", "second")  # keys whose values may be anything
 FOR_REAL_TEXT = ("laptop", "single-gpu", "paper", "encoders")  # scales whose hours stand-ins are not worth
 

@@ -8,7 +8,11 @@ import yaml
 from symbert import syntax
 from symbert.errors import ConfigError
 from symbert.experiment.layout import Experiment
+from symbert.experiment.plan import lines_of, outputs_of
 from symbert.experiment.project import read_chosen
+from symbert.experiment.prune import removable
+from symbert.experiment.status import announcement_of, status_of
+from symbert.files import write_json
 from symbert.paths import Run
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -78,6 +82,91 @@ def test_a_text_is_read_in_place_of_the_corpus(start):
     assert sorted(step["text"]["sequence_length"] for step in settings) == [16, 24]
 
 
+TUNE = {"learning_rate": [2e-3, 1.5e-3], "seeds": [102, 101]}
+
+
+def test_a_tuned_sweep_plans_the_runs_of_a_sweep_over_rates_and_compares_those_of_chosen_ones(start):
+    """The usual rate, 1.5e-3, is in no variant: such a run is that of an experiment without a sweep."""
+    swept = start(sweep={"learning_rate": [1.5e-3, 2e-3], "pretrain_seeds": [1, 101, 102]})
+    tuned = start(sweep={"tune": TUNE, "pretrain_seeds": [1]})
+    (grid,) = tuned.tuned
+    assert tuned.pretrainings == swept.pretrainings, "one folder however it is asked for"
+    assert {run.pretrain_seed for run in tuned.runs} == {101, 102} and len(tuned.runs) == 2 * 2 * 2
+    assert tuned.scores == {} and tuned.compared_of(grid) == [] == tuned.choices(grid)
+    rates = tuned.rates_of(grid)
+    assert rates in tuned.everything and len(tuned.inputs_of[rates]) == 2 * 8 and not tuned.chosen_files(grid)
+    named = {"architecture": "encoder", "size": "tiny", "tried": []}
+    best = {"original": 1.5e-3, "pairwise": 2e-3}
+    cells = [named | {"attention": name, "best": rate, "common": 1.5e-3} for name, rate in best.items()]
+    write_json(Path(rates), {"cells": cells})
+    chosen = {("original", 1), ("pairwise", 1), ("pairwise", 1, ("learning_rate", 2e-3))}
+    again = start(sweep={"tune": TUNE, "pretrain_seeds": [1]})
+    for experiment in (tuned, again):
+        runs = experiment.compared_of(grid)
+        assert {(run.attention, run.pretrain_seed, *run.variant) for run in runs} == chosen and len(runs) == 3
+        files = {f"{experiment.pretrainings[run].folder}/done.json" for run in runs}
+        assert files <= {*experiment.chosen_files(grid)} and files.isdisjoint(experiment.input_files)
+    assert len(again.runs) == 8 + 3 and again.key == tuned.key and again.record == tuned.record
+
+
+def test_the_key_of_a_choice_hangs_on_what_it_reads_and_not_on_what_is_compared(start):
+    def key(compared=(1,), **changes):
+        return start(sweep={"tune": TUNE | changes, "pretrain_seeds": [*compared]}).choosing["sweep"].key
+
+    same = key()
+    assert key(compared=(1, 2)) == same == key(learning_rate=TUNE["learning_rate"][::-1], seeds=[101, 102])
+    assert len({same, key(by="escape"), key(learning_rate=[1e-3, 2e-3])}) == 3
+
+
+def test_status_plan_and_start_say_how_far_a_choice_is_and_what_follows_at_most(start):
+    def told() -> str:
+        experiment = start(sweep={"tune": TUNE, "pretrain_seeds": [1, 2, 3]})
+        experiment.write()
+        status, begun = status_of(experiment), [*announcement_of(experiment)]
+        (line,) = (line for line in status if line.startswith("sweep: 2 learning rates at each of 2 points: "))
+        assert f"  tuning   {line}" in begun and f"tuning: {line}" in lines_of(experiment, outputs_of(experiment))
+        return line
+
+    experiment = start(sweep={"tune": TUNE, "pretrain_seeds": [1, 2, 3]})
+    (grid,) = experiment.tuned
+    before = told()
+    assert "8 of 8 pre-trainings to come" in before and "at most 9 of 9 pre-trainings to come" in before
+    for run in experiment.tuning_of(grid)[:5]:
+        write_json(Path(experiment.pretrainings[run].folder, "done.json"), {})
+    assert "3 of 8 pre-trainings to come" in told()
+    shared = [run for run in experiment.runs_of_grid(grid) if (run.attention, run.variant) == ("pairwise", ())]
+    for run in shared:  # as of an experiment without a sweep
+        write_json(Path(experiment.pretrainings[run].folder, "done.json"), {})
+    assert "at most 6 of 9 pre-trainings to come" in told(), "pairwise at two rates, of which one is there"
+    tried = [{"rate": rate, "losses": [], "escapes": [], "diverged": [], "mean": 0.0} for rate in (1.5e-3, 2e-3)]
+    named = {"architecture": "encoder", "size": "tiny", "common": 1.5e-3, "tried": tried}
+    cells = [named | {"attention": name, "best": 1.5e-3} for name in ("original", "pairwise")]
+    write_json(Path(experiment.rates_of(grid)), {"cells": cells})
+    assert "2 at the edge; at the chosen rates 3 of 6 pre-trainings to come" in told()
+
+
+def test_what_was_chosen_stays_while_an_experiment_names_it(start):
+    experiment = start(experiment="mine", sweep={"tune": TUNE, "pretrain_seeds": [1]})
+    experiment.write()
+    (rates,) = map(experiment.rates_of, experiment.tuned)
+    write_json(Path(rates), {"cells": []})
+    assert not [*removable(Path("results"), surplus_weights=False)]
+    Path("results/mine/experiment.json").unlink()
+    assert Path(rates).parent in [*removable(Path("results"), surplus_weights=False)]
+
+
+def test_a_grid_has_a_tuning_of_its_own_or_none(start):
+    grids = {"plain": {"tune": None, "learning_rate": [1e-3]}, "more": {"tune": TUNE | {"seeds": [7]}}, "usual": {}}
+    experiment = start(sweep={"tune": TUNE, "pretrain_seeds": [1], "grids": grids})
+    assert {grid.name: grid.tune and [*grid.tune.seeds] for grid in experiment.grids} == {
+        "plain": None,
+        "more": [7],
+        "usual": [102, 101],
+    }
+    assert {*experiment.choosing} == {*experiment.inputs["rates"]} == {"more", "usual"}
+    assert all(file in experiment.input_files for file in experiment.inputs["rates"].values())
+
+
 def test_grids_share_runs_that_are_equal_and_differ_in_their_axes(start):
     rates = {"learning_rate": [1e-3, 2e-3], "attention": ["original"], "pretrain_seeds": [1]}
     more = {"learning_rate": [1e-3], "pretrain_seeds": [1, 9]}
@@ -104,6 +193,13 @@ MISTAKES = {
     "compares learning_rate 0.002, which its grid lacks": {
         "grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}
     },
+    "the grid sweep lists 'learning_rate' and has it tuned": {"learning_rate": [1e-3], "tune": TUNE},
+    "the grid a has the seed 102 in 'tune.seeds' and in 'pretrain_seeds'": {
+        "grids": {"a": {"tune": TUNE, "pretrain_seeds": [7, 102]}}
+    },
+    r"'sweep\.tune\.learning_rate': expected": {"tune": TUNE | {"learning_rate": [1e-3]}},
+    r"'sweep\.tune\.by': invalid enum value 'loss'; did you mean 'final_loss'": {"tune": TUNE | {"by": "loss"}},
+    r"unknown key 'seed' in 'sweep\.tune'; did you mean 'seeds'": {"tune": {"seed": [1], **TUNE}},
     r"'sweep\.max_documents': a small text is not packed so": {"text": ["copies"], "max_documents": [10, 20]},
 }
 

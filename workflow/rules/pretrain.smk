@@ -1,6 +1,7 @@
-# pretrain: a run per architecture, model and seed, and the checkpoints taken from it.
+# pretrain: a run per architecture, model and seed, the choice of learning rates, and the checkpoints taken from runs.
 
 from symbert.pretrain.launch import launcher, options_of_training
+from symbert.pretrain.tuning import ChooseRates
 
 OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildcards.seed}"
 
@@ -25,6 +26,38 @@ rule pretrain:
     shell:
         f"SYMBERT_GPUS={{resources.gpu}} exec {launcher(EXPERIMENT.config.pretrain)} pretrain {OF_JOB}"
         f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
+
+
+# Where rates are tuned, which of the runs at all rates are compared; what waits for these runs is `CHOSEN`. Elsewhere
+# there is no checkpoint, with which each job of a cluster would plan all rules.
+if EXPERIMENT.tuned:
+
+    localrules:
+        choose_rates,
+
+    checkpoint choose_rates:
+        input:
+            ancient(EXPERIMENT.reads(ChooseRates.outputs()["rates"])),
+        output:
+            **ChooseRates.outputs(),
+        log:
+            "results/tuned/rates-{key}/log.txt",
+        priority: 4
+        conda:
+            "../../envs/symbert.yaml"
+        shell:
+            "exec python -m symbert choose-rates {output:q} 2> {log:q}"
+
+
+def chosen(grid):
+    def files(wildcards):
+        checkpoints.choose_rates.get(key=EXPERIMENT.choosing[grid.name].key)
+        return EXPERIMENT.chosen_files(grid)
+
+    return files
+
+
+CHOSEN = [*map(chosen, EXPERIMENT.tuned)]
 
 
 rule extract:

@@ -35,6 +35,7 @@ rule measure_anatomy:
 rule report:
     input:
         ancient(EXPERIMENT.input_files),
+        *map(ancient, CHOSEN),
     output:
         report(
             f"{EXPERIMENT.folder}/report/report.html",

@@ -3,7 +3,7 @@
 The rules of the workflow, `plan`, `status` and the report look these up; nothing else makes a path. Imports no torch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -50,7 +50,7 @@ from symbert.corpus.shards import Pack
 from symbert.corpus.texts import WriteText, read_of
 from symbert.errors import ConfigError
 from symbert.experiment import models
-from symbert.experiment.sweep import Grid, grids_of, packed_as, report_of_grids, text_of, variant_of
+from symbert.experiment.sweep import Grid, Values, grids_of, packed_as, report_of_grids, text_of, variant_of
 from symbert.files import hash_of, known_sha256, known_sha256s, read_json_or_empty, write_json, write_text
 from symbert.foreign import ForeignModel
 from symbert.glue.challenges import challenges_for
@@ -78,6 +78,7 @@ from symbert.pretrain.run import (
 )
 from symbert.pretrain.speeds import MeasureSpeeds
 from symbert.pretrain.start import refuse_other_model, refuse_other_vocabulary, weights_sha256
+from symbert.pretrain.tuning import Choice, ChooseRates, has_diverged, read_rates
 from symbert.sizes import Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
@@ -167,8 +168,14 @@ class Experiment:
         self.texts = self._texts() if config.sweep.attention else {}  # nothing is read where nothing is pre-trained
         self._starts: dict[str, File] = {}  # checkpoints that trainings begin from, by path
         self._packed: dict[VARIANT, Pack | WriteText] = {}
-        self.pretrainings = {run: self._run(run) for run in self._pretrainings()}  # the encoder first
-        self.runs: dict[Run, str] = {run: step.folder for run, step in self.pretrainings.items()}
+        # The encoder first; of a tuned grid at each rate, although few of these will be trained with its seeds.
+        self.pretrainings = {run: self._run(run) for run in self._pretrainings()}
+        self.tuned = [grid for grid in self.grids if grid.tune]
+        self.choosing = {grid.name: self._add(self._choice(grid)) for grid in self.tuned}  # of rates
+        trained = {run for grid in self.grids for run in (*self.tuning_of(grid), *self.compared_of(grid))}
+        self.runs: dict[Run, str] = {  # without those at rates that are not chosen, or not yet
+            run: step.folder for run, step in self.pretrainings.items() if run in trained or not self.grids
+        }
         self._shapes: dict[str, Shape | ForeignModel] = {  # by the name of a model's folder
             Path(step.folder).parent.name: step.shape for step in self.pretrainings.values()
         }
@@ -315,7 +322,8 @@ class Experiment:
     def _pretrainings(self) -> list[Run]:
         sweep = self.config.sweep
         if self.grids:
-            return list(dict.fromkeys(run for grid in self.grids for run in self.runs_of_grid(grid)))
+            runs = ((*self.tuning_of(grid), *self.runs_of_grid(grid)) for grid in self.grids)
+            return list(dict.fromkeys(run for of_grid in runs for run in of_grid))
         axes = (sweep.sizes, sweep.attention, sweep.pretrain_seeds)
         return [
             Run(*values, architecture)
@@ -325,12 +333,68 @@ class Experiment:
         ]
 
     def runs_of_grid(self, grid: Grid) -> list[Run]:
-        """The pre-trainings of a grid, point by point, with each seed."""
-        variants = [(point, variant_of(self.config, point), seed) for point in grid.points for seed in grid.seeds]
-        return [
-            Run(point["size"], point["attention"], seed, point["architecture"], variant)
-            for point, variant, seed in variants
-        ]
+        """The pre-trainings of a grid, point by point, at each rate of which one is chosen, with each seed."""
+        return [self._run_at(point, seed) for point in grid.trained_points for seed in grid.seeds]
+
+    def tuning_of(self, grid: Grid) -> list[Run]:
+        """The pre-trainings by which the rate of each point is chosen; none of a grid that is not tuned."""
+        seeds = sorted(grid.tune.seeds) if grid.tune else []
+        return [self._run_at(point, seed) for point in grid.trained_points for seed in seeds]
+
+    def compared_of(self, grid: Grid) -> list[Run]:
+        """The pre-trainings that are compared: of a tuned grid those at the common and at the best rate of each point,
+        none before rates are chosen."""
+        if not grid.tune:
+            return self.runs_of_grid(grid)
+        rates = [{choice.common, choice.best} for choice in self.choices(grid)]
+        return self._at_rates(grid, rates) if rates else []
+
+    def may_follow(self, grid: Grid) -> list[Run]:
+        """As many pre-trainings as may follow once the rates of a tuned grid are chosen: at two rates of each point, of
+        the first operator, whose best rate is the common one, at one; at those of which most are missing."""
+        if not grid.tune or self.choices(grid):
+            return []
+
+        def finished(point: Values, rate: float) -> int:
+            runs = self._at_rates(replace(grid, axes={axis: [value] for axis, value in point.items()}), [{rate}])
+            return sum(Path(self.pretrainings[run].folder, "done.json").is_file() for run in runs)
+
+        operators, rates = grid.axes["attention"], []
+        for point in grid.points:
+            fewest = sorted(grid.rates, key=lambda rate: finished(point, rate))
+            rates.append({*fewest[: 1 if point["attention"] == operators[0] else 2]})
+        return self._at_rates(grid, rates)
+
+    def _at_rates(self, grid: Grid, rates: list[set[float]]) -> list[Run]:
+        """The pre-trainings with each seed, at some rates of each point."""
+        points = zip(grid.points, rates, strict=True)
+        tuned = [{**point, "learning_rate": rate} for point, of_point in points for rate in sorted(of_point)]
+        return [self._run_at(point, seed) for point in tuned for seed in grid.seeds]
+
+    def choices(self, grid: Grid) -> list[Choice]:
+        """The rates of each point of a tuned grid; none before they are chosen."""
+        file = Path(self.rates_of(grid))
+        return read_rates(file) if file.is_file() else []
+
+    def rates_of(self, grid: Grid) -> str:
+        """The file of the rates of a tuned grid."""
+        return self.choosing[grid.name].paths()["rates"]
+
+    def _run_at(self, point: Values, seed: int) -> Run:
+        return Run(point["size"], point["attention"], seed, point["architecture"], variant_of(self.config, point))
+
+    def _choice(self, grid: Grid) -> ChooseRates:
+        """The choice of a rate for each point of a tuned grid."""
+        assert grid.tune
+        rates, seeds = grid.rates, sorted(grid.tune.seeds)
+        cells = self.tuning_of(grid)[:: len(rates) * len(seeds)]
+        return ChooseRates(
+            cells=[self.pretrainings[run] for run in cells],
+            rates=rates,
+            seeds=seeds,
+            by=grid.tune.by,
+            escape_loss=self.config.sweep.escape_loss,
+        )
 
     @property
     def encoders(self) -> list[Run]:
@@ -375,7 +439,8 @@ class Experiment:
     @cached_property
     def continuations(self) -> dict[Run, Continuation]:
         """What the pre-trainings that have not begun have of finished ones of other steps."""
-        coming = {run: step for run, step in self.pretrainings.items() if not Path(step.folder, "done.json").is_file()}
+        runs = [run for run, folder in self.runs.items() if not Path(folder, "done.json").is_file()]
+        coming = {run: self.pretrainings[run] for run in runs}
         if not coming:
             return {}
         finished = [*finished_runs(sorted(Path(RESULTS, "runs").glob("*/*/seed-*")))]
@@ -656,7 +721,10 @@ class Experiment:
             inputs |= {"runs": [], "runs_of_others": [], "parts": []}
             del inputs["manifest"]
             runs = {grid.name: self.runs_of_grid(grid) for grid in self.grids}
-            inputs["grids"] = {name: [self.runs[run] for run in of_grid] for name, of_grid in runs.items()}
+            inputs["grids"] = {name: [*map(self._folder, of_grid)] for name, of_grid in runs.items()}
+            if self.tuned:
+                inputs["rates"] = {grid.name: self.rates_of(grid) for grid in self.tuned}
+                inputs["tuning"] = {grid.name: [*map(self._folder, self.tuning_of(grid))] for grid in self.tuned}
             inputs["manifests"] = {name: [*map(self.manifest, of_grid)] for name, of_grid in runs.items()}
         return inputs
 
@@ -675,10 +743,24 @@ class Experiment:
         """Whether a score is at these steps of its size; of a model from elsewhere, whether the last is one of them."""
         return self.final in steps("") if isinstance(score.run, ForeignModel) else score.step in steps(score.run.size)
 
+    def _folder(self, run: Run) -> str:
+        return self.pretrainings[run].folder
+
+    def chosen_files(self, grid: Grid) -> list[str]:
+        """The files that the report waits for once the rates of a tuned grid are chosen."""
+        return self._files_of(self.compared_of(grid))
+
+    def _files_of(self, runs: Iterable[Run]) -> list[str]:
+        folders = map(self._folder, runs)
+        return [f"{folder}/{name}" for folder in folders for name in ("done.json", "metrics.jsonl", "timing.json")]
+
     @property
     def input_files(self) -> list[str]:
-        """The files that the report waits for."""
-        runs = [f"{run}/{name}" for run in self.runs.values() for name in ("done.json", "metrics.jsonl", "timing.json")]
+        """The files that the report waits for, but for `chosen_files`."""
+        swept = (run for grid in self.grids if not grid.tune for run in self.runs_of_grid(grid))
+        tried = (run for grid in self.tuned for run in self.tuning_of(grid) if not has_diverged(self._folder(run)))
+        known = dict.fromkeys([*swept, *tried] if self.grids else self.runs)
+        runs = [*self._files_of(known), *map(self.rates_of, self.tuned)]
         others = [run for run in self.runs if run.architecture != ENCODER]
         weights = [
             f"{self.checkpoint(run, step)}/model.safetensors" for run in others for step in self.extracted_steps(run)
@@ -710,7 +792,8 @@ class Experiment:
         rows = [score.scoring.rows.file(task) for score in missing for task in score.tasks]
         checkpoints = [file for score in missing for file in score.weights]
         made = [*self.lacking_weights, *checkpoints, *rows]
-        return list(dict.fromkeys([*self.input_files, *map(self.manifest, self.runs), *made]))
+        chosen = [file for grid in self.tuned for file in self.chosen_files(grid)]
+        return list(dict.fromkeys([*self.input_files, *chosen, *map(self.manifest, self.runs), *made]))
 
     @property
     def lost_steps(self) -> dict[Run, list[int]]:

@@ -162,7 +162,9 @@ def _text_of(name: str, size: int | None = None) -> float:
 def _pretraining(experiment: Experiment) -> Iterator[Output]:
     """Runs, and the checkpoints that are taken from them."""
     continuations, taken = experiment.continuations, taken_by(experiment)
-    for run, folder in experiment.runs.items():
+    following = [run for grid in experiment.tuned for run in experiment.may_follow(grid)]
+    for run in dict.fromkeys([*experiment.runs, *following]):
+        folder = experiment.pretrainings[run].folder
         settings, rows = experiment.training(run), rows_of(experiment, run)
         shape, architecture = experiment.shapes[run.size], ARCHITECTURES[run.architecture]
         pack = text_of(experiment.config, run.variant) or packed_as(experiment.config, run.variant)
@@ -375,6 +377,7 @@ def lines_of(experiment: Experiment, outputs: list[Output]) -> list[str]:
         *([hours, f"rates of one {rates.gpu}: {GPUS[rates.gpu].source}"] if gpu else []),
         *([f"finished jobs: {line}"] if (line := taken_by(experiment).line) else []),
         *_line_of_tuning(experiment),
+        *(f"tuning: {line}" for line in lines_of_rates(experiment, outputs)),
         *(f"seeds: {line}" for line in lines_of_seeds(experiment.config)),
         f"disk: {disk_line(outputs)}",
         *lines_of_continuations(experiment),
@@ -398,6 +401,26 @@ def _line_of_tuning(experiment: Experiment) -> Iterator[str]:
             f"tuning: {counts[True]:,} of {sum(counts.values()):,} fine-tunings choose learning rates, "
             f"{hours_in_words(seconds / 3600)} of the hours; one rate costs none"
         )
+
+
+def lines_of_rates(experiment: Experiment, outputs: list[Output]) -> Iterator[str]:
+    """How far the choice of pre-training's rates is in each tuned grid, and what it costs."""
+    seconds = {output.file: output.seconds * output.is_missing for output in outputs}
+
+    def cost(runs: list[Run]) -> str:
+        files = [f"{experiment.pretrainings[run].folder}/done.json" for run in runs]
+        coming, hours = sum(map(_is_missing, files)), sum(seconds.get(file, 0.0) for file in files) / 3600
+        return f"{coming:,} of {len(files):,} pre-trainings to come ({hours_in_words(hours)} hours)"
+
+    for grid in experiment.tuned:
+        rates = f"{len(grid.rates)} learning rates at each of {len(grid.points)} points"
+        tuning, compared = experiment.tuning_of(grid), experiment.compared_of(grid)
+        if compared:
+            edges = sum(bool(choice.edge) for choice in experiment.choices(grid))
+            told = f"chosen in {experiment.rates_of(grid)}, {edges} at the edge; at the chosen rates {cost(compared)}"
+        else:
+            told = f"{cost(tuning)} choose them; then at most {cost(experiment.may_follow(grid))} at the chosen ones"
+        yield f"{grid.name}: {rates}: {told}"
 
 
 def hours_in_words(hours: float) -> str:

@@ -10,6 +10,7 @@ from itertools import count
 
 from symbert.architectures import ENCODER
 from symbert.configuration import Configuration, finetuned_pretrain_seeds, source_of
+from symbert.experiment.sweep import Grid, grids_of
 from symbert.glue.tasks import GLUE
 from symbert.sources import is_stand_in
 
@@ -50,7 +51,8 @@ def lines_of_seeds(config: Configuration) -> Iterator[str]:
     """What the seeds of an experiment can show: of scores the difference that they find if a seed moves the GLUE score
     as it did the authors', and where no test can be significant, how many seeds it takes."""
     sweep, seeds, trained = config.sweep, len(config.sweep.finetune_seeds), len(config.sweep.pretrain_seeds)
-    if sweep.grids:
+    if grids := grids_of(config):
+        yield from _of_grids(grids)
         return
     operators = sweep.attention if ENCODER in sweep.architectures else []
     runs, others = len(finetuned_pretrain_seeds(config)) if operators else 0, len(operators) - 1
@@ -82,6 +84,15 @@ def lines_of_seeds(config: Configuration) -> Iterator[str]:
         yield from (f"losses: {line}" for line in _lacking("pre-training", trained, count_of, smallest_sign_flip_p))
         if trained < FEWEST_ESCAPES and count_of:
             yield f"escapes: {trained} pre-training seed{'s' * (trained > 1)}, and a test takes {FEWEST_ESCAPES}"
+
+
+def _of_grids(grids: list[Grid]) -> Iterator[str]:
+    """What the seeds of grids can show of losses and escapes; of several grids each by its name."""
+    for grid in grids:
+        name, tests, seeds = f"{grid.name}: " if grids[1:] else "", len(list(grid.pairs())), len(grid.seeds)
+        yield from (f"{name}losses: {line}" for line in _lacking("pre-training", seeds, tests, smallest_sign_flip_p))
+        if seeds < FEWEST_ESCAPES and tests:
+            yield f"{name}escapes: {seeds} pre-training seed{'s' * (seeds > 1)}, and a test takes {FEWEST_ESCAPES}"
 
 
 def _lacking(unit: str, seeds: int, tests: int, smallest: Callable[[int], float]) -> list[str]:

@@ -14,7 +14,14 @@ from msgspec import to_builtins
 
 from symbert.console import aligned
 from symbert.experiment.layout import Experiment, Scoring
-from symbert.experiment.plan import disk_line, lines_of_continuations, lines_of_lost, outputs_of, warnings_of
+from symbert.experiment.plan import (
+    disk_line,
+    lines_of_continuations,
+    lines_of_lost,
+    lines_of_rates,
+    outputs_of,
+    warnings_of,
+)
 from symbert.experiment.project import one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.glue.score import Robustness
@@ -60,6 +67,7 @@ def status_of(experiment: Experiment) -> list[str]:
         *([""] if states else []),
         *(f"{file}: {_exists(file)}" for file in dict.fromkeys(map(experiment.manifest, experiment.runs))),
         *(f"{run}: {experiment.runs[run]}: {state}" for run, state in states.items()),
+        *lines_of_rates(experiment, outputs_of(experiment)),
     ]
     cells = {
         (str(score.run), score.step, score.scoring.folder): _exists(file) for file, score in experiment.scores.items()
@@ -154,7 +162,9 @@ def announcement_of(experiment: Experiment) -> Iterator[str]:
             "folders stay until symbert prune"
         )
     yield from (f"  steps    {line}" for line in lines_of_continuations(experiment))
-    yield f"  disk     {disk_line(outputs_of(experiment))}"
+    outputs = outputs_of(experiment)
+    yield from (f"  tuning   {line}" for line in lines_of_rates(experiment, outputs))
+    yield f"  disk     {disk_line(outputs)}"
     if equal := experiment.equal_texts:
         which, count = " like ".join(equal[0]), len(equal) + len(experiment.texts)
         yield f"  warning  corpus: {len(equal):,} of {count:,} files equal another and are read once: {which}"

@@ -4,7 +4,7 @@ Where nothing is swept there are none. Imports no torch.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,7 @@ from symbert.configuration import (
     CustomText,
     PackSettings,
     ReportSettings,
+    Tune,
     check_training,
     given,
     report_of,
@@ -48,11 +49,34 @@ class Grid:
     axes: dict[str, list[Any]]  # text, architecture, size, attention, and swept keys
     seeds: list[int]
     contrasts: list[Contrast]
+    tune: Tune | None = None  # how the learning rate of each point is chosen
+    chosen: list[float] = field(default_factory=list)  # in a report: at these rates, point by point
 
     @property
     def points(self) -> list[Values]:
         """Its points, as values by axis; the last axis changes first."""
         return [dict(zip(self.axes, values, strict=True)) for values in product(*self.axes.values())]
+
+    @property
+    def rates(self) -> list[float]:
+        """The learning rates of which one is chosen for each point, the lowest first; none where nothing is tuned."""
+        return sorted(self.tune.learning_rate) if self.tune else []
+
+    @property
+    def trained_points(self) -> list[Values]:
+        """The points, each at every learning rate of which one is chosen."""
+        rates: list[Values] = [{"learning_rate": rate} for rate in self.rates] or [{}]
+        return [{**point, **rate} for point in self.points for rate in rates]
+
+    def pairs(self) -> Iterator[tuple[Contrast, Values, int, int]]:
+        """What is compared: a contrast, the values of the axes that it does not name, and the numbers of two points."""
+        points = self.points
+        for contrast in self.contrasts:
+            for first, point in enumerate(points):
+                other = {**point, **contrast.second}
+                if contrast.first.items() <= point.items() and other in points:
+                    place = {axis: value for axis, value in point.items() if axis not in contrast.first}
+                    yield contrast, place, first, points.index(other)
 
 
 def grids_of(config: Configuration) -> list[Grid]:
@@ -60,13 +84,14 @@ def grids_of(config: Configuration) -> list[Grid]:
     sweep = given(config.sweep)
     if config.sweep.grids:
         return [_grid(name, {**sweep, **given(grid)}) for name, grid in config.sweep.grids.items()]
-    return [_grid("sweep", sweep)] if any(key in sweep for key in SWEPT) else []
+    is_grid = config.sweep.tune or any(key in sweep for key in SWEPT)
+    return [_grid("sweep", sweep)] if is_grid else []
 
 
 def _grid(name: str, sweep: dict[str, Any]) -> Grid:
     keys = {"text": "text", **AXES, **{key: key for key in SWEPT}}
     axes = {axis: sweep[key] for axis, key in keys.items() if key in sweep}
-    return Grid(name, axes, sweep["pretrain_seeds"], list(_contrasts(name, sweep)))
+    return Grid(name, axes, sweep["pretrain_seeds"], list(_contrasts(name, sweep)), sweep["tune"])
 
 
 def _contrasts(grid: str, sweep: dict[str, Any]) -> Iterator[Contrast]:
@@ -113,9 +138,15 @@ def report_of_grids(config: Configuration, grids: list[Grid]) -> ReportSettings:
         for key, values in grid.axes.items()
         if key in SWEPT
     }
+    tuned = {
+        f"sweep.grids.{grid.name}.tune.{key}": ", ".join(map(str, value if isinstance(value, list) else [value]))
+        for grid in grids
+        if grid.tune
+        for key, value in asdict(grid.tune).items()
+    }
     of_scores = [key for key in report.settings if key.startswith("glue.") and key != "glue.source"]
     settings = {key: value for key, value in report.settings.items() if key not in of_scores}
-    return replace(report, settings=settings | swept)
+    return replace(report, settings=settings | swept | tuned)
 
 
 def check_sweep(config: Configuration) -> None:
@@ -123,6 +154,8 @@ def check_sweep(config: Configuration) -> None:
     for grid in grids_of(config):
         if not grid.axes["attention"]:
             raise ConfigError(f"config: 'sweep.attention' is [], but the grid {grid.name} trains; name an operator")
+        if grid.tune:
+            _check_tuning(grid, grid.tune)
         for point in grid.points:
             _check_point(config, point)
         for contrast in grid.contrasts:
@@ -131,6 +164,16 @@ def check_sweep(config: Configuration) -> None:
             if lacking or contrast.first.keys() != contrast.second.keys():
                 fault = f"compares {lacking[0]}, which its grid lacks" if lacking else "has sides of different axes"
                 raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} {fault}")
+
+
+def _check_tuning(grid: Grid, tune: Tune) -> None:
+    if "learning_rate" in grid.axes:
+        raise ConfigError(f"config: the grid {grid.name} lists 'learning_rate' and has it tuned; leave one out")
+    if reported := sorted({*tune.seeds} & {*grid.seeds}):
+        raise ConfigError(
+            f"config: the grid {grid.name} has the seed {reported[0]} in 'tune.seeds' and in 'pretrain_seeds'; a rate "
+            "is judged on other seeds than it was chosen on, change one"
+        )
 
 
 def _check_point(config: Configuration, point: Values) -> None:

@@ -89,7 +89,10 @@ def _read_by_report(folder: Path, record: Record) -> Iterator[Path]:
     """The files that the report was made of, and the records beside the settings of keyed folders."""
     for name, named in record["inputs"].items():
         for path in _paths_in(named) if name != "origin" else []:
-            yield from [path / part for part in OF_RUN] if name in ("runs", "runs_of_others", "grids") else [path]
+            if name not in ("grids", "tuning"):  # of which those at rates that were not chosen are not there
+                yield from [path / part for part in OF_RUN] if name in ("runs", "runs_of_others") else [path]
+            elif (path / "done.json").is_file():
+                yield from (path / part for part in OF_RUN)
     beside = (folder / "../.." / Path(settings).with_name(name) for settings in record["settings"] for name in BESIDE)
     yield from (file for file in beside if file.is_file())
 

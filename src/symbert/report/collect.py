@@ -9,7 +9,7 @@ import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise, product
@@ -43,10 +43,11 @@ from symbert.operators import operators_of
 from symbert.pretrain.anatomy import MEASURES
 from symbert.pretrain.run import IDENTITY, OF_RUN, Done, Timing, Validated
 from symbert.pretrain.speeds import Speeds
+from symbert.pretrain.tuning import ESCAPED, Choice, has_diverged, read_rates
 from symbert.report import names, tidy
 from symbert.report.names import OF_PROJECT, Known
 from symbert.report.published import COLUMNS
-from symbert.report.statistics import ESCAPED, Comparison, comparisons, final_scores, paired_comparisons
+from symbert.report.statistics import Comparison, comparisons, final_scores, paired_comparisons
 from symbert.sizes import VOCABULARY_SIZE, Shape, shapes_of
 from symbert.steps import read_step
 
@@ -104,7 +105,9 @@ class Collection:
     escape_loss: float | None = None  # nats: at or below it these runs have escaped; None where it is not known
     speeds: pd.DataFrame = field(default_factory=lambda: read_speeds([]))  # of operators by size, measured in turns
     machines: list[Record] = field(default_factory=list)  # what all runs were computed on; unknown of imported ones
-    grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point
+    grids: list[tuple[Grid, list[pd.DataFrame]]] = field(default_factory=list)  # of a sweep: losses at each point; a
+    # tuned grid is there at the common rates and at the best ones
+    tuned: list[tuple[Grid, list[Choice]]] = field(default_factory=list)  # the rates of the points of tuned grids
     escape_losses: dict[str, list[float | None]] = field(default_factory=dict)  # of grids: the same at each point
     parts: list[PartRecord] = field(default_factory=list)  # of the corpus
     manifest: Packed | None = None  # of its rows
@@ -203,9 +206,13 @@ def read_inputs(
 ) -> Collection:
     """The data in files, by the names of experiment.json's inputs; `more` are fields that no file has."""
     sweep, given = config.sweep, {name: files for name, files in inputs.items() if files}
-    grids = [(grid, given["grids"][grid.name]) for grid in grids_of(config)] if "grids" in given else []
+    asked = grids_of(config) if "grids" in given else []
+    tuned = [(grid, read_rates(given["rates"][grid.name])) for grid in asked if grid.tune]
+    grids = list(_compared_grids(asked, given, {grid.name: choices for grid, choices in tuned}))
+    tried = (folder for grid, _ in tuned for folder in given["tuning"][grid.name] if not has_diverged(folder))
     folders = [*given.get("runs", []), *given.get("runs_of_others", [])]
-    runs = {folder: read_run(folder) for folder in dict.fromkeys([*folders, *(each for _, of in grids for each in of)])}
+    every = dict.fromkeys([*folders, *(folder for _, of_grid, _ in grids for folder in of_grid), *tried])
+    runs = {folder: read_run(folder) for folder in every}
     steps = {
         architecture: experiment.settings.get(f"architectures.{architecture}.steps", experiment.steps)
         for architecture in ARCHITECTURES
@@ -230,8 +237,7 @@ def read_inputs(
     def escape_loss_of(manifest: Path | None) -> float | None:
         return experiment.escape_loss or (manifest and read_escape_loss(manifest))
 
-    of_points = {grid.name: given["manifests"][grid.name][:: len(grid.seeds)] for grid, _ in grids}
-    data["escape_losses"] = {name: [*map(escape_loss_of, manifests)] for name, manifests in of_points.items()}
+    data["escape_losses"] = {grid.name: [*map(escape_loss_of, manifests)] for grid, _, manifests in grids}
     if "anatomy" in given:
         data["anatomy"] = read_table(given["anatomy"][0], [*HEAD, "head", *MEASURES], known)
     return Collection(
@@ -241,11 +247,31 @@ def read_inputs(
         runs=runs_of([run for run in trained if run["architecture"] == ENCODER]),
         machines=[machine_of(run) for run in sorted(runs.values(), key=lambda run: _rank_of(run, known))],
         escape_loss=escape_loss_of(given.get("manifest")),
-        grids=grids_of_runs(grids, runs),
+        grids=grids_of_runs([(grid, of_grid) for grid, of_grid, _ in grids], runs),
+        tuned=tuned,
         speeds=read_speeds(given.get("speeds", [])),
         **data,
         **more,
     )
+
+
+RATES = {"common": "one common rate", "best": "each at its best rate"}  # by the field of a `Choice`
+
+
+def _compared_grids(
+    grids: Iterable[Grid], given: Record, choices: dict[str, list[Choice]]
+) -> Iterator[tuple[Grid, list[Path], list[Path]]]:
+    """Grids with the folders of their runs and the manifest of each point; a tuned one once for each of RATES."""
+    for grid in grids:
+        folders, manifests, count = given["grids"][grid.name], given["manifests"][grid.name], len(grid.seeds)
+        if not grid.tune:
+            yield grid, folders, manifests[::count]
+        for field_of_choice, name in RATES.items() if grid.tune else ():
+            chosen = [getattr(choice, field_of_choice) for choice in choices[grid.name]]
+            begins = [count * (at * len(grid.rates) + grid.rates.index(rate)) for at, rate in enumerate(chosen)]
+            of_grid = [folder for begin in begins for folder in folders[begin : begin + count]]
+            compared = replace(grid, name=f"{grid.name}, {name}", tune=None, chosen=chosen)
+            yield compared, of_grid, manifests[:: count * len(grid.rates)]
 
 
 def _suites(

@@ -87,6 +87,9 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("grids", figures.grids_figure, "Losses at each point of the sweep"),
         Exhibit("grid_escapes", pretraining.grid_escapes_table, "Escapes at each point of the sweep", ESCAPE),
         Exhibit("grid_contrasts", pretraining.contrasts_table, "Contrasts named before the runs", VERDICT),
+        Exhibit("grid_losses", pretraining.grid_losses_table, "The same contrasts: differences of last losses"),
+        Exhibit("grid_rates", pretraining.grid_rates_table, "Learning rates, chosen at each point"),
+        Exhibit("grid_rates", figures.rates_figure, "Contrasts over learning rates"),
     ],
     "Models from elsewhere": [
         Exhibit("paired", scores.paired_table, "Differences from the first of them"),
@@ -129,4 +132,12 @@ EXHIBITS: dict[str, list[Exhibit]] = {  # by chapter of the page
         Exhibit("provenance", corpus.provenance_table, "What made this report"),
     ],
 }
-OF_SWEEP = ("grids", "grid_escapes", "grid_contrasts", "settings", "provenance")  # of keys that no page compares
+OF_SWEEP = (
+    "grids",
+    "grid_escapes",
+    "grid_contrasts",
+    "grid_losses",
+    "grid_rates",
+    "settings",
+    "provenance",
+)  # of keys that no page compares

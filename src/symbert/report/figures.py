@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from symbert.architectures import ARCHITECTURES
+from symbert.experiment.sweep import Grid
+from symbert.pretrain.tuning import Choice, Tried
 from symbert.report import names, published, setting, statistics, style
 from symbert.report.collect import Collection, level_name, losses_of
 from symbert.report.formats import heading
@@ -116,6 +118,54 @@ def grids_figure(data: Collection) -> Figure | None:
         for point, losses in zip(grid.points, of_points, strict=True):
             panels[f"{grid.name}\n{place_of(grid, point)}", "loss (nats)"][point["attention"]] = losses
     return curves_figure(data.known, panels, LOSSES, logarithmic=True) if panels else None
+
+
+def rates_figure(data: Collection) -> Figure | None:
+    """Each contrast of a tuned grid over the learning rate, the same one on both sides, by the tuning seeds: the first
+    less the second. Bands: 95 % intervals over seeds (Student’s, of two seeds their range). Large marks lie at the best
+    rate of the first (filled) and of the second (hollow). A rate at which a run diverged, or of escapes one did not
+    escape, has no point.
+    """
+    looks: dict[str, Look] = {}
+    drawn: dict[tuple[str, str], list[tuple[Grid, str, Choice, Choice, pd.DataFrame]]] = defaultdict(list)
+    for grid, choices in data.tuned:
+        looks |= style.looks_of((choice.attention for choice in choices), data.known)
+        for contrast, place, *sides in grid.pairs():
+            first, second = (choices[at] for at in sides)
+            words = ", ".join(str(value) for axis, value in place.items() if axis != "architecture")
+            for unit, outcome in OF_SEED.items():
+                tried = zip(first.tried, second.tried, strict=True)
+                seeds = pd.DataFrame({ours.rate: outcome(ours) - outcome(theirs) for ours, theirs in tried})
+                if seeds.notna().all().any():
+                    curve = (grid, contrast.name.removeprefix(f"{grid.name}-"), first, second, seeds)
+                    drawn[f"{grid.name}\n{words}", unit].append(curve)
+    if not drawn:
+        return None
+    figure, panels = style.figure_of([LOSSES] * len(drawn), columns=2)
+    for panel, ((title, unit), curves) in zip(panels, drawn.items(), strict=True):
+        for _, name, first, second, seeds in curves:
+            look, means = looks[first.attention], seeds.mean(skipna=False)
+            style.draw_seeds(panel, seeds, look, name)
+            for choice, face in ((second, {"markerfacecolor": "none", "markersize": 10}), (first, {})):
+                panel.plot([choice.best], [means[choice.best]], zorder=4, **look.line(**style.MARK | face))
+        panel.axhline(0, zorder=1.5, **style.MAJORITY_LINE)
+        panel.set_title(title)
+        style.prepare(panel, unit, "learning rate", ticks=curves[0][0].rates)
+    style.add_legend(figure, across=1)
+    return figure
+
+
+def _losses(tried: Tried) -> pd.Series:
+    """The last losses of seeds; NaN of one that diverged."""
+    return pd.Series(tried.losses, dtype=float).mask(tried.diverged)
+
+
+def _logarithms(tried: Tried) -> pd.Series:
+    """The logarithms of steps to the escape; NaN of a run that diverged, or did not escape."""
+    return np.log2(pd.Series(tried.escapes, dtype=float)).mask(tried.diverged)
+
+
+OF_SEED = {"log₂ of the ratio of escapes": _logarithms, "difference of last losses (nats)": _losses}  # by the unit
 
 
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:

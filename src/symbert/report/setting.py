@@ -176,6 +176,7 @@ def _limits(data: Collection) -> Iterator[str]:
         if any(pair.size for pairs in data.paired.values() for pair in pairs):
             yield OF_TWO_KINDS
     yield from _of_rates(data)
+    yield from _of_grids(data)
     if experiment.scale != IMPORTED and other_settings(experiment):
         yield "This is not the paper’s experiment: its numbers are not comparable with the paper’s."
 
@@ -214,6 +215,32 @@ def _of_rates(data: Collection) -> Iterator[str]:
         f"Learning rates of {', '.join(sorted(tuned))} are chosen for each task on other seeds than the reported ones"
         f"{at_edge}{rest}."
     )
+
+
+def _of_grids(data: Collection) -> Iterator[str]:
+    """A sentence on each tuned grid: how its rates were chosen, and which of the best ones lie at an edge."""
+    for grid, choices in data.tuned:
+        assert grid.tune
+        outcome = {"final_loss": "last validation loss", "escape": "escape from the plateau"}[grid.tune.by]
+        named = zip(grid.points, choices, strict=True)
+        varied = [axis for axis, values in grid.axes.items() if len(values) > 1] or ["attention"]
+        edges = [
+            f"{', '.join(str(point[axis]) for axis in varied)} ({choice.best:g}, the {choice.edge})"
+            for point, choice in named
+            if choice.edge
+        ]
+        at_edge = (
+            f" The best rate lies at the edge of those tried, so that a better one may lie beyond, of {len(edges)} of "
+            f"{len(choices)}: {'; '.join(edges)}."
+            if edges
+            else " No best rate lies at the edge of those tried."
+        )
+        seeds = ", ".join(map(str, sorted(grid.tune.seeds)))
+        yield (
+            f"Learning rates of {grid.name} are chosen among {', '.join(f'{rate:g}' for rate in grid.rates)} by the "
+            f"{outcome} of seeds {seeds}, which are not reported; models are compared at one common rate, the best of "
+            f"{grid.axes['attention'][0]}, and each at its best.{at_edge}"
+        )
 
 
 def in_words(counts: Iterable[int]) -> str:

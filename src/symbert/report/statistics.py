@@ -45,7 +45,6 @@ OTHER_COLUMNS = {column: suite.score for suite in BESIDE_GLUE for column in suit
 COUNTED = (*COLUMNS, *OTHER_COLUMNS)  # score columns that count for the mean of their suite
 STAND_IN = " (stand-in)"  # ends the name of a score that is not GLUE's
 TARGET = 0.95  # share of the highest final score that figure 3 asks for
-ESCAPED = 0.8  # share of the unigram entropy that is the level of an escape where none is set
 
 CONFIDENCE = 1 - LEVEL
 SEED = 1  # of splits that are drawn; any would do, but the same table must come out of the same scores
@@ -624,14 +623,21 @@ def escape_contrasts(
 def loss_contrasts(losses: Losses, named: Sequence[Sequence[str]] | None) -> list[Comparison]:
     """The last validation losses (nats) of the pairs of `escape_contrasts`, paired by pre-training seed: runs of a seed
     start from equal shared parameters, and see the same batches and masks."""
-    contrasts = []
-    for pair, ours, theirs in _pairs(losses, named):
-        values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
-        over, tests = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
-        tests |= {"errors": (paired_error(values),), "smallest_p": smallest_sign_flip_p(len(values))}
-        unit = ("validation_loss", PRETRAIN_SEED, over.count)
-        contrasts.append(Comparison(*pair, *unit, over.mean, over.deviation, **tests))
-    return corrected(contrasts, family=["size"])
+    return corrected([_of_losses(*pair) for pair in _pairs(losses, named)], family=["size"])
+
+
+def loss_differences(pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]]) -> list[Comparison]:
+    """The last validation losses (nats) of pairs of models, whose runs have the same seeds in the same order; p is
+    corrected for their number."""
+    return corrected([_of_losses(("", "", ""), *pair) for pair in pairs])
+
+
+def _of_losses(names: Contrast, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
+    values = (ours.iloc[:, -1] - theirs.iloc[:, -1]).to_numpy()
+    over, tests = spread(values), {"interval": paired_interval(values), "p": sign_flip_test(values)}
+    tests |= {"errors": (paired_error(values),), "smallest_p": smallest_sign_flip_p(len(values))}
+    unit = ("validation_loss", PRETRAIN_SEED, over.count)
+    return Comparison(*names, *unit, over.mean, over.deviation, **tests)
 
 
 def _pairs(

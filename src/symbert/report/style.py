@@ -130,8 +130,15 @@ def add_legend_above(panel: Axes, title: str = "") -> None:
     panel.legend(title=title, alignment="left", **place)
 
 
-def prepare(panel: Axes, vertical: str, horizontal: str = "pre-training step", logarithmic: bool = False) -> None:
-    """Label the axes of a panel; few ticks, large numbers in thousands, of a logarithmic axis round ones."""
+def prepare(
+    panel: Axes,
+    vertical: str,
+    horizontal: str = "pre-training step",
+    logarithmic: bool = False,
+    ticks: Sequence[float] = (),
+) -> None:
+    """Label the axes of a panel; few ticks, large numbers in thousands, of a logarithmic axis round ones, or these
+    `ticks` of one."""
     panel.set_xlabel(horizontal)
     panel.set_ylabel(vertical)
     panel.margins(x=0.02, y=0.06)
@@ -144,6 +151,11 @@ def prepare(panel: Axes, vertical: str, horizontal: str = "pre-training step", l
         panel.xaxis.set_major_locator(LogLocator(subs=digits))
         panel.xaxis.set_minor_locator(NullLocator())
     panel.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if ticks:
+        panel.set_xscale("log")
+        panel.set_xlim(min(ticks) / 1.15, max(ticks) * 1.15)
+        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_seeds(panel: Axes, seeds: pd.DataFrame, look: Look, label: str, **changes: Any) -> None:

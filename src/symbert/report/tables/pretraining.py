@@ -2,13 +2,14 @@
 encoder."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from symbert.architectures import ARCHITECTURES
 from symbert.configuration import SWEPT
-from symbert.experiment.sweep import Grid
+from symbert.experiment.sweep import Contrast, Grid
 from symbert.report.collect import FEWEST_SEEDS, Collection, losses_of
 from symbert.report.formats import Table, frame_of, table_of
 from symbert.report.statistics import (
@@ -19,6 +20,7 @@ from symbert.report.statistics import (
     escape_contrasts,
     escapes_of,
     loss_contrasts,
+    loss_differences,
     mean_curves,
     shared_escapes,
     spread,
@@ -27,6 +29,7 @@ from symbert.report.statistics import (
 Row = dict[str, Any]
 
 P_VALUES = {"p": 4, "p_value": 4, "holm_p": 4, "holm_p_value": 4}  # decimals
+IN_NATS = dict.fromkeys(("difference", "low", "high", "detectable"), 3)
 OF_CONTRAST = ("reference", "ratio", "ratio_low", "ratio_high", "p_value", "holm_p_value", "verdict")
 OF_CONTRAST += ("detectable_ratio",)
 
@@ -125,21 +128,24 @@ def losses_table(data: Collection) -> Table | None:
         }
         for result in loss_contrasts(losses_of(data.runs), data.experiment.contrasts)
     ]
-    return (
-        table_of(rows, decimals=P_VALUES | dict.fromkeys(("difference", "low", "high", "detectable"), 3))
-        if rows
-        else None
-    )
+    return table_of(rows, decimals=P_VALUES | IN_NATS) if rows else None
 
 
 def grid_escapes_table(data: Collection) -> Table | None:
     """Median escape from the plateau over pre-training seeds, the earliest and the latest."""
     rows = [
         {"grid": grid.name, **_axes(data, point), **_numbers(losses, level)}
+        | ({"last_loss": spread(losses.iloc[:, -1]).mean} if data.tuned else {})
         for grid, of_points in data.grids
-        for point, losses, level in zip(grid.points, of_points, data.escape_losses[grid.name], strict=True)
+        for point, losses, level in zip(_at_rates(grid), of_points, data.escape_losses[grid.name], strict=True)
     ]
-    return table_of(rows) if rows else None
+    return table_of(rows, decimals={"last_loss": 3}) if rows else None
+
+
+def _at_rates(grid: Grid) -> list[Row]:
+    """The points of a grid, with the learning rate that was chosen for each."""
+    rates: list[Row] = [{"learning_rate": rate} for rate in grid.chosen] or [{} for _ in grid.points]
+    return [{**point, **rate} for point, rate in zip(grid.points, rates, strict=True)]
 
 
 def contrasts_table(data: Collection) -> Table | None:
@@ -150,26 +156,80 @@ def contrasts_table(data: Collection) -> Table | None:
     """
     rows = []
     for grid, of_points in data.grids:
-        cells = [
-            (point, (losses, level))
-            for point, losses, level in zip(grid.points, of_points, data.escape_losses[grid.name], strict=True)
-            if level is not None
-        ]
-        compared = [
-            (contrast, {axis: value for axis, value in point.items() if axis not in contrast.first}, first, second)
-            for contrast in (grid.contrasts if len(grid.seeds) >= FEWEST else ())
-            for point, first in cells
-            if contrast.first.items() <= point.items()
-            for other, second in cells
-            if other == {**point, **contrast.second}
-        ]
-        pairs = [shared_escapes(first, second) for *_, first, second in compared]
-        for (contrast, place, *_), (first, second), result in zip(compared, pairs, compare_escapes(pairs), strict=True):
+        cells = [*zip(of_points, data.escape_losses[grid.name], strict=True)]
+        compared = [pair for pair in _pairs(grid) if all(cells[at][1] is not None for at in pair[2:])]
+        pairs = [shared_escapes(cells[first], cells[second]) for *_, first, second in compared]
+        for pair, (first, second), result in zip(compared, pairs, compare_escapes(pairs), strict=True):
             row = {"first_median_escape": first.median.step, "second_median_escape": second.median.step}
-            row |= {**vars(result), "expected": contrast.expected, "verdict": result.verdict}
+            row |= {**vars(result), "expected": pair[0].expected, "verdict": result.verdict}
             row["detectable_ratio"] = _finite(result.detectable_ratio)
-            rows.append({"contrast": contrast.name, **_axes(data, place), **row})
+            rows.append({**_sides(data, grid, *pair), **row})
     return table_of(rows, decimals=P_VALUES) if rows else None
+
+
+def grid_losses_table(data: Collection) -> Table | None:
+    """The last validation losses of the same contrasts, but for those of texts: the first less the second, in nats per
+    masked token, paired by pre-training seed. Low and high: Student’s 95 % interval. p: two-sided sign-flip test over
+    all choices of signs; Holm: corrected for the contrasts of a grid. Verdict: lower or higher where p (Holm) is at
+    most 0.05, else undecided. Detectable: the difference that so many seeds of this spread find with 80 % power
+    (two-sided paired t at the corrected level); a dash: so many seeds cannot reach that level.
+    """
+    rows = []
+    for grid, of_points in data.grids:
+        compared = [pair for pair in _pairs(grid) if "text" not in pair[0].first]
+        results = loss_differences([(of_points[first], of_points[second]) for *_, first, second in compared])
+        for pair, result in zip(compared, results, strict=True):
+            row = {"seeds": result.n, "difference": result.difference}
+            row |= {"low": result.interval.low, "high": result.interval.high, "p": result.p, "holm_p": result.holm_p}
+            direction = "lower" if result.difference < 0 else "higher"
+            row |= {"verdict": direction if result.is_significant else "undecided", "detectable": result.detectable}
+            rows.append({**_sides(data, grid, *pair), **row})
+    return table_of(rows, decimals=P_VALUES | IN_NATS) if rows else None
+
+
+def _pairs(grid: Grid) -> list[tuple[Contrast, Row, int, int]]:
+    """What is compared in a grid, of enough seeds."""
+    return list(grid.pairs()) if len(grid.seeds) >= FEWEST else []
+
+
+def _sides(data: Collection, grid: Grid, contrast: Contrast, place: Row, first: int, second: int) -> Row:
+    """What is compared, and where; of a tuned grid also at which rates."""
+    row = {"contrast": contrast.name, **_axes(data, place, without=["learning_rate"] if data.tuned else ())}
+    if data.tuned:
+        rates = [f"{grid.chosen[at]:g}" if grid.chosen else place.get("learning_rate") for at in (first, second)]
+        row |= {"at": grid.name.rpartition(", ")[2] if grid.chosen else None}
+        row |= {"first_rate": rates[0], "second_rate": rates[1]}
+    return row
+
+
+def grid_rates_table(data: Collection) -> Table | None:
+    """The learning rate that was chosen at each point of a tuned grid: best, the one of the lowest mean outcome over
+    tuning seeds, none of which is reported in another table; common, the best one of the grid’s first operator, at
+    which all others are compared with it, too. Edge: the best one is the lowest or highest of those tried, so a better
+    one may lie beyond. By rate the mean outcome: the last validation loss (nats), or the steps to the escape from the
+    plateau, of a run that does not escape those of the whole run; diverged: with a seed. The csv has both outcomes of
+    every tuning seed.
+    """
+    rates = sorted({rate for grid, _ in data.tuned for rate in grid.rates})
+    rows: list[Row] = []
+    shown: list[Row] = []
+    for grid, choices in data.tuned:
+        assert grid.tune
+        seeds, digits = sorted(grid.tune.seeds), 3 if grid.tune.by == "final_loss" else 0
+        for point, choice in zip(grid.points, choices, strict=True):
+            cell = {"grid": grid.name, **_axes(data, point, without=["learning_rate"])}
+            cell |= {"by": grid.tune.by, "best": f"{choice.best:g}", "edge": choice.edge or None}
+            cell |= {"common": f"{choice.common:g}"}
+            tried = choice.tried
+            means = {one.rate: "diverged" if one.mean is None else f"{one.mean:,.{digits}f}" for one in tried}
+            shown.append(cell | {f"{rate:g}": means.get(rate) for rate in rates})
+            rows += [
+                {**cell, "rate": f"{one.rate:g}", "mean": one.mean, "tuning_seed": seed}
+                | {"last_loss": one.losses[at], "escape": one.escapes[at], "diverged": one.diverged[at]}
+                for one in tried
+                for at, seed in enumerate(seeds)
+            ]
+    return table_of(rows, readable=frame_of(shown)) if rows else None
 
 
 def place_of(grid: Grid, point: Row) -> str:
@@ -182,9 +242,11 @@ def place_of(grid: Grid, point: Row) -> str:
     )
 
 
-def _axes(data: Collection, point: Row) -> Row:
-    """The values of a point by every axis that a grid has; None where this one has it not."""
-    axes = dict.fromkeys(axis for grid, _ in data.grids for axis in grid.axes)
+def _axes(data: Collection, point: Row, without: Sequence[str] = ()) -> Row:
+    """The values of a point by every axis that a grid has, with learning rates that were chosen; None where this one
+    has it not."""
+    named = [[*grid.axes, *["learning_rate"] * bool(grid.chosen)] for grid, _ in data.grids]
+    axes = dict.fromkeys(axis for of_grid in named for axis in of_grid if axis not in without)
     return {axis: str(point[axis]) if axis in point else None for axis in axes}  # a rate has more than two decimals
 
 
