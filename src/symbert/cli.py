@@ -44,6 +44,7 @@ JOBS: dict[str, str] = {  # that rules run
     "pack": "symbert.corpus.shards:pack",
     "write-text": "symbert.corpus.texts:write_text",
     "pretrain": "symbert.pretrain.launch:pretrain",
+    "pretrain-together": "symbert.pretrain.launch:pretrain_together",
     "extract": "symbert.pretrain.extract:extract",
     "prepare-task": "symbert.glue.prepare:prepare_task",
     "score": "symbert.glue.score:score",
