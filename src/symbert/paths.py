@@ -6,6 +6,7 @@
     results/corpus/{text-KEY}/manifest.json                rows of a small text of a sweep
     results/runs/{architecture}/{model}/seed-{seed}/done.json   a pre-training; {model} is a size, an operator and a KEY
     results/runs/{architecture}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
+    results/together/{model}/ended.json                    how runs ended that were trained as one model
     results/models/{model}/settings.json                   a model from elsewhere; {model} is its name and a KEY
     results/tasks/{rows}/{task}.parquet                    token ids of a task
     results/scores/{suite}/{architecture}/{model}/seed-{seed}/step-{step}/{selection}.json   scores of tasks, seeds

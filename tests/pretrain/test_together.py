@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,7 @@ import pretrain.corpora as corpora
 from pretrain.corpora import own, planned
 from symbert.cli import main
 from symbert.files import read_json, write_json
-from symbert.pretrain.launch import PretrainTogether
-from symbert.pretrain.run import Pretraining, StopRequest
-from symbert.pretrain.tasks import count_targets
+from symbert.pretrain.run import Pretraining, PretrainTogether, StopRequest
 from symbert.pretrain.together import Stack
 from symbert.pretrain.train import Trainer
 
@@ -39,42 +36,45 @@ def sweep(manifest, *operators, architecture="encoder", **changes) -> list[Pretr
     ]
 
 
-@pytest.mark.parametrize(("kind", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @pytest.mark.parametrize(
-    ("names", "architecture", "micro_batch_size"),
-    [(["pairwise"], "encoder", None), (["original", "wide"], "encoder", 3), (["symmetric-others"], "decoder", None)],
+    ("names", "architecture", "micro_batch_size", "kind", "tolerance"),
+    [
+        (["pairwise"], "encoder", None, torch.float64, 1e-10),
+        (["original", "wide"], "encoder", 3, torch.float32, 1e-5),
+        (["symmetric-others"], "decoder", None, torch.float64, 1e-10),
+    ],
 )
 def test_models_as_one_take_the_steps_that_each_takes_alone(
-    manifest, monkeypatch, kind, tolerance, names, architecture, micro_batch_size
+    manifest, monkeypatch, names, architecture, micro_batch_size, kind, tolerance
 ):
-    """Seeds, rates, starts, clips and masks are their own, and so is the micro-batch that has no hidden token."""
+    """Seeds, rates and starts are their own, and micro-batches may have no hidden token."""
     wide = {"wide": own("wide", **{"class": "original", "init_scale": "wide"})}
-    runs = sweep(manifest, *(wide.get(name, name) for name in names), architecture=architecture, gradient_clip=0.5)
+    changes = {"gradient_clip": 0.5, "mask_probability": 0.05 if micro_batch_size else 0.15}
+    runs = sweep(manifest, *(wide.get(name, name) for name in names), architecture=architecture, **changes)
+    runs = runs[:: len(names)] if architecture == "encoder" else runs[::4]
     alone, together = ([Trainer(run, None, micro_batch_size) for run in runs] for _ in range(2))
     if kind == torch.float64:
         monkeypatch.setattr(torch.Tensor, "float", lambda tensor: tensor)  # the loss is computed in float32 otherwise
         for trainer in (*alone, *together):
             trainer.model.double()
     stack = Stack(together, [0] * len(together))
-    for step in range(8):
+    for step in range(4):
         expected, results = [trainer.step(step) for trainer in alone], stack.step()
         for one, other in zip(expected, results, strict=True):
             assert other.learning_rate == one.learning_rate
             assert other.loss == pytest.approx(one.loss, rel=tolerance)
             assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=10 * tolerance)
     for one, other in zip(alone, together, strict=True):
-        for (name, weight), stacked in zip(one.model.named_parameters(), other.model.parameters(), strict=True):
-            torch.testing.assert_close(
-                stacked, weight, rtol=tolerance, atol=tolerance, msg=lambda said, n=name: n + said
-            )
-    chosen = [1, 6]
+        for weight, stacked in zip(one.model.parameters(), other.model.parameters(), strict=True):
+            torch.testing.assert_close(stacked, weight, rtol=tolerance, atol=tolerance)
+    chosen = [0, len(runs) - 1]
     for number, sums in zip(chosen, stack.evaluate(chosen), strict=True):
         assert together[number].measured(*sums) == pytest.approx(alone[number].evaluate(), rel=tolerance)
-    read = torch.cat([trainer.task.training_batch(step)["input_ids"] for trainer in alone for step in range(8)])
-    assert (read == PAD).any() or architecture == "decoder"  # a random token, which stays without a gradient
+    batches = [trainer.task.training_batch(step) for trainer in alone for step in range(6)]
+    if names == ["pairwise"]:  # a random token may be the padding piece, which has no gradient as an input
+        assert any((batch["input_ids"] == PAD).any() for batch in batches)
     if micro_batch_size:
-        parts = [part for trainer in alone for part in trainer.task.training_batch(0)["targets"].split(3)]
-        assert not all(count_targets({"targets": part}) for part in parts) or len(parts)
+        assert not all((part >= 0).any() for batch in batches for part in batch["targets"].split(micro_batch_size))
 
 
 def test_batches_that_are_made_at_once_are_those_of_each_step(build):
@@ -89,7 +89,7 @@ def test_batches_that_are_made_at_once_are_those_of_each_step(build):
 
 
 @pytest.fixture
-def alone(tmp_path_factory, manifest, monkeypatch):
+def alone(tmp_path_factory):
     """Gives the folder of a run that is trained by itself, once for each of all tests."""
     place = tmp_path_factory.getbasetemp() / "alone"
 
@@ -146,10 +146,10 @@ def assert_equal_to_rounding(one: Path, other: Path, tolerance: float = 1e-5) ->
 
 def test_a_sweep_that_is_trained_together_leaves_what_each_run_leaves_alone(manifest, together, alone):
     """Two operators: their models are not one, and are trained one kind after the other."""
-    runs = [*sweep(manifest), *sweep(manifest, "symmetric")[:2]]
+    runs = [*sweep(manifest), *sweep(manifest, "symmetric")[:1]]
     code, ended, _ = together(runs)
     assert code == 0 and ended == {run.folder: "done" for run in runs}
-    for run, count in zip(runs, [8] * 8 + [2] * 2, strict=True):
+    for run, count in zip(runs, [8] * 8 + [1], strict=True):
         folder = Path(run.folder)
         assert not (folder / "done.json").exists()  # Snakemake would remove it before the run's own job
         assert main(["pretrain", run.folder, "--threads", "1"]) == 0
@@ -167,7 +167,7 @@ def stopped_after(monkeypatch, steps: int) -> None:
 
 
 def test_a_run_goes_on_together_or_alone_from_wherever_it_was_stopped(manifest, together, alone, monkeypatch):
-    one, two, three = runs = sweep(manifest)[:3]
+    one, two, *_ = runs = sweep(manifest)[:3]
     with monkeypatch.context() as patch:
         stopped_after(patch, 4)
         code, ended, said = together(runs)
@@ -183,11 +183,10 @@ def test_a_run_goes_on_together_or_alone_from_wherever_it_was_stopped(manifest, 
     for run in runs:
         if run is not one:
             assert main(["pretrain", run.folder, "--threads", "1"]) == 0
-        shutil.copytree(alone(run), "expected", dirs_exist_ok=True)
         assert_equal_to_rounding(alone(run), Path(run.folder))
 
 
-def test_a_run_that_diverges_stops_no_other_and_ends_as_it_ends_alone(manifest, together, alone, capsys):
+def test_a_run_that_diverges_stops_no_other_and_ends_as_it_ends_alone(manifest, together, alone):
     runs = sweep(manifest)[:3]
     runs.insert(1, planned(manifest, brief(learning_rate=1e30), "pairwise", 5))
     code, ended, said = together(runs)
@@ -205,7 +204,7 @@ def test_a_run_that_diverges_stops_no_other_and_ends_as_it_ends_alone(manifest, 
 
 def test_a_run_that_cannot_be_one_of_several_is_refused_and_the_others_go_on(manifest, together):
     runs = [planned(manifest, brief(**changes)) for changes in ({}, {"dropout": 0.1}, {"compile": True})]
-    code, ended, said = together(runs)
+    code, ended, _ = together(runs)
     assert code == 0 and [how == "done" for how in ended.values()] == [True, False, False]
     assert "'dropout' 0.1" in ended[runs[1].folder] and "'compile'" in ended[runs[2].folder]
 
@@ -214,17 +213,17 @@ OPERATOR = """
 from symbert.model.attention import OriginalAttention
 
 
-class Shy(OriginalAttention):
+class Branching(OriginalAttention):
     def query_key_value(self, hidden):
         query, key, value = super().query_key_value(hidden)
-        return (query if hidden.sum().item() > 0 else 2 * query), key, value
+        return (query if self.query.weight.norm() < 1e9 else 2 * query), key, value
 """
 
 
-def test_an_operator_that_looks_at_numbers_is_trained_alone(tmp_path, manifest, together, monkeypatch):
-    (tmp_path / "shy.py").write_text(OPERATOR)
+def test_an_operator_that_looks_at_numbers_is_refused(tmp_path, manifest, together, monkeypatch):
+    (tmp_path / "branching.py").write_text(OPERATOR)
     monkeypatch.syspath_prepend(tmp_path)
-    runs = [planned(manifest, brief(), own("shy", **{"class": "shy:Shy"}), seed) for seed in (1, 2)]
-    code, _, said = together(runs)
+    run = planned(manifest, brief(), own("branching", **{"class": "branching:Branching"}))
+    code, _, said = together([run])
     assert code == 64 and "'pretrain.together'" in said
-    assert read_json(Path(runs[1].folder, "state/status.json"))["state"] == "failed"
+    assert read_json(Path(run.folder, "state/status.json"))["state"] == "failed"

@@ -15,7 +15,10 @@ from symbert.files import read_json, single_writer, size_of
 from symbert.pretrain.run import branches
 from symbert.steps import RESULTS
 
-KEYED = ("published/*", "corpus/*", "runs/*/*/seed-*", "models/*", "tasks/*", "scores/*", "robustness/*", "measured/*")
+KEYED = (
+    *("published/*", "corpus/*", "runs/*/*/seed-*", "together/*"),
+    *("models/*", "tasks/*", "scores/*", "robustness/*", "measured/*"),
+)
 WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)
 BRANCHES = (f"runs/*/*/seed-*/{branches(Path('state'))}",)  # states that runs of more steps go on from
 RECORD = {"experiment": str, "settings": dict, "checkpoints": [str]}  # experiment.json

@@ -8,13 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
 
-from symbert.configuration import Pretrain, PretrainSettings
+from symbert.configuration import Pretrain
 from symbert.errors import line_of
 from symbert.files import write_json
-from symbert.pretrain.run import Pretraining, StopRequest, hand_over
-from symbert.steps import Step, read_step
+from symbert.pretrain.run import PretrainTogether, StopRequest, hand_over
+from symbert.steps import read_step
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
 SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
@@ -49,33 +48,6 @@ def pretrain(
     train(folder, stop, threads, micro_batch_size, shard_parameters)
 
 
-class PretrainTogether(Step, frozen=True, kw_only=True):
-    """Runs that one process trains as one model. What it makes lies in their own folders, and is what each alone would
-    have made, but for the last bits."""
-
-    files: ClassVar[dict[str, str]] = {"ended": "ended.json"}
-
-    runs: list[Pretraining]
-
-    @property
-    def place(self) -> str:
-        """The folder below results/, without the key."""
-        return f"together/{self.runs[0].size}-{self.runs[0].attention}"
-
-    def reads(self) -> list[str]:
-        """The files that it waits for."""
-        return list(dict.fromkeys(file for run in self.runs for file in run.reads()))
-
-
-def why_alone(training: PretrainSettings) -> str:
-    """Why a run is trained by itself, whatever `pretrain.together` says; empty where it need not be."""
-    if training.dropout:
-        return f"'dropout' {training.dropout:g}, whose draws would not be those of a run alone"
-    if training.compile:
-        return "'compile' makes a graph of one model"
-    return "'precision' fp16 has a scale of the loss for each run" if training.precision == "fp16" else ""
-
-
 def pretrain_together(ended: Path, /, threads: int, micro_batch_size: int | None = None) -> None:
     """Train the runs in the settings beside `ended` as one model, each from its newest checkpoint, and write into
     `ended` how each of them ended.
@@ -84,10 +56,11 @@ def pretrain_together(ended: Path, /, threads: int, micro_batch_size: int | None
     diverges, stops no other: its own `pretrain` goes on from its last checkpoint and says the error again. Requests to
     stop are answered as by `pretrain`, for all runs.
     """
-    stop, folders = StopRequest(), [Path(run.folder) for run in read_step(ended.parent, PretrainTogether).runs]
+    stop = StopRequest()
+    step: PretrainTogether = read_step(ended.parent, PretrainTogether)
     from symbert.pretrain.together import train_together
 
-    how = train_together(folders, stop, threads, micro_batch_size)
+    how = train_together([Path(run.folder) for run in step.runs], stop, threads, micro_batch_size)
     write_json(ended, {str(folder): word for folder, word in how.items()})
 
 

@@ -181,6 +181,33 @@ class Pretraining(Step, frozen=True, kw_only=True):
         return f"{architecture}{self.size}-{self.attention} seed {self.pretrain_seed}"
 
 
+class PretrainTogether(Step, frozen=True, kw_only=True):
+    """Runs that one process trains as one model. What it makes lies in their own folders, and is what each alone would
+    have made, but for the last bits."""
+
+    files: ClassVar[dict[str, str]] = {"ended": "ended.json"}
+
+    runs: list[Pretraining]
+
+    @property
+    def place(self) -> str:
+        """The folder below results/, without the key."""
+        return f"together/{self.runs[0].size}-{self.runs[0].attention}"
+
+    def reads(self) -> list[str]:
+        """The files that it waits for."""
+        return list(dict.fromkeys(file for run in self.runs for file in run.reads()))
+
+
+def why_alone(training: PretrainSettings) -> str:
+    """Why a run is trained by itself, whatever `pretrain.together` says; empty where it need not be."""
+    if training.dropout:
+        return f"'dropout' {training.dropout:g}, whose draws would not be those of a run alone"
+    if training.compile:
+        return "'compile' makes a graph of one model"
+    return "'precision' fp16 has a scale of the loss for each run" if training.precision == "fp16" else ""
+
+
 def read_run(folder: Path) -> Pretraining:
     """The step that run.json of a folder holds.
 

@@ -28,8 +28,7 @@ from symbert.files import single_writer
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED
 from symbert.pretrain.compute import World
-from symbert.pretrain.launch import why_alone
-from symbert.pretrain.run import Records, StopRequest, finished_together, read_run
+from symbert.pretrain.run import Records, StopRequest, finished_together, read_run, why_alone
 from symbert.pretrain.tasks import Batch, Task, count_targets, move, verify_shards
 from symbert.pretrain.train import Session, StepResult, Trainer, claim
 
