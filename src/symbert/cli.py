@@ -45,6 +45,7 @@ JOBS: dict[str, str] = {  # that rules run
     "write-text": "symbert.corpus.texts:write_text",
     "pretrain": "symbert.pretrain.launch:pretrain",
     "choose-rates": "symbert.pretrain.tuning:choose_rates",
+    "pretrain-together": "symbert.pretrain.launch:pretrain_together",
     "extract": "symbert.pretrain.extract:extract",
     "prepare-task": "symbert.glue.prepare:prepare_task",
     "score": "symbert.glue.score:score",

@@ -60,6 +60,26 @@ def chosen(grid):
 CHOSEN = [*map(chosen, EXPERIMENT.tuned)]
 
 
+rule pretrain_together:
+    input:
+        ancient(EXPERIMENT.reads("results/together/{model}-{key}/ended.json")),
+    output:
+        "results/together/{model}-{key}/ended.json",
+    log:
+        "results/together/{model}-{key}/log.txt",
+    priority: 3
+    conda:
+        "../../envs/symbert.yaml"
+    threads: EXPERIMENT.needs_together.threads
+    resources:
+        mem_mb=EXPERIMENT.needs_together.memory,
+        gpu=EXPERIMENT.needs_together.gpus,
+        runtime=1440,
+    shell:
+        "SYMBERT_GPUS={resources.gpu} exec python -m symbert pretrain-together {output:q}"
+        f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
+
+
 rule extract:
     input:
         ancient(f"{RUN}/done.json"),

@@ -16,7 +16,7 @@ from symbert.pretrain.run import branches
 from symbert.steps import RESULTS
 
 KEYED = (
-    *("published/*", "corpus/*", "runs/*/*/seed-*", "tuned/*"),
+    *("published/*", "corpus/*", "runs/*/*/seed-*", "together/*", "tuned/*"),
     *("models/*", "tasks/*", "scores/*", "robustness/*", "measured/*"),
 )
 WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)

@@ -46,6 +46,11 @@ EXPLAINED = (
         "'compile' is true, but no compiler works on this machine; install a C and C++ compiler (g++), or set "
         "'compile: false'",
     ),
+    (
+        r"vmap: |Batching rule not implemented",
+        ConfigError,
+        "an operator that cannot be computed for several runs at once; set 'pretrain.together' to 1",
+    ),
     (  # how Gloo, NCCL and torch's store say that another process ended, or never joined
         "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
         "|timed out (waiting|connecting)|wait timeout|socket has timed out|timeout caused pair closure"

@@ -64,20 +64,29 @@ def train(
     with compute.explained(run), join_world() as world, single_writer(folder) if world.leads else nullcontext():
         records = Records(folder / "state", world.leads)
         with records.status_written(), compute.explained(run):
-            precision = compute.resolve_precision(run.training.precision, world.device)
-            corpus_hash = verify_manifest(run.manifest)
             if world.leads:
-                identity = records.claim(run, precision, corpus_hash)
-                verify_shards(run.manifest)
-                go_on(folder, run, identity)
+                claim(folder, run, records, world.device)
             world.wait()
-            trainer = Trainer(run, world, micro_batch_size, shard_parameters)
-            session = Session(trainer, records, stop)
+            session = Session(Trainer(run, world, micro_batch_size, shard_parameters), records, stop)
             session.open(threads)
             session.run()
             if world.leads:
-                records.publish(run, identity, session.measured)
-                session.checkpoints.remove_resumable()
+                session.publish(folder)
+
+
+def claim(
+    folder: Path,
+    run: Pretraining,
+    records: Records,
+    device: torch.device,
+    verify: Callable[[Path], None] = verify_shards,
+) -> None:
+    """Note what a run follows from, `verify` its rows, and give it the state of a finished run that it can go on
+    from."""
+    precision = compute.resolve_precision(run.training.precision, device)
+    identity = records.claim(run, precision, verify_manifest(run.manifest))
+    verify(run.manifest)
+    go_on(folder, run, identity)
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,7 @@ class Trainer:
         """
         batch = self._batch(step)
         self.model.train()
-        loss = self._fitting(lambda: self._accumulate_gradients(step, batch))
+        loss = self.fitting(lambda: self._accumulate_gradients(step, batch))
         norm = self.updater.clip()
         self.ahead = (step + 1, self._batch(step + 1))  # before the device is waited for
         loss, norm, self.flags = self.world.step_total(loss, norm, flags())
@@ -194,7 +203,7 @@ class Trainer:
         with compute.autocast(self.precision, self.device):
             return self.loss(**inputs)
 
-    def _fitting(self, work: Callable[[], Any]) -> Any:
+    def fitting(self, work: Callable[[], Any]) -> Any:
         """The result of `work`; where memory runs out, again with half as many sequences at a time.
 
         Several processes compute together, so one of them cannot go back alone: there the error stands.
@@ -231,7 +240,10 @@ class Trainer:
         DivergedError when a number is not finite.
         """
         self.model.eval()
-        loss, count = self.world.total(*self._fitting(self._sums_of_validation))
+        return self.measured(*self.world.total(*self.fitting(self._sums_of_validation)))
+
+    def measured(self, loss: float, count: float) -> dict[str, float]:
+        """The measures by the summed loss and the number of targets of the validation sequences; DivergedError."""
         measured = {"loss": loss / count, **self.task.measures(loss / count)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
@@ -283,6 +295,7 @@ class Session:
         self.settings, self.world, self.state = trainer.settings, trainer.world, records.state
         self.checkpoints = CheckpointStore(self.state, self.world.leads)
         self.metrics: MetricsLog | None = None  # of the leading process
+        self.together = 1  # runs that this process trains as one model
         self.machine = compute.describe_machine(trainer.device)
         tokens, flops = self.settings.batch_size * trainer.task.tokens, trainer.task.flops(trainer.model)
         peak = known_peak(self.machine["device"], trainer.precision)
@@ -310,6 +323,7 @@ class Session:
                 processes=self.world.size,
                 micro_batch_size=trainer.micro_batch_size,
                 shard_parameters=trainer.is_sharded,
+                together=self.together,
                 precision=trainer.precision,
                 compile=self.settings.compile,
                 started=now(),
@@ -337,18 +351,31 @@ class Session:
         progress = Progress(f"pretrain {self.trainer.run}", self.settings.steps, "steps", self.records.step)
         for step in range(self.records.step + 1, self.settings.steps + 1):  # completed ones
             result = self.trainer.step(step - 1, self.stop.flags)
-            self.records.step = step
-            self.pace.step()
-            if step % LOG_EVERY == 0:
-                norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
-                self._log(Trained, **{**vars(result), "gradient_norm": norm})
-            if step % self.settings.evaluate_every == 0 or step == self.settings.steps:
-                self._log(Validated, **self.trainer.evaluate())
-                self.pace.restart()
-            self._save()
+            self.complete(result, self.trainer.evaluate)
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
                 progress.update(step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
+
+    def is_evaluated(self, step: int) -> bool:
+        """Whether the model is evaluated after so many steps."""
+        return step % self.settings.evaluate_every == 0 or step == self.settings.steps
+
+    def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
+        """Log a step that was taken, evaluate and save where that is due, and stop where that is asked."""
+        self.records.step = step = self.records.step + 1
+        self.pace.step(self.together)
+        if step % LOG_EVERY == 0:
+            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
+            self._log(Trained, **{**vars(result), "gradient_norm": norm})
+        if self.is_evaluated(step):
+            self._log(Validated, **evaluate())
+            self.pace.restart()
+        self._save()
+
+    def publish(self, folder: Path) -> None:
+        """Write the declared outputs of a run that is done into a folder, and drop the checkpoints to resume from."""
+        self.records.publish(self.trainer.run, self.measured, folder)
+        self.checkpoints.remove_resumable()
 
     def _log(self, kind: type[Initial | Trained | Validated], **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
