@@ -27,6 +27,7 @@ from symbert.model.check import refuse_untrue
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position, go_on
 from symbert.pretrain.compute import World, distribute, exchange, join_world
+from symbert.pretrain.graphs import MicroSteps, recorder_on
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import (
     METRICS,
@@ -160,6 +161,7 @@ class Trainer:
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
         self.optimizer = compute.build_optimizer(self.model, settings)
         self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
+        self.micro_steps = self._recorded()
         is_beside = compute.computes_beside(self.device)
         self.batch_of: Callable[[int], Batch] = (
             compute.Ahead(self.task.training_batch) if is_beside else self.task.training_batch
@@ -236,18 +238,35 @@ class Trainer:
         torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
         count, total = max(count_targets(batch), 1), torch.zeros((), device=self.device)
         parts = [rows for rows in self.world.batches(self.settings.batch_size, self.micro_batch_size) if rows]
+        if self.micro_steps:
+            self.micro_steps.begin()
         for rows in parts:
+            part = {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
+            inputs = self.task.inputs(part, self.is_compiled)
             with exchange(self.loss, is_due=rows is parts[-1]):
-                part = {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
-                loss = self._loss_of(part) / count
-                self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
-            total += loss.detach()
+                if self.micro_steps:
+                    total += self.micro_steps(inputs, count)
+                else:
+                    total += self._micro_step(move(inputs, self.device), count)
         return total
 
-    def _loss_of(self, batch: Batch) -> Tensor:
-        """The summed loss of a batch, in nats."""
-        inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
-        with compute.autocast(self.precision, self.device):
+    def _micro_step(self, inputs: Batch, count: int | Tensor) -> Tensor:
+        """Add the gradients of the loss of some sequences on the device, divided by `count`; returns that loss."""
+        loss = self._loss_of(inputs) / count
+        self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
+        return loss.detach()
+
+    def _recorded(self) -> MicroSteps | None:
+        """Micro-steps as graphs, where one process computes a compiled model: then few shapes of inputs are met."""
+        if not self.is_compiled or self.world.size > 1 or self.updater.scaler.is_enabled():
+            return None
+        recorder = recorder_on(self.device)
+        return recorder and MicroSteps(self._micro_step, self.model, recorder, self.device)
+
+    def _loss_of(self, inputs: Batch) -> Tensor:
+        """The summed loss of inputs on the device, in nats."""
+        # A rounded weight that was kept from before would be recorded as a constant.
+        with compute.autocast(self.precision, self.device, cache_enabled=not self.micro_steps):
             return self.loss(**inputs)
 
     def _fitting(self, work: Callable[[], Any]) -> Any:
@@ -264,6 +283,7 @@ class Trainer:
                     raise
             self.micro_batch_size = math.ceil(self.micro_batch_size / 2)
             self.optimizer.zero_grad(set_to_none=True)
+            self.micro_steps = self._recorded()
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
             fact = f"out of memory; goes on with {self.micro_batch_size} sequences at a time"
@@ -303,7 +323,8 @@ class Trainer:
             rows, loss, count = np.arange(share.start, share.stop), 0.0, 0
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
-                loss, count = self._loss_of(batch).item(), count_targets(batch)
+                inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
+                loss, count = self._loss_of(inputs).item(), count_targets(batch)
             sums.append([loss, count] if len(rows) else [0.0, 0])
         if self.is_sharded:
             self.loss.reshard()  # drops the weights that the last batch gathered
