@@ -212,8 +212,7 @@ def measure_speed(arm: Arm, manifest: Path, device: torch.device) -> tuple[dict[
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     pace = Pace(sequences * TOKENS, trainer.task.flops(trainer.model), peak, device)
-    for number in range(UNTIMED + TIMED):
-        trainer.step(number)
+    for number, _ in enumerate(trainer.steps(range(UNTIMED + TIMED))):
         if number >= UNTIMED:
             pace.step()
     measured = pace.summary()
