@@ -51,8 +51,8 @@ class Place(NamedTuple):
 
 @cache
 def place_on(device: torch.device) -> Place:
-    """One pool of memory for all graphs of a process, as nothing in it outlives a replay, and the stream that its memory
-    belongs to. A pool ends with its last graph, so an empty one is kept."""
+    """One pool of memory for all graphs of a process, as nothing in it outlives a replay, and the stream that its
+    memory belongs to. A pool ends with its last graph, so an empty one is kept."""
     place = Place(torch.cuda.graph_pool_handle(), torch.cuda.Stream(device), torch.cuda.CUDAGraph())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is empty
