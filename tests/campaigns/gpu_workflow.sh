@@ -74,6 +74,9 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
+from symbert.pretrain.pace import MFU
+
+print(MFU)
 taken = defaultdict(list)
 for log in Path(".snakemake/log").glob("*.log"):
     now, name, begun = None, "", {}

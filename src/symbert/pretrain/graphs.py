@@ -72,9 +72,11 @@ class CudaGraphs:
     def aside(self) -> Iterator[None]:
         """On the stream of the graphs, behind what was started before, and before what is started afterwards."""
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream):
-            yield
-        torch.cuda.current_stream(self.device).wait_stream(self.stream)
+        try:
+            with torch.cuda.stream(self.stream):
+                yield
+        finally:
+            torch.cuda.current_stream(self.device).wait_stream(self.stream)
 
     def record(self, run: Run) -> Run:
         """The replay of a graph of `run`."""
