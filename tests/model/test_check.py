@@ -117,7 +117,7 @@ def test_the_mask_of_padding_is_not_the_mask_of_a_decoder(outcome_of):
 
 
 def test_a_check_that_does_not_apply_is_neither_ok_nor_told_before_a_training(capsys):
-    """"ok … a decoder refuses it": the check of decoders had not been made."""
+    """ "ok … a decoder refuses it": the check of decoders had not been made."""
     mixing = Operator("mixing", f"{MIXING[0].__module__}:{MIXING[0].__name__}")
     model = check.model_for(mixing)
     assert check.outcome_of(check.check_causal, mixing, model)[0] == "skip"
