@@ -7,6 +7,7 @@ OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildca
 
 
 rule pretrain:
+    """Pre-train one model with one operator and one seed; an interrupted run resumes."""
     input:
         ancient(EXPERIMENT.reads(f"{RUN}/done.json")),
     output:
@@ -81,6 +82,7 @@ rule pretrain_together:
 
 
 rule extract:
+    """Write a checkpoint of a run as a folder in Hugging Face's layout."""
     input:
         ancient(f"{RUN}/done.json"),
         ancient(EXPERIMENT.reads(RUN)),

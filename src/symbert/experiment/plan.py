@@ -21,7 +21,7 @@ from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.models import code_left_out, shape_of
 from symbert.experiment.power import lines_of_seeds
-from symbert.experiment.project import read_experiment
+from symbert.experiment.project import ConfigFiles, ConfigWords, Scale, read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, read_json, size_of
 from symbert.foreign import ForeignModel
@@ -100,11 +100,11 @@ class Output:
     download: float = 0.0  # bytes
 
 
-def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
+def plan(scale: Scale = None, configfile: ConfigFiles = None, config: ConfigWords = None) -> None:
     """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; what its seeds can
     show; and what costs less.
 
-    The options are those of Snakemake, and --scale. Run it in the folder with results/.
+    Run it in the folder with results/.
     """
     experiment = read_experiment(scale, configfile, config)
     print("\n".join(lines_of(experiment, outputs_of(experiment))))

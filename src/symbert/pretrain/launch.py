@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from symbert.configuration import Pretrain
 from symbert.errors import line_of
@@ -25,11 +26,13 @@ TIMEOUT = 60  # seconds in which the controller of Slurm answers
 
 
 def pretrain(
-    folder: Path,
+    folder: Annotated[Path, "folder of the run, with its run.json"],
     /,
-    threads: int,
-    micro_batch_size: int | None = None,
-    shard_parameters: bool = False,
+    threads: Annotated[int, "threads of each process"],
+    micro_batch_size: Annotated[
+        int | None, "sequences that a device computes at a time (default: as many as memory takes)"
+    ] = None,
+    shard_parameters: Annotated[bool, "divide weights, gradients and moments among the processes"] = False,
 ) -> None:
     """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
     metrics.jsonl and timing.json there.

@@ -7,6 +7,7 @@ import base64
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -42,7 +43,7 @@ class Shown:
     is_narrow: bool = False
 
 
-def report(folder: Path, /) -> None:
+def report(folder: Annotated[Path, "folder of the experiment: results/NAME, with its experiment.json"], /) -> None:
     """Write every table, figure and text of an experiment, and one page with all of them, into its folder report/.
 
     `folder` is results/<experiment>, whose experiment.json names what is read. DataError names a file that is missing,
