@@ -18,7 +18,7 @@ PAGE = "docs/getting-started.md"
 SHORT = """\
 corpus: {pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
 pretrain: {steps: 20, schedule_steps: null, batch_size: 8, warmup_steps: 5, evaluate_every: 5, save_every: 5}
-sweep: {pretrain_seeds: [1]}
+sweep: {pretrain_seeds: [1], curve: {sizes: []}}
 """  # of a sweep that fine-tunes nothing
 PLANNED = ("source=hub", "google-bert/")  # in a command that nothing here can run to its end
 
