@@ -214,7 +214,7 @@ class Trainer:
         """Give the device the optimizer step `step` (from 0); `flags` are asked at its end."""
         batch, rate = self.batch_of(step), self.learning_rate(step)
         self.model.train()
-        loss = self._fitting(lambda: self._accumulate_gradients(step, batch))
+        loss = self.fitting(lambda: self._accumulate_gradients(step, batch))
         norm = self.updater.clip()
         numbers = self.world.step_total(loss, norm, flags())
         started = Started(step, rate, compute.Reading(numbers))
@@ -269,7 +269,7 @@ class Trainer:
         with compute.autocast(self.precision, self.device, cache_enabled=not self.micro_steps):
             return self.loss(**inputs)
 
-    def _fitting(self, work: Callable[[], Any]) -> Any:
+    def fitting(self, work: Callable[[], Any]) -> Any:
         """The result of `work`; where memory runs out, again with half as many sequences at a time.
 
         Several processes compute together, so one of them cannot go back alone: there the error stands.
@@ -308,7 +308,7 @@ class Trainer:
         DivergedError when a number is not finite.
         """
         self.model.eval()
-        loss, count = self.world.total(*self._fitting(self._sums_of_validation))
+        loss, count = self.world.total(*self.fitting(self._sums_of_validation))
         measured = {"loss": loss / count, **self.task.measures(loss / count)}
         if not all(map(math.isfinite, measured.values())):
             numbers = ", ".join(f"{name} {value}" for name, value in measured.items())
@@ -400,22 +400,30 @@ class Session:
         progress = Progress(f"pretrain {self.trainer.run}", self.settings.steps, "steps", self.records.step)
         remaining = range(self.records.step, self.settings.steps)
         for result in self.trainer.steps(remaining, self.stop.flags, self._is_awaited):
-            self.records.step = step = self.records.step + 1  # completed ones
-            self.pace.step()
-            if step % LOG_EVERY == 0:
-                norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
-                self._log(Trained, **{**vars(result), "gradient_norm": norm})
-            if not self.trainer.started:  # the weights are those of this step
-                if self._is_evaluated(step):
-                    self._log(Validated, **self.trainer.evaluate())
-                    self.pace.restart()
-                self._save()
+            self.complete(result, self.trainer.evaluate)
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
-                progress.update(step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
+                said = f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}"
+                progress.update(self.records.step, said)
 
-    def _is_evaluated(self, step: int) -> bool:
+    def is_evaluated(self, step: int) -> bool:
+        """Whether the model is evaluated after so many steps."""
         return step % self.settings.evaluate_every == 0 or step == self.settings.steps
+
+    def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
+        """Log a step that was taken and, unless the weights are those of a later one, evaluate and save where that is
+        due, and stop where that is asked."""
+        self.records.step = step = self.records.step + 1
+        self.pace.step()
+        if step % LOG_EVERY == 0:
+            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
+            self._log(Trained, **{**vars(result), "gradient_norm": norm})
+        if self.trainer.started:
+            return
+        if self.is_evaluated(step):
+            self._log(Validated, **evaluate())
+            self.pace.restart()
+        self._save()
 
     def _is_saved(self, step: int) -> bool:
         return step % self.settings.save_every == 0 or step == self.settings.steps
@@ -424,7 +432,7 @@ class Session:
         """Whether the weights of the step of that number (from 0) are evaluated or saved, or a process was asked to
         stop."""
         step, (asked, _) = number + 1, self.trainer.flags or (0.0, 0.0)
-        return bool(asked) or self._is_evaluated(step) or self._is_saved(step) or step == branch_step(self.settings)
+        return bool(asked) or self.is_evaluated(step) or self._is_saved(step) or step == branch_step(self.settings)
 
     def _log(self, kind: type[Initial | Trained | Validated], **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
