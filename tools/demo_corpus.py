@@ -169,7 +169,7 @@ def with_examples(pages: list[Page], examples: int) -> list[Page]:
     blocked addresses, as many do so with the category withheld (as if the list were newer than the annotation), and as
     many lose their perplexity.
     """
-    good = [page for page in pages if not quality_warnings(page.text)]
+    good = [page for page in pages if not quality_warnings([page.text])]
     altered: dict[str, Page] = {}
     count = examples * len(BLOCKED)
     for number, page in enumerate(good[: 3 * count]):
@@ -223,7 +223,7 @@ def oscar_record(page: Page, perplexity: Callable[[str], float], blocklist: Bloc
             "identification": {"label": "en", "prob": 1.0},
             "harmful_pp": perplexity(page.text) if page.has_perplexity else None,
             "tlsh": None,
-            "quality_warnings": quality_warnings(page.text) or None,
+            "quality_warnings": quality_warnings([page.text]) or None,
             "categories": categories or None,
             "sentence_identifications": None,
         },
