@@ -39,7 +39,7 @@ def words(values: np.ndarray, digits: int = 3) -> str:
 
 
 def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
-    """Means beside predictions, and tests, on both texts."""
+    """Means beside predictions, and tests, on both texts; and the numbers of sentences on them."""
     means = [[f"predicted: {name}", *values] for name, values in predicted().items()]
     tests = []
     for text, place in TEXTS.items():
@@ -47,7 +47,28 @@ def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
         tests += [[f"{place}: {name}", *line] for name, line in tests_of(runs, text).items()]
     header = ["", "slope in √width", "coefficient of an added square", f"residuals · 10³ in {', '.join(SCALES)}"]
     header += ["p of the trend", "steps at 7 to 1.8", "p"]
-    return {"dose-means": markdown(["∫η by width", *WIDTHS], means), "dose-tests": markdown(header, tests)}
+    narrowest = cells_of(runs, "pairwise", "distance")[WIDTHS[0]].mean()
+    line = float(predicted()["pairwise, line through its own two"][0])
+    by_doubling = np.log2(np.array(RISING, float))
+    rising = cells_of(runs, "original", "distance")[RISING].to_numpy()
+    facts = {
+        "dose:pairwise-0.08": f"{narrowest:.3f}",
+        "dose:pairwise-0.08:line": f"{line:.3f}",
+        "dose:pairwise-0.08:from-line": f"{abs(narrowest - line):.3f}",
+        "dose:original:saved-by-doubling": words(-np.polyfit(by_doubling, rising.T, 1)[0]),
+    }
+    documentation = "documentation-48"
+    for operator, (*_, trend, _, _) in tests_of(runs, documentation).items():
+        slopes = [slopes_of(cells_of(runs, operator, "distance", text)) for text in (documentation, "copying-48")]
+        facts[f"dose-documentation:{operator}:p"] = trend
+        facts[f"dose-documentation:{operator}:slope-less-copies"] = words(slopes[0] - slopes[1])
+        for width, mean in zip(WIDTHS, means_of(runs, documentation)[operator], strict=True):
+            facts[f"dose-documentation:{operator}-{width}"] = mean.replace("≥", "at least")
+    return {
+        "dose-means": markdown(["∫η by width", *WIDTHS], means),
+        "dose-tests": markdown(header, tests),
+        **facts,
+    }
 
 
 def means_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:
