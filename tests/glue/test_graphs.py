@@ -1,6 +1,5 @@
 """Steps as they are recorded on a GPU, computed on a CPU by recorders that repeat what they were given."""
 
-from contextlib import nullcontext
 from dataclasses import replace as replace_field
 
 import numpy as np
@@ -12,15 +11,17 @@ from foreign import make_model
 from glue.protocol import SETTINGS
 from glue.test_stock import loaded, rows_of
 from model.models import Averaged, define
+from recorders import Repeating, failing
 from symbert.errors import DivergedError
 from symbert.glue import stock
 from symbert.glue import train as module
-from symbert.glue.graphs import CudaGraphs, GraphSteps, PaddedBert, trainee_of
+from symbert.glue.graphs import GraphSteps, PaddedBert, trainee_of
 from symbert.glue.tasks import GLUE, SUITES
 from symbert.glue.train import HEADS, Packed, predict, train
 from symbert.model.attention import SymmetricAttention
 from symbert.model.bert import initialize
 from symbert.model.configuration import Configuration
+from symbert.pretrain.graphs import CudaGraphs
 
 TASKS = {
     "classes": GLUE["mnli"],
@@ -30,20 +31,6 @@ TASKS = {
     "spans": SUITES["squad2"].tasks["squad2"],
 }
 EXACT = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3)
-
-
-class Repeating:
-    """Repeats a step by computing it again; `graph_of` may make of it what a bad recording would."""
-
-    def __init__(self, graph_of=lambda run: run) -> None:
-        self.refusal, self.recorded, self.graph_of = "", 0, graph_of
-
-    def aside(self):
-        return nullcontext()
-
-    def record(self, run):
-        self.recorded += 1
-        return self.graph_of(run)
 
 
 def model_of(task, attention="pairwise", dropout=0.0, layers=2):
@@ -150,11 +137,6 @@ def test_recording_draws_no_dropout_and_moves_nothing():
     assert all(torch.equal(found[name], values) for name, values in expected.items())
     other = trained(PaddedBert(model_of(task, dropout=0.2), recorder=Repeating()), rows, settings, seed=4)
     assert not torch.equal(other["classifier.weight"], found["classifier.weight"])
-
-
-def failing(run):
-    run()
-    raise RuntimeError("operation not permitted\nwhen stream is capturing")
 
 
 def holding_weights(run):

@@ -209,7 +209,7 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
     """In one process, so that ten stops cost no ten imports; the signals are real."""
     run, words = tmp_path / "run", options(manifest, brief(), tmp_path / "run")
     stops = sorted(np.random.default_rng(0).choice(np.arange(29), 10, replace=False).tolist())
-    compute, computed = Trainer.step, []
+    compute, computed = Trainer.start, []
 
     def interrupted(trainer, step, *flags):
         if stops and step == stops[0]:
@@ -217,7 +217,7 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
         computed.append(step)
         return compute(trainer, step, *flags)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
+    monkeypatch.setattr(Trainer, "start", interrupted)
     assert [main(words) for _ in range(11)] == [75] * 10 + [0]
     assert computed == list(range(30))  # not one step twice
     assert outcome(run) == uninterrupted
@@ -302,8 +302,8 @@ def test_a_forced_pretraining_computes_again_with_the_code_of_today(
     forced, manifest, brief, uninterrupted, monkeypatch
 ):
     """It published the losses and weights of earlier code again."""
-    steps, step = [], Trainer.step
-    monkeypatch.setattr(Trainer, "step", lambda *given: steps.append(given[1]) or step(*given))
+    steps, step = [], Trainer.start
+    monkeypatch.setattr(Trainer, "start", lambda *given: steps.append(given[1]) or step(*given))
     assert main(options(manifest, brief(), forced)) == 0
     assert steps == list(range(30)) and outcome(forced) == uninterrupted
     (session,) = read_json(forced / "state/provenance.json")["sessions"]  # of this training
@@ -333,7 +333,7 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
             patch.setattr(f"symbert.pretrain.{last}", killed)
             assert main(words) == 75
         assert (run / "done.json").exists() == (last != "run.Records.publish")
-        monkeypatch.setattr(Trainer, "step", killed)  # nothing is computed from here on
+        monkeypatch.setattr(Trainer, "start", killed)  # nothing is computed from here on
     unpublish(run)
     assert main(words) == 0
     assert outcome(run) == uninterrupted and not (run / "state/resume").exists()

@@ -25,6 +25,7 @@ from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_struct, verify_sha256
 from symbert.model.bert import layer_weights
 from symbert.model.configuration import configuration_of
+from symbert.pretrain.compute import sent
 from symbert.pretrain.run import Pretraining
 from symbert.pretrain.start import begin
 
@@ -102,9 +103,7 @@ def count_targets(batch: Batch) -> int:
 
 def move(batch: Batch, device: torch.device) -> Batch:
     """The same batch on a device; a GPU copies it while the process goes on."""
-    if device.type == "cuda":
-        batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+    return {name: sent(tensor, device) for name, tensor in batch.items()}
 
 
 class Task(ABC):

@@ -3,7 +3,8 @@ log, checkpoint, stop, publication. What determines it is the step `Pretraining`
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from symbert.model.check import refuse_untrue
 from symbert.pretrain import compute
 from symbert.pretrain.checkpoint import DIVERGED, CheckpointStore, MetricsLog, Position, go_on
 from symbert.pretrain.compute import World, distribute, exchange, join_world
+from symbert.pretrain.graphs import MicroSteps, recorder_on
 from symbert.pretrain.pace import Pace, known_peak
 from symbert.pretrain.run import (
     METRICS,
@@ -97,6 +99,26 @@ class StepResult:
     learning_rate: float
 
 
+@dataclass(frozen=True)
+class Started:
+    """An optimizer step (from 0) that the device was given, and its loss, gradient norm and flags on their way."""
+
+    step: int
+    learning_rate: float
+    reading: compute.Reading
+
+    @property
+    def result(self) -> StepResult:
+        """Its numbers, once the device has computed them."""
+        loss, norm, *_ = self.reading.numbers()
+        return StepResult(loss, norm, self.learning_rate)
+
+    @property
+    def flags(self) -> list[float]:
+        """The sums of its flags, likewise."""
+        return self.reading.numbers()[2:]
+
+
 class Trained(msgspec.Struct, kw_only=True, tag_field="split", tag="train"):
     """A line of metrics.jsonl after a step of training."""
 
@@ -148,8 +170,18 @@ class Trainer:
         self.loss = distribute(Loss(self.task, self.model), self.world, self.is_sharded, self.is_compiled)
         self.optimizer = compute.build_optimizer(self.model, settings)
         self.updater = compute.Updater(self.model, self.optimizer, settings.gradient_clip, self.precision, self.device)
-        self.ahead: tuple[int, Batch] | None = None  # the batch of the next step, made while the device computes
-        self.flags: list[float] = []  # sums over all processes, in the last step
+        self.micro_steps = self._recorded()
+        is_beside = compute.computes_beside(self.device)
+        self.batch_of: Callable[[int], Batch] = (
+            compute.Ahead(self.task.training_batch) if is_beside else self.task.training_batch
+        )
+        self.started: deque[Started] = deque()  # steps whose numbers were not read yet
+        self.flags: list[float] = []  # sums over all processes, in the last step that was read
+        # Steps to start before the numbers of one are read; in fp16 these decide about the next scale of the loss.
+        self.ahead = int(is_beside and not (self.is_sharded or self.updater.scaler.is_enabled()))
+        self.diverged = torch.zeros((), device=self.device)  # 1: no weight changes any more
+        if self.ahead:
+            self.optimizer.found_inf = self.diverged  # by this name AdamW's kernel knows what GradScaler found
 
     @property
     def parameters(self) -> int:
@@ -162,25 +194,52 @@ class Trainer:
         end, decay = settings.schedule_steps or settings.steps, settings.decay_steps
         return compute.linear_rate(step, settings.learning_rate, settings.warmup_steps, end, decay)
 
-    def step(self, step: int, flags: Callable[[], Sequence[float]] = tuple) -> StepResult:
-        """Take the optimizer step `step` (from 0), on its batch; `self.flags` are then the sums over all processes of
-        the flags at its end.
+    def steps(
+        self,
+        numbers: Iterable[int],
+        flags: Callable[[], Sequence[float]] = tuple,
+        is_awaited: Callable[[int], bool] = lambda step: False,
+    ) -> Iterator[StepResult]:
+        """Take the optimizer steps of these numbers (from 0), and give their results in turn; `self.flags` are then the
+        sums over all processes of the flags at the end of that step.
 
-        DivergedError, before any weight changes, when loss or gradient is not finite.
+        A GPU is given the next step before the numbers of one are read, so `self.started` may have one that already
+        changed the weights; none does after a step that `is_awaited`, which is asked again after each result.
+        DivergedError when loss or gradient is not finite: neither that step nor a later one changes any weight.
         """
-        batch = self._batch(step)
+        for number in numbers:
+            self.started.append(self.start(number, flags))
+            while self.started and (len(self.started) > self.ahead or is_awaited(number)):
+                yield self._finish(self.started.popleft())
+        while self.started:
+            yield self._finish(self.started.popleft())
+
+    def step(self, step: int) -> StepResult:
+        """The result of the optimizer step `step` (from 0), by itself."""
+        (result,) = self.steps([step])
+        return result
+
+    def start(self, step: int, flags: Callable[[], Sequence[float]]) -> Started:
+        """Give the device the optimizer step `step` (from 0); `flags` are asked at its end."""
+        batch, rate = self.batch_of(step), self.learning_rate(step)
         self.model.train()
         loss = self.fitting(lambda: self._accumulate_gradients(step, batch))
         norm = self.updater.clip()
-        self.ahead = (step + 1, self._batch(step + 1))  # before the device is waited for
-        loss, norm, self.flags = self.world.step_total(loss, norm, flags())
-        result = StepResult(loss, norm, self.learning_rate(step))
-        self._refuse_divergence(step, result)
-        self.updater.update(result.learning_rate)
-        return result
+        numbers = self.world.step_total(loss, norm, flags())
+        started = Started(step, rate, compute.Reading(numbers))
+        if self.ahead:
+            self.diverged.clamp_(min=1 - numbers[:2].isfinite().all().float())
+        else:
+            self._refuse_divergence(started)
+        self.updater.update(rate)
+        return started
 
-    def _batch(self, step: int) -> Batch:
-        return self.ahead[1] if self.ahead and self.ahead[0] == step else self.task.training_batch(step)
+    def _finish(self, started: Started) -> StepResult:
+        """The result of a step."""
+        if self.ahead:
+            self._refuse_divergence(started)
+        self.flags = started.flags
+        return started.result
 
     def _accumulate_gradients(self, step: int, batch: Batch) -> Tensor:
         """Add up the gradients of this process's share; returns its part of the batch's mean loss. Both are zero where
@@ -188,18 +247,35 @@ class Trainer:
         torch.manual_seed(int(mix(self.run.pretrain_seed, step, self.world.rank) >> 1))
         count, total = max(count_targets(batch), 1), torch.zeros((), device=self.device)
         parts = [rows for rows in self.world.batches(self.settings.batch_size, self.micro_batch_size) if rows]
+        if self.micro_steps:
+            self.micro_steps.begin()
         for rows in parts:
+            part = {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
+            inputs = self.task.inputs(part, self.is_compiled)
             with exchange(self.loss, is_due=rows is parts[-1]):
-                part = {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
-                loss = self._loss_of(part) / count
-                self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
-            total += loss.detach()
+                if self.micro_steps:
+                    total += self.micro_steps(inputs, count)
+                else:
+                    total += self._micro_step(move(inputs, self.device), count)
         return total
 
-    def _loss_of(self, batch: Batch) -> Tensor:
-        """The summed loss of a batch, in nats."""
-        inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
-        with compute.autocast(self.precision, self.device):
+    def _micro_step(self, inputs: Batch, count: int | Tensor) -> Tensor:
+        """Add the gradients of the loss of some sequences on the device, divided by `count`; returns that loss."""
+        loss = self._loss_of(inputs) / count
+        self.updater.backward(loss * self.world.size)  # the exchange takes the mean over processes
+        return loss.detach()
+
+    def _recorded(self) -> MicroSteps | None:
+        """Micro-steps as graphs, where one process computes a compiled model: then few shapes of inputs are met."""
+        if not self.is_compiled or self.world.size > 1 or self.updater.scaler.is_enabled():
+            return None
+        recorder = recorder_on(self.device)
+        return recorder and MicroSteps(self._micro_step, self.model, recorder, self.device)
+
+    def _loss_of(self, inputs: Batch) -> Tensor:
+        """The summed loss of inputs on the device, in nats."""
+        # A rounded weight that was kept from before would be recorded as a constant.
+        with compute.autocast(self.precision, self.device, cache_enabled=not self.micro_steps):
             return self.loss(**inputs)
 
     def fitting(self, work: Callable[[], Any]) -> Any:
@@ -216,13 +292,15 @@ class Trainer:
                     raise
             self.micro_batch_size = math.ceil(self.micro_batch_size / 2)
             self.optimizer.zero_grad(set_to_none=True)
+            self.micro_steps = self._recorded()
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
             fact = f"out of memory; goes on with {self.micro_batch_size} sequences at a time"
             print(f"warning: {self.run}: {fact}", file=sys.stderr)
 
-    def _refuse_divergence(self, step: int, result: StepResult) -> None:
+    def _refuse_divergence(self, started: Started) -> None:
         """DivergedError when loss or gradient norm is not finite."""
+        result = started.result
         if math.isfinite(result.loss):
             if math.isfinite(result.gradient_norm):
                 return
@@ -230,7 +308,7 @@ class Trainer:
             if self.updater.scaler.is_enabled() and self.updater.scaler.get_scale() >= LEAST_SCALE:
                 return
         raise DivergedError(
-            f"{self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; {DIVERGED}"
+            f"{self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {started.step}; {DIVERGED}"
         )
 
     def evaluate(self) -> dict[str, float]:
@@ -257,7 +335,8 @@ class Trainer:
             rows, loss, count = np.arange(share.start, share.stop), 0.0, 0
             if len(rows) or self.is_sharded:  # the processes of a sharded model compute each layer together
                 batch = self.task.validation_batch(rows if len(rows) else np.zeros(1, np.int64))
-                loss, count = self._loss_of(batch).item(), count_targets(batch)
+                inputs = move(self.task.inputs(batch, self.is_compiled), self.device)
+                loss, count = self._loss_of(inputs).item(), count_targets(batch)
             sums.append([loss, count] if len(rows) else [0.0, 0])
         if self.is_sharded:
             self.loss.reshard()  # drops the weights that the last batch gathered
@@ -333,33 +412,43 @@ class Session:
     def run(self) -> None:
         """Do the remaining steps."""
         progress = Progress(f"pretrain {self.trainer.run}", self.settings.steps, "steps", self.records.step)
-        for step in range(self.records.step + 1, self.settings.steps + 1):  # completed ones
-            result = self.trainer.step(step - 1, self.stop.flags)
+        remaining = range(self.records.step, self.settings.steps)
+        for result in self.trainer.steps(remaining, self.stop.flags, self._is_awaited):
             self.complete(result, self.trainer.evaluate)
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
-                progress.update(step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
-
-    def is_evaluated(self, step: int) -> bool:
-        """Whether the model is evaluated after so many steps."""
-        return step % self.settings.evaluate_every == 0 or step == self.settings.steps
+                progress.update(self.records.step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
 
     def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
         """Log a step that was taken, evaluate and save where that is due, and stop where that is asked."""
-        self.records.step = step = self.records.step + 1
+        self.records.step = step = self.records.step + 1  # completed ones
         self.pace.step(self.together)
         if step % LOG_EVERY == 0:
             norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
             self._log(Trained, **{**vars(result), "gradient_norm": norm})
-        if self.is_evaluated(step):
-            self._log(Validated, **evaluate())
-            self.pace.restart()
-        self._save()
+        if not self.trainer.started:  # the weights are those of this step
+            if self.is_evaluated(step):
+                self._log(Validated, **evaluate())
+                self.pace.restart()
+            self._save()
 
     def publish(self, folder: Path) -> None:
         """Write the declared outputs of a run that is done into a folder, and drop the checkpoints to resume from."""
         self.records.publish(self.trainer.run, self.measured, folder)
         self.checkpoints.remove_resumable()
+
+    def is_evaluated(self, step: int) -> bool:
+        """Whether the model is evaluated after so many steps."""
+        return step % self.settings.evaluate_every == 0 or step == self.settings.steps
+
+    def _is_saved(self, step: int) -> bool:
+        return step % self.settings.save_every == 0 or step == self.settings.steps
+
+    def _is_awaited(self, number: int) -> bool:
+        """Whether the weights of the step of that number (from 0) are evaluated or saved, or a process was asked to
+        stop."""
+        step, (asked, _) = number + 1, self.trainer.flags or (0.0, 0.0)
+        return bool(asked) or self.is_evaluated(step) or self._is_saved(step) or step == branch_step(self.settings)
 
     def _log(self, kind: type[Initial | Trained | Validated], **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
@@ -369,8 +458,7 @@ class Session:
     def _save(self) -> None:
         """Save a checkpoint where that is due or a process was asked to stop; then all stop after the same step."""
         step, trainer = self.records.step, self.trainer
-        is_last = step == self.settings.steps
-        is_due, is_branch = is_last or step % self.settings.save_every == 0, step == branch_step(self.settings)
+        is_due, is_branch = self._is_saved(step), step == branch_step(self.settings)
         asked, near_limit = trainer.flags
         if is_due:  # first: a run that resumes from the checkpoint never comes back to this step
             self.checkpoints.keep_weights(trainer.model, step)
@@ -382,7 +470,7 @@ class Session:
             position = Position(step, logged, trainer.updater.scaler.state_dict())
             self.checkpoints.save(trainer.model, trainer.optimizer, position, is_branch)
             self.pace.restart()
-        if asked and not is_last:
+        if asked and step < self.settings.steps:
             self.world.wait()
             why = self.stop.signal or "another process was asked to stop"
             kind = errors.TimeLimitError if near_limit == asked else errors.PreemptedError
