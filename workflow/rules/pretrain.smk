@@ -7,7 +7,7 @@ OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildca
 
 rule pretrain:
     input:
-        ancient(EXPERIMENT.reads(f"{RUN}/done.json")),
+        ancient(EXPERIMENT.reads_of_training(lambda **batch: checkpoints.pretrain_together.get(**batch))),
     output:
         f"{RUN}/done.json",
         f"{RUN}/metrics.jsonl",
@@ -27,13 +27,13 @@ rule pretrain:
         f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
 
 
-rule pretrain_together:
+checkpoint pretrain_together:
     input:
-        ancient(EXPERIMENT.reads("results/together/{model}-{key}/ended.json")),
+        ancient(EXPERIMENT.reads("results/together/{batch}/ended.json")),
     output:
-        "results/together/{model}-{key}/ended.json",
+        "results/together/{batch}/ended.json",
     log:
-        "results/together/{model}-{key}/log.txt",
+        "results/together/{batch}/log.txt",
     priority: 3
     conda:
         "../../envs/symbert.yaml"
