@@ -7,8 +7,9 @@
 #   benchmarks/on_gpu.sh 4 FOLDER   the same of small
 #   benchmarks/on_gpu.sh 5 FOLDER   dropout by kernel, first calls of a shape, memory, lengths, two jobs on one GPU
 #   benchmarks/on_gpu.sh 6 FOLDER   compiling with and without another job's cache, runs of equal seeds
+#   benchmarks/on_gpu.sh 7 FOLDER   compiled pre-training beside Hugging Face's compiled Trainer
 #
-# docs/measurements/README.md says which parts ran, and where.
+# docs/measurements/gpu-check.md says what ran, and where.
 #
 # FOLDER gets the pages, also of what was measured before the time was over. The machine may be bare but for Python 3.12,
 # PyTorch 2.11 and what usually stands beside it: accelerate, hypothesis, jinja2, matplotlib, numpy, pandas, pyarrow,
@@ -36,7 +37,7 @@ snakemake-interface-storage-plugins==4.4.1 sqlalchemy==2.0.58 sqlmodel==0.0.37 t
 tokie==0.1.4 traitlets==5.16.1 truststore==0.10.5 typing-inspection==0.4.5 yte==1.9.4 zstandard==0.25.0"
 if [ "${1:-}" = wheels ]; then echo $packages; exit 0; fi
 
-part=${1:?1 to 6} out=${2:?a folder for the pages}
+part=${1:?1 to 7} out=${2:?a folder for the pages}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/.."
@@ -84,5 +85,14 @@ case $part in
   within 160 compiling python3 -m benchmarks.gpu_devices compiling --output "$out/gpu-compiling.md"
   within 190 repeating python3 -m benchmarks.gpu_devices repeating --output "$out/gpu-repeating.md"
   ;;
-*) echo "on_gpu: part $part: expected 1 to 6" >&2; exit 64 ;;
+7)
+  pretrain() {
+    within "$2" "bench-pretrain-$1" python3 -m benchmarks.pretrain --compile --sizes "$1" --operators original pairwise \
+      --batch-size 128 --micro-batch-size 128 --steps 10 --rounds 2 --threads 8 --work "$libraries/bench-$1" \
+      --output "$out/bench-pretrain-$1.md"
+  }
+  pretrain small 120
+  pretrain base 230
+  ;;
+*) echo "on_gpu: part $part: expected 1 to 7" >&2; exit 64 ;;
 esac

@@ -1,5 +1,6 @@
 """Steps as they are recorded on a GPU, computed on a CPU by recorders that repeat what they were given."""
 
+import gc
 from dataclasses import replace as replace_field
 
 import numpy as np
@@ -298,6 +299,18 @@ def test_gpu_replays_are_the_steps_of_a_cpu(head, is_compiled):
     found = trained(graphed, on_device(rows, device))
     assert not recorder.refusal
     assert_same({name: values.cpu() for name, values in found.items()}, expected, 2e-4)
+
+
+@on_gpu
+def test_gpu_a_job_records_for_one_fine_tuning_after_another():
+    """The graphs of the one before are gone: their memory was the pool's last, and no other could be recorded."""
+    task, device = TASKS["classes"], torch.device("cuda", 0)
+    rows, recorder, found = on_device(rows_for(task), device), CudaGraphs(device), []
+    for _ in range(3):
+        found.append(trained(PaddedBert(model_of(task).float().to(device), recorder=recorder), rows))
+        gc.collect()
+    assert not recorder.refusal
+    assert_same(found[2], found[0], 2e-4)
 
 
 @on_gpu

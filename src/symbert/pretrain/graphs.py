@@ -7,11 +7,12 @@ advances. Each graph is tried before it is used, on other weights and rows than 
 """
 
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from typing import Protocol
+from functools import cache, partial
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -40,20 +41,42 @@ class Recorder(Protocol):
         """What repeats `run`, which is not computed now."""
 
 
+class Place(NamedTuple):
+    """Where the graphs of a device are recorded."""
+
+    pool: Any
+    stream: torch.cuda.Stream
+    first: torch.cuda.CUDAGraph
+
+
+@cache
+def place_on(device: torch.device) -> Place:
+    """One pool of memory for all graphs of a process, as nothing in it outlives a replay, and the stream that its
+    memory belongs to. A pool ends with its last graph, so an empty one is kept."""
+    place = Place(torch.cuda.graph_pool_handle(), torch.cuda.Stream(device), torch.cuda.CUDAGraph())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is empty
+        with torch.cuda.graph(place.first, pool=place.pool, stream=place.stream):
+            pass
+    return place
+
+
 class CudaGraphs:
-    """CUDA graphs of one device, in one pool of memory: nothing in it outlives a replay."""
+    """CUDA graphs of one device."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.refusal = device, ""
-        self.pool, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
+        self.pool, self.stream, _ = place_on(device)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """On the stream of the graphs, behind what was started before, and before what is started afterwards."""
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream):
-            yield
-        torch.cuda.current_stream(self.device).wait_stream(self.stream)
+        try:
+            with torch.cuda.stream(self.stream):
+                yield
+        finally:
+            torch.cuda.current_stream(self.device).wait_stream(self.stream)
 
     def record(self, run: Run) -> Run:
         """The replay of a graph of `run`."""

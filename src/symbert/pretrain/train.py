@@ -416,20 +416,8 @@ class Session:
             self.complete(result, self.trainer.evaluate)
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
-                progress.update(self.records.step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
-
-    def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
-        """Log a step that was taken, evaluate and save where that is due, and stop where that is asked."""
-        self.records.step = step = self.records.step + 1  # completed ones
-        self.pace.step(self.together)
-        if step % LOG_EVERY == 0:
-            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
-            self._log(Trained, **{**vars(result), "gradient_norm": norm})
-        if not self.trainer.started:  # the weights are those of this step
-            if self.is_evaluated(step):
-                self._log(Validated, **evaluate())
-                self.pace.restart()
-            self._save()
+                said = f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}"
+                progress.update(self.records.step, said)
 
     def publish(self) -> None:
         """Write the declared outputs of a run that is done, and drop the checkpoints to resume from."""
@@ -439,6 +427,21 @@ class Session:
     def is_evaluated(self, step: int) -> bool:
         """Whether the model is evaluated after so many steps."""
         return step % self.settings.evaluate_every == 0 or step == self.settings.steps
+
+    def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
+        """Log a step that was taken and, unless the weights are those of a later one, evaluate and save where that is
+        due, and stop where that is asked."""
+        self.records.step = step = self.records.step + 1
+        self.pace.step(self.together)
+        if step % LOG_EVERY == 0:
+            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
+            self._log(Trained, **{**vars(result), "gradient_norm": norm})
+        if self.trainer.started:
+            return
+        if self.is_evaluated(step):
+            self._log(Validated, **evaluate())
+            self.pace.restart()
+        self._save()
 
     def _is_saved(self, step: int) -> bool:
         return step % self.settings.save_every == 0 or step == self.settings.steps
