@@ -52,7 +52,9 @@ EXPERIMENT = open_experiment(config, workflow.configfiles)
 
 
 wildcard_constraints:
-    **dict.fromkeys(("repository", "part", "architecture", "model", "rows", "task", "suite", "selection"), "[^/]+"),
+    **dict.fromkeys(
+        ("repository", "part", "architecture", "model", "batch", "rows", "task", "suite", "selection"), "[^/]+"
+    ),
     key="[0-9a-f]{8}",
     seed=r"\d+",
     step=r"\d+",

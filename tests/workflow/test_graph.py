@@ -23,6 +23,10 @@ SETTINGS = {
         "sweep={architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"
     ],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
+    "together": [
+        "sweep={attention: [original, pairwise], pretrain_seeds: [1, 2, 3], learning_rate: [1.0e-3, 2.0e-3]}",
+        *("pretrain={together: 4}", "--printshellcmds"),
+    ],
     "one": [f"sweep={{{ONE}}}"],
     "more": [
         f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true}}",
@@ -62,6 +66,12 @@ def jobs(planned) -> Callable[[str], dict[str, int]]:
         return planned[name].jobs
 
     return jobs
+
+
+def test_runs_of_one_operator_are_trained_as_many_at_a_time_as_are_asked_for(planned, jobs):
+    """The six runs of each: four, then two."""
+    assert jobs("together")["pretrain_together"] == 4 and jobs("together")["pretrain"] == 2 * 6
+    assert planned["together"].output.count(" pretrain-together results/together/tiny-") == 4
 
 
 def test_lint_finds_nothing(planned):

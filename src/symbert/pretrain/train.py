@@ -73,7 +73,7 @@ def train(
             session.open(threads)
             session.run()
             if world.leads:
-                session.publish(folder)
+                session.publish()
 
 
 def claim(
@@ -231,14 +231,14 @@ class Trainer:
         if self.ahead:
             self.diverged.clamp_(min=1 - numbers[:2].isfinite().all().float())
         else:
-            self._refuse_divergence(started)
+            self.refuse_divergence(step, started.result)
         self.updater.update(rate)
         return started
 
     def _finish(self, started: Started) -> StepResult:
         """The result of a step."""
         if self.ahead:
-            self._refuse_divergence(started)
+            self.refuse_divergence(started.step, started.result)
         self.flags = started.flags
         return started.result
 
@@ -299,9 +299,8 @@ class Trainer:
             fact = f"out of memory; goes on with {self.micro_batch_size} sequences at a time"
             print(f"warning: {self.run}: {fact}", file=sys.stderr)
 
-    def _refuse_divergence(self, started: Started) -> None:
-        """DivergedError when loss or gradient norm is not finite."""
-        result = started.result
+    def refuse_divergence(self, step: int, result: StepResult) -> None:
+        """DivergedError when the loss or the gradient norm of a step (from 0) is not finite."""
         if math.isfinite(result.loss):
             if math.isfinite(result.gradient_norm):
                 return
@@ -309,7 +308,7 @@ class Trainer:
             if self.updater.scaler.is_enabled() and self.updater.scaler.get_scale() >= LEAST_SCALE:
                 return
         raise DivergedError(
-            f"{self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {started.step}; {DIVERGED}"
+            f"{self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; {DIVERGED}"
         )
 
     def evaluate(self) -> dict[str, float]:
@@ -436,6 +435,11 @@ class Session:
                 said = f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}"
                 progress.update(self.records.step, said)
 
+    def publish(self) -> None:
+        """Write the declared outputs of a run that is done, and drop the checkpoints to resume from."""
+        self.records.publish(self.trainer.run, self.measured)
+        self.checkpoints.remove_resumable()
+
     def is_evaluated(self, step: int) -> bool:
         """Whether the model is evaluated after so many steps."""
         return step % self.settings.evaluate_every == 0 or step == self.settings.steps
@@ -463,11 +467,6 @@ class Session:
         stop."""
         step, (asked, _) = number + 1, self.trainer.flags or (0.0, 0.0)
         return bool(asked) or self.is_evaluated(step) or self._is_saved(step) or step == branch_step(self.settings)
-
-    def publish(self, folder: Path) -> None:
-        """Write the declared outputs of a run that is done into a folder, and drop the checkpoints to resume from."""
-        self.records.publish(self.trainer.run, self.measured, folder)
-        self.checkpoints.remove_resumable()
 
     def _log(self, kind: type[Initial | Trained | Validated], **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
