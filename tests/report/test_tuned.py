@@ -23,9 +23,9 @@ from symbert.errors import DivergedError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import lines_of_rates, outputs_of
 from symbert.experiment.project import read_chosen
-from symbert.pretrain.tuning import choices_of, run
+from symbert.pretrain.tuning import choices_of, read_rates, run
 from symbert.report.bundle import bundle
-from symbert.report.collect import collect, read_record
+from symbert.report.collect import _compared_grids, collect, read_record
 from symbert.report.figures import rates_figure
 from symbert.report.setting import sentences_of
 from symbert.report.style import house_style
@@ -271,6 +271,35 @@ def test_the_page_has_both_comparisons_and_the_rates_as_the_runs_have_them(finis
     assert (
         sum(name.endswith("/".join(Path(experiment.rates_of(experiment.tuned[0])).parts[-3:])) for name in names) == 1
     )
+
+
+def test_points_of_another_text_or_size_have_no_common_rate_and_are_compared_at_their_best_alone(start):
+    sides = {"operator": "attention", "text": "text"}
+    values = {"attention": ["pairwise", "original"], "text": ["words", "copies"]}
+    contrasts = {
+        name: {
+            "question": "?",
+            "first": {axis: values[axis][0]},
+            "second": {axis: values[axis][1]},
+            "expected": "unknown",
+        }
+        for name, axis in sides.items()
+    }
+    experiment = start(sweep={"grids": {"own": {"contrasts": contrasts}}})
+    made_up(experiment.choosing["own"], 1)
+    cli.main(["choose-rates", experiment.rates_of(experiment.tuned[0])])
+    inputs = experiment.inputs
+    choices = {"own": read_rates(Path(inputs["rates"]["own"]))}
+    grids = [grid for grid, *_ in _compared_grids(experiment.grids, inputs, choices)]
+    assert [[each.name for each in grid.contrasts] for grid in grids] == [
+        ["own-operator"],
+        ["own-operator", "own-text"],
+    ]
+    for grid in grids:
+        pairs = [(first, second) for contrast, _, first, second in grid.pairs() if contrast.name == "own-operator"]
+        assert len(pairs) == 2
+        if len(grid.contrasts) == 1:
+            assert all(grid.chosen[first] == grid.chosen[second] for first, second in pairs)
 
 
 def test_a_plan_counts_at_most_the_runs_that_may_follow_and_then_those_that_do(start, finished):
