@@ -11,8 +11,10 @@ from snakemake.utils import min_version
 min_version("9.0")
 os.environ.setdefault("SBATCH_SIGNAL", "USR1@120")  # of Slurm, two minutes before the limit of a job
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only trainings heed it: they save, and ask for another session
-PROJECT = str(workflow.current_basedir)  # also where this is a module
-sys.path.insert(0, f"{PROJECT}/src")
+sys.path.insert(0, f"{workflow.current_basedir}/src")  # also where this is a module
+
+from symbert.provenance import PROJECT  # that folder; of a module that Snakemake reads from a repository, the one installed
+
 MORE = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty path is the folder where jobs run
 os.environ.update(
     PYTHONPATH=os.pathsep.join([f"{PROJECT}/src", *MORE]),
@@ -70,6 +72,7 @@ localrules:
 
 
 rule all:
+    """Make the report of the configured experiment, and everything that it needs."""
     default_target: True
     input:
         rules.report.output,

@@ -28,14 +28,14 @@ from benchmarks.pretrain import TOKENS, VOCABULARY, now, run_of, settings_of, wr
 from symbert.configuration import GlueSettings, protocol_of
 from symbert.errors import ConfigError, MemoryExhaustedError
 from symbert.experiment.project import read_config
-from symbert.glue.finetuning import recorder_on
-from symbert.glue.graphs import CudaGraphs, trainee_of
+from symbert.glue.graphs import trainee_of
 from symbert.glue.tasks import GLUE
 from symbert.glue.train import DROPOUTS, TaskRows, Trainee, shuffled
 from symbert.model.bert import Classifier, initialize
 from symbert.model.configuration import configuration_of
 from symbert.operators import OPERATORS
 from symbert.pretrain.compute import World, pick_device
+from symbert.pretrain.graphs import CudaGraphs, recorder_on
 from symbert.pretrain.pace import MFU, Pace, known_peak
 from symbert.pretrain.train import StepResult, Trainer
 from symbert.provenance import PROJECT, commit_of
@@ -212,8 +212,7 @@ def measure_speed(arm: Arm, manifest: Path, device: torch.device) -> tuple[dict[
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     pace = Pace(sequences * TOKENS, trainer.task.flops(trainer.model), peak, device)
-    for number in range(UNTIMED + TIMED):
-        trainer.step(number)
+    for number, _ in enumerate(trainer.steps(range(UNTIMED + TIMED))):
         if number >= UNTIMED:
             pace.step()
     measured = pace.summary()

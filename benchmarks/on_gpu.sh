@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
-# What a machine with one H100 or H200 is asked to measure, in two parts of at most six minutes each:
+# What a machine with one H100 or H200 is asked to measure, in parts of at most six minutes each:
 #
 #   benchmarks/on_gpu.sh 1 FOLDER   steps of fine-tuning beside the CPU's, and beside Hugging Face's Trainer
 #   benchmarks/on_gpu.sh 2 FOLDER   pre-training beside the CPU's, and the workflow, interrupted twice
+#   benchmarks/on_gpu.sh 3 FOLDER   options of a step of pre-training beside today's, base
+#   benchmarks/on_gpu.sh 4 FOLDER   the same of small
+#   benchmarks/on_gpu.sh 5 FOLDER   dropout by kernel, first calls of a shape, memory, lengths, two jobs on one GPU
+#   benchmarks/on_gpu.sh 6 FOLDER   compiling with and without another job's cache, runs of equal seeds
+#   benchmarks/on_gpu.sh 7 FOLDER   compiled pre-training beside Hugging Face's compiled Trainer
+#
+# docs/measurements/gpu-check.md says what ran, and where.
 #
 # FOLDER gets the pages, also of what was measured before the time was over. The machine may be bare but for Python 3.12,
 # PyTorch 2.11 and what usually stands beside it: accelerate, hypothesis, jinja2, matplotlib, numpy, pandas, pyarrow,
@@ -30,7 +37,7 @@ snakemake-interface-storage-plugins==4.4.1 sqlalchemy==2.0.58 sqlmodel==0.0.37 t
 tokie==0.1.4 traitlets==5.16.1 truststore==0.10.5 typing-inspection==0.4.5 yte==1.9.4 zstandard==0.25.0"
 if [ "${1:-}" = wheels ]; then echo $packages; exit 0; fi
 
-part=${1:?1 or 2} out=${2:?a folder for the pages}
+part=${1:?1 to 7} out=${2:?a folder for the pages}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/.."
@@ -49,8 +56,9 @@ within() {
   echo "on_gpu: $name ended with $code after $((SECONDS - begun)) s"
 }
 
-if [ "$part" = 1 ]; then
-  within 90 tests python3 -m pytest -q -p no:cacheprovider tests/glue/test_graphs.py -k gpu
+case $part in
+1)
+  within 90 tests python3 -m pytest -q -p no:cacheprovider tests/glue/test_graphs.py tests/pretrain/test_graphs.py -k gpu
   within 90 check python3 -m benchmarks.gpu_check --stages finetuning --sizes small base --modes eager \
     --precisions bf16 fp32 --operators original pairwise --output "$out/gpu-check.md"
   within 60 first python3 -m benchmarks.gpu_check --stages finetuning --sizes base --modes compiled \
@@ -58,8 +66,33 @@ if [ "$part" = 1 ]; then
   within 45 second python3 -m benchmarks.gpu_check --stages finetuning --sizes base --modes compiled \
     --precisions bf16 --operators original --output "$out/gpu-check-second-job.md"
   within 75 bench python3 -m benchmarks.glue_gpu --rounds 1 --sizes base small --output "$out/bench-glue.md"
-else
+  ;;
+2)
   within 270 workflow env PYTHON=python3 tests/campaigns/gpu_workflow.sh "$libraries/workflow"
   within 80 pretraining python3 -m benchmarks.gpu_check --stages pretraining --sizes base --modes compiled \
     --precisions bf16 --operators original pairwise --output "$out/gpu-check-pretraining.md"
-fi
+  ;;
+3) within 350 options python3 -m benchmarks.gpu_options --sizes base --output "$out/gpu-options-base.md" ;;
+4) within 350 options python3 -m benchmarks.gpu_options --sizes small --output "$out/gpu-options-small.md" ;;
+5)
+  for section in dropout plans memory; do
+    within 40 "$section" python3 -m benchmarks.gpu_devices "$section" --output "$out/gpu-$section.md"
+  done
+  within 110 lengths python3 -m benchmarks.gpu_devices lengths --output "$out/gpu-lengths.md"
+  within 110 sharing python3 -m benchmarks.gpu_devices sharing --output "$out/gpu-sharing.md"
+  ;;
+6)
+  within 160 compiling python3 -m benchmarks.gpu_devices compiling --output "$out/gpu-compiling.md"
+  within 190 repeating python3 -m benchmarks.gpu_devices repeating --output "$out/gpu-repeating.md"
+  ;;
+7)
+  pretrain() {
+    within "$2" "bench-pretrain-$1" python3 -m benchmarks.pretrain --compile --sizes "$1" --operators original pairwise \
+      --batch-size 128 --micro-batch-size 128 --steps 10 --rounds 2 --threads 8 --work "$libraries/bench-$1" \
+      --output "$out/bench-pretrain-$1.md"
+  }
+  pretrain small 120
+  pretrain base 230
+  ;;
+*) echo "on_gpu: part $part: expected 1 to 7" >&2; exit 64 ;;
+esac

@@ -418,7 +418,7 @@ def write_runs(name: str) -> None:
     for step in experiment.pretrainings.values():
         folder = Path(step.folder)
         escape = draw.gauss(150 if "wide" in step.attention or step.attention == "pairwise" else 250, 30)
-        lines = [Initial(step=0, logit_std=[0.3, 0.3], attention_entropy=[3.0, 3.0])]
+        lines = [Initial(step=0, logit_std=[0.3, 0.3], logit_step=[0.02, 0.02], attention_entropy=[3.0, 3.0])]
         for at in range(step.training.evaluate_every, STEPS + 1, step.training.evaluate_every):
             loss = 3.2 - 0.5 / (1 + math.exp((escape - at) / 10)) + draw.gauss(0, 0.002)
             lines.append(Validated(step=at, loss=loss))

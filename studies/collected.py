@@ -21,7 +21,19 @@ from studies.exits import plateau_exit
 
 STUDIES = Path(__file__).parent
 RUNS = STUDIES.parent / "docs/findings/start-and-symmetry/runs.csv"
-COLLECTED = ("search", "plateau", "start-and-symmetry", "dose", "own-position", "word-pieces", "direction", "width")
+COLLECTED = (
+    "search",
+    "plateau",
+    "start-and-symmetry",
+    "dose",
+    "own-position",
+    "word-pieces",
+    "direction",
+    "width",
+    "tie-width",
+    "logit-step",
+    "redrawn",
+)
 AXES = ["text", "size", "attention", "learning_rate", "batch_size", "steps"]
 
 Point = dict[str, Any]  # by axis

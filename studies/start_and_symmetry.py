@@ -33,7 +33,11 @@ from studies.outcomes import (
 from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
 from symbert.report.statistics import p_in_words
 
-PAGES = (RUNS.parents[1] / "start-and-symmetry.md", RUNS.parents[1] / "theory.md")
+PAGES = (
+    RUNS.parents[1] / "start-and-symmetry.md",
+    RUNS.with_name("studies.md"),  # its appendices
+    RUNS.parents[1] / "theory.md",
+)
 PAIRS = [
     ("symmetric", "original"),
     ("symmetric-wide", "original-wide"),
@@ -56,10 +60,45 @@ UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 START = ("original-wide", "original")
 COMPARED = ("original-wide", "symmetric", "symmetric-wide", "pairwise-narrow", "pairwise")  # with `original`
 RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
-DECLARING = ("plateau", "start-and-symmetry", "direction", "own-position", "width")  # studies that declare contrasts
+LATER = "start-and-symmetry"
+DECLARING = ("plateau", LATER, "direction", "own-position", "width")  # studies that declare contrasts
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00", "#009E73")  # of depths and texts
-WIDTHS = [{"text": "copying-48", "learning_rate": rate} for rate in (1e-3, 2.5e-4)]  # of BERT-small's shape
-WIDTHS += [{"text": "documentation-48", "learning_rate": 2.5e-4}]
+WIDTHS = [
+    {"text": "copying-48", "size": "small", "learning_rate": rate} for rate in (1e-3, 2.5e-4)
+]  # BERT-small's shape
+WIDTHS += [{"text": "documentation-48", "size": "small", "learning_rate": 2.5e-4}]
+PLACES = {  # of a number on a page, named PLACE:FIRST/SECOND
+    "copies-2": {"grid": "paired", **COPIES[2]},
+    "copies-4": {"grid": "paired", **COPIES[4]},
+    "copies-8-first": {"grid": "paired", **COPIES[8]},
+    "copies-8": {"study": LATER, **COPIES[8]},
+    "documentation-8": {"study": LATER, "text": "documentation-48"},
+    "documentation-2": {"grid": "paired", "text": "documentation-48"},
+    "own-copies": {"study": "own-position", "grid": "copying"},
+    "own-documentation": {"study": "own-position", "grid": "documentation"},
+    "directed-2": {"study": "direction", "grid": "directed-2"},
+    "directed-8": {"study": "direction", "grid": "directed-8"},
+    "addressed-8": {"study": "direction", "grid": "addressed-8"},
+    "depth": {"grid": "8 to 2 layers"},
+    "growth": {"grid": "growth"},
+    "small-copies": {"study": "width", **WIDTHS[1]},
+    "small-copies-fast": {"study": "width", **WIDTHS[0]},
+    "small-documentation": {"study": "width", **WIDTHS[2]},
+}
+SETTINGS = {  # of the table on the page: its places, and how runs there are found
+    "copies, 8 layers": ("copies-8", {"study": LATER, **COPIES[8]}),
+    "documentation, 8 layers": ("documentation-8", {"study": LATER, "text": "documentation-48"}),
+    "copies, shape of BERT-small": ("small-copies", {"study": "width", **WIDTHS[1]}),
+    "documentation, shape of BERT-small": ("small-documentation", {"study": "width", **WIDTHS[2]}),
+}
+QUESTIONS = {
+    "scale: `original`, wide / narrow": ("original-wide", "original"),
+    "scale: `pairwise`, wide / narrow": ("pairwise", "pairwise-narrow"),
+    "the paper’s: `pairwise` / `original`": ("pairwise", "original"),
+    "both wide: `pairwise` / `original`": ("pairwise", "original-wide"),
+    "the paper’s: `symmetric` / `original`": ("symmetric", "original"),
+    "both wide: `symmetric` / `original`": ("symmetric-wide", "original-wide"),
+}
 DOCUMENTATION = {
     length: {"text": f"documentation-{length}", "size": "tiny", "learning_rate": 1e-3} for length in (48, 16)
 }
@@ -68,7 +107,7 @@ DOCUMENTATION = {
 def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Pairs at each depth, rate and text of plateau, their interactions, and pairs of the later study that it did not
     name: nothing is corrected for their number."""
-    every, later = runs, runs[runs["study"] == "start-and-symmetry"]
+    every, later = runs, runs[runs["study"] == LATER]
     runs = runs[runs["study"] == "plateau"]
 
     def cells(attentions: tuple[str, str], *places: Point, seeds: int) -> list[pd.DataFrame]:
@@ -78,9 +117,10 @@ def chosen_afterwards(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for place, pair in itertools.product(WIDTHS, PAIRS[-4:-1]):
         compared = [cell(at(every, study="width"), {**place, "attention": name}, [*range(41, 49)]) for name in pair]
         yield {"study": "width", "grid": "unnamed", **place, "first": pair[0], "second": pair[1]} | effect(*compared)
-    for pair in UNNAMED:
-        compared = [cell(later, {**COPIES[8], "attention": name}, [*range(11, 21)]) for name in pair]
-        yield {"grid": "copying, unnamed", **COPIES[8], "first": pair[0], "second": pair[1]} | effect(*compared)
+    for place, last, pairs in ((COPIES[8], 20, UNNAMED), ({**COPIES[8], "text": "documentation-48"}, 18, UNNAMED[:1])):
+        for pair in pairs:
+            compared = [cell(later, {**place, "attention": name}, [*range(11, last + 1)]) for name in pair]
+            yield {"study": LATER, "grid": "unnamed", **place, "first": pair[0], "second": pair[1]} | effect(*compared)
     for place in (*COPIES.values(), RATES[5e-4], RATES[2e-3], *DOCUMENTATION.values()):
         for pair in (*PAIRS, *CONTROLS):
             compared = cells(pair, place, seeds=10)
@@ -149,14 +189,13 @@ def width_table(contrasts: pd.DataFrame) -> str:
 
 
 def ratio_or_count(row: pd.Series) -> str:
-    """A ratio, a bound where some runs of the first do not escape, and how many escape where none does: that ratio
-    would measure the horizon."""
-    not_escaped = int(row["not_escaped"].partition("/")[0])
-    return (
-        f"0 of {row['seeds']} escape"
-        if not_escaped == row["seeds"]
-        else f"{'at least ' if not_escaped else ''}{in_words(row)}"
-    )
+    """A ratio, a bound where some runs do not escape, and how many escape where none of the first does: that would
+    measure the horizon."""
+    first, second = (int(count) for count in row["not_escaped"].split("/")[:2])
+    if first == row["seeds"]:
+        return f"0 of {row['seeds']} escape"
+    bound = "at least " if first and not second else "at most " if second and not first else ""
+    return f"{bound}{in_words(row)}"
 
 
 def together(contrasts: pd.DataFrame) -> str:
@@ -178,16 +217,14 @@ def together(contrasts: pd.DataFrame) -> str:
 
 def last_losses(runs: pd.DataFrame) -> str:
     """Differences of the last validation loss from `original`, by text and shape."""
-    places = {f"{dose.TEXTS[text]}, 8 layers": ("start-and-symmetry", text, 1e-3) for text in dose.TEXTS}
+    places = {f"{dose.TEXTS[text]}, 8 layers": {"study": LATER, **COPIES[8], "text": text} for text in dose.TEXTS}
     places |= {
-        f"BERT-small's shape, {dose.TEXTS[place['text']]}, {place['learning_rate']:g}": ("width", *place.values())
+        f"BERT-small's shape, {dose.TEXTS[place['text']]}, {place['learning_rate']:g}": {"study": "width", **place}
         for place in WIDTHS
     }
     columns = {}
-    for name, (study, text, rate) in places.items():
-        shape = {"size": "small"} if study == "width" else {"size": "deep8"}
-        models = at(runs, study=study, text=text, learning_rate=rate, **shape).set_index("seed").sort_index()
-        losses = {model: of["losses"].str.split().str[-1].astype(float) for model, of in models.groupby("attention")}
+    for name, place in places.items():
+        losses = last_losses_of(at(runs, **place))
         columns[name] = []
         for model in COMPARED:
             differences = (losses[model] - losses["original"]).to_numpy()
@@ -197,10 +234,76 @@ def last_losses(runs: pd.DataFrame) -> str:
     return markdown(["", *columns], zip((f"`{model}`" for model in COMPARED), *columns.values(), strict=True))
 
 
+def ratios(contrasts: pd.DataFrame) -> dict[str, str]:
+    """Every ratio with its interval, by place and pair."""
+    return {
+        f"{name}:{row['first']}/{row['second']}".replace(" ", ""): ratio_or_count(row)
+        for name, place in PLACES.items()
+        for _, row in at(contrasts, **place).iterrows()
+    }
+
+
+def ratios_elsewhere(runs: pd.DataFrame) -> dict[str, str]:
+    """Ratios of cells that no study compares by a contrast, and ratios of ratios, by name."""
+
+    def ratio(study: str, place: Point, seeds: range, *attentions: str) -> str:
+        cells = [cell(at(runs, study=study), {**place, "attention": name}, [*seeds]) for name in attentions]
+        return ratio_or_count(pd.Series(effect(*cells)))
+
+    english, later = {"text": "documentation-48", "size": "tiny"}, range(11, 21)
+    both = ("symmetric-wide", "original-wide", "symmetric", "original")
+    return {
+        "own-documentation:symmetric-wide/symmetric": ratio("own-position", english, range(26, 36), *both[::2]),
+        "documentation-2:symmetric-others/original": ratio(
+            "plateau", english, range(1, 11), "symmetric-others", both[3]
+        ),
+        "wide-tie-by-narrow": ratio(LATER, COPIES[8], later, *both),
+        "wide-tie-by-narrow-first": ratio("plateau", COPIES[8], range(1, 6), *both),
+        **{
+            f"dose:{first}/{second}": ratio("dose", english, range(21, 26), first, second)
+            for first, second in (
+                ("original-1.20", "original-0.31"),
+                ("original-1.20", "original-1.80"),
+                ("pairwise-0.60", "pairwise-1.80"),
+            )
+        },
+        **{
+            name: in_words(pd.Series(direction.ratio_of(runs, pair, layers, *texts)))
+            for name, pair, layers, *texts in (
+                ("start-directed-by-copies", START, 8, "directed", "copying"),
+                ("tie-neighbours-by-swapped", direction.TIE, 2, "neighbours", "swapped"),
+            )
+        },
+    }
+
+
+def answers_table(runs: pd.DataFrame, contrasts: pd.DataFrame) -> str:
+    """Six questions by setting: the ratio of steps, and the difference of the last loss in nats, bold where Student's
+    95 % interval excludes 0."""
+    ratio_of, lines = ratios(contrasts), []
+    losses = {setting: last_losses_of(at(runs, **place)) for setting, (_, place) in SETTINGS.items()}
+    for question, (first, second) in QUESTIONS.items():
+        cells = []
+        for setting, (place, _) in SETTINGS.items():
+            differences = (losses[setting][first] - losses[setting][second]).to_numpy()
+            low, high = interval(differences)
+            difference = f"{differences.mean():+.2f}".replace("-", "−")
+            shown = f"**{difference}**" if low > 0 or high < 0 else difference
+            cells.append(f"{ratio_of[f'{place}:{first}/{second}']}<br>{shown}")
+        lines.append([question, *cells])
+    return markdown(["steps to the escape, first / second<br>last loss, first − second (nats)", *SETTINGS], lines)
+
+
+def last_losses_of(runs: pd.DataFrame) -> dict[str, pd.Series]:
+    """By model the last validation loss of each seed."""
+    by_model = runs.set_index("seed").sort_index().groupby("attention")["losses"]
+    return {model: losses.str.split().str[-1].astype(float) for model, losses in by_model}
+
+
 def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     """The tables of the pages and how far the later study is, by name."""
-    paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
-    new = pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")])
+    paired, study = at(contrasts, grid="paired"), at(contrasts, study=LATER)
+    new = at(study, **COPIES[8])
     deep = pd.concat([at(paired, **COPIES[8]), new])
     both = deep[(deep["first"] == "original-wide") & (deep["second"] == "original")]
     starts = [
@@ -211,6 +314,9 @@ def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     equal = at(equal, first="pairwise", second="original-wide")
     others = deep[[*(f"by step {shift:+}" for shift in NEARBY), "by rule", "by rule, two thirds"]]
     return {
+        **ratios(contrasts),
+        **ratios_elsewhere(runs),
+        "answers": answers_table(runs, contrasts),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
         "theory": theory_table(runs),
         "deep-start": deep_start(study),
@@ -230,42 +336,87 @@ def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
 
 
 def draw_escapes(runs: pd.DataFrame) -> plt.Figure:
-    """Exits on copies by depth: a panel per operator, hollow narrow, filled wide, a dot per run."""
-    figure, panels = plt.subplots(1, 3, figsize=(10, 4), sharey=True, layout="constrained")
-    copies = at(runs, text="copying-48", learning_rate=1e-3)
-    copies = copies[copies["study"].isin(["plateau", "start-and-symmetry"])]
+    """Escapes by depth, on copies and on documentation: a panel per operator, hollow narrow, filled wide; a dot a run,
+    a triangle where it is not within the steps."""
+    figure, rows = plt.subplots(2, 3, figsize=(10, 7), sharey="row", layout="constrained")
     ends = {}
-    for panel, (name, (narrow, wide, color)) in zip(panels, OPERATORS.items(), strict=True):
-        looks = (narrow, "narrow start", "white", "--", 0.95), (wide, "wide start", color, "-", 1.05)
-        for attention, label, face, line, shift in looks:
-            steps = at(copies, attention=attention).set_index("size")["step"].rename(LAYERS)
-            panel.plot(steps.index * shift, steps, "o", mfc=face, mec=color, ms=5, alpha=0.8, label=label)
-            means = np.exp(np.log(steps).groupby(level=0).mean())
-            panel.plot(means.index * shift, means, line, color=color, lw=1)
-            ends[attention] = (8 * shift, means[8])
-        panel.set(title=name, xlabel="layers", xscale="log", yscale="log")
-        panel.set_xticks([2, 4, 8], ["2", "4", "8"])
-        panel.legend(frameon=False, loc="upper left")
+    marks = [200, 300, 400, 600, 800], [800, 1000, 2000, 3000, 4000, 6000]
+    for panels, text, ticks in zip(rows, dose.TEXTS, marks, strict=True):
+        runs_of_text = at(runs, text=text, learning_rate=1e-3)
+        runs_of_text = runs_of_text[runs_of_text["study"].isin(["plateau", LATER])]
+        for panel, (name, (narrow, wide, color)) in zip(panels, OPERATORS.items(), strict=True):
+            looks = (narrow, "narrow", "white", "--", 0.95), (wide, "wide", color, "-", 1.05)
+            for attention, label, face, line, shift in looks:
+                found = at(runs_of_text, attention=attention)
+                layers, steps, is_bound = found["size"].map(LAYERS), found["step"], found["not_escaped"]
+                style = {"mfc": face, "mec": color, "alpha": 0.8, "ls": ""}
+                panel.plot(layers[~is_bound] * shift, steps[~is_bound], marker="o", ms=5, label=label, **style)
+                panel.plot(layers[is_bound] * shift, steps[is_bound], marker="^", ms=6, **style)
+                means = np.exp(np.log(steps).groupby(layers).mean())
+                panel.plot(means.index * shift, means, line, color=color, lw=1)
+                ends[text, attention] = (8 * shift, means[8])
+            panel.set(title=f"{name}, {dose.TEXTS[text]}", xlabel="layers", xscale="log", yscale="log")
+            panel.set_xticks([2, 4, 8], ["2", "4", "8"])
+            panel.legend(frameon=False, loc="upper left", title="initialisation", title_fontsize=8, fontsize=8)
+            panel.minorticks_off()
+        panels[0].set_yticks(ticks, [f"{step:,}" for step in ticks])
+        panels[0].set_ylabel("steps to the escape")
+    copies = next(iter(dose.TEXTS))
+    places = {"coordsA": rows[0, 0].transData, "coordsB": rows[0, 1].transData}
+    compared = ends[copies, "original"], ends[copies, "pairwise"]
+    arrow = {"arrowstyle": "-|>", "color": "#C00000", "lw": 1.5, "shrinkA": 6, "shrinkB": 6}
+    figure.add_artist(ConnectionPatch(*compared, **places, **arrow))
+    rows[0, 1].annotate("the paper's\ncomparison", (4.25, 285), color="#C00000", fontsize=8)
+    return figure
+
+
+def draw_rates(contrasts: pd.DataFrame) -> plt.Figure:
+    """Ratios over the learning rate, on copies and on documentation, with 95 % intervals; hollow: at least, as some of
+    the first do not escape, or, on the upper edge, none does."""
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
+    compared = {("original-wide", "original"): "#000000", ("symmetric", "original"): "#E69F00"}
+    compared |= {("pairwise", "original-wide"): "#0072B2"}
+    shapes = {
+        "tiny": ("2 layers", 0.96, "o"),
+        "small": ("4 layers of width 512", 1.0, "s"),
+        "deep8": ("8 layers", 1.04, "D"),
+    }
+    edge = 3.0
+    for panel, text in zip(panels, dose.TEXTS, strict=True):
+        rows = at(contrasts, text=text)
+        rows = rows[(rows["grid"].eq("paired") & rows["size"].ne("deep8")) | rows["study"].isin([LATER, "width"])]
+        for (pair, color), (size, (label, shift, marker)) in itertools.product(compared.items(), shapes.items()):
+            shown = at(rows, first=pair[0], second=pair[1], size=size).sort_values("learning_rate")
+            rates, name = shown["learning_rate"].to_numpy() * shift, " / ".join(pair)
+            counts = shown["not_escaped"].str.partition("/")[0].astype(int)
+            is_measured = (counts < shown["seeds"]).to_numpy()
+            ratios = np.where(is_measured, shown["ratio"], edge)
+            panel.vlines(rates[is_measured], shown["low"][is_measured], shown["high"][is_measured], color=color, lw=1.2)
+            panel.plot(rates[is_measured], ratios[is_measured], color=color, lw=0.8)
+            for rate, ratio, is_bound in zip(rates, ratios, counts > 0, strict=True):
+                face = "white" if is_bound else color
+                panel.plot(rate, ratio, marker, color=color, mfc=face, clip_on=False)
+            if panel is panels[0]:
+                panel.plot([], [], marker, ls="-", color=color, lw=0.8, label=f"{name}, {label}")
+        panel.axhline(1, color="grey", lw=0.8)
+        panel.set(xscale="log", yscale="log", xlabel="peak learning rate", title=dose.TEXTS[text], ylim=(0.4, edge))
+        panel.set_xlim(2.2e-4, 2.3e-3)
+        panel.set_xticks([2.5e-4, 5e-4, 1e-3, 2e-3], ["2.5e-4", "5e-4", "1e-3", "2e-3"])
+        panel.set_yticks([0.5, 0.7, 1, 1.5, 2, 3], ["0.5", "0.7", "1", "1.5", "2", "3"])
         panel.minorticks_off()
-    panels[0].set_ylabel(f"steps to {LEVEL} nats")
-    panels[0].set_yticks([200, 300, 400, 600, 800], ["200", "300", "400", "600", "800"])
-    places = {"coordsA": panels[0].transData, "coordsB": panels[1].transData}
-    ends = (ends["original"], ends["pairwise"])
-    figure.add_artist(ConnectionPatch(*ends, **places, arrowstyle="-|>", color="#C00000", lw=1.5, shrinkA=6, shrinkB=6))
-    panels[1].annotate("the paper's\ncomparison", (4.25, 285), color="#C00000", fontsize=8)
+    panels[0].set_ylabel("ratio of steps to the escape")
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
     return figure
 
 
 def draw_forest(contrasts: pd.DataFrame) -> plt.Figure:
     """Paired ratios with 95 % intervals, on copies by depth and on documentation."""
     figure, panels = plt.subplots(1, 2, figsize=(10, 5), sharey=True, layout="constrained")
-    paired, study = at(contrasts, grid="paired"), at(contrasts, study="start-and-symmetry")
+    paired, study = at(contrasts, grid="paired"), at(contrasts, study=LATER)
     copies = [(f"{layers} layers", at(paired, **place)) for layers, place in COPIES.items()]
     texts = [(f"2 layers, rows of {length}", at(paired, **place)) for length, place in DOCUMENTATION.items()]
-    copies.append(
-        ("8 layers, new seeds", pd.concat([at(study, grid="copying"), at(contrasts, grid="copying, unnamed")]))
-    )
-    texts += [("", study[:0]), ("8 layers, new seeds", at(study, grid="documentation"))]
+    copies.append(("8 layers, new seeds", at(study, **COPIES[8])))
+    texts += [("", study[:0]), ("8 layers, new seeds", at(study, text="documentation-48"))]
     for rows, place in ((copies, WIDTHS[1]), (texts, WIDTHS[2])):
         rows.append(("4 layers of width 512, 2.5e-4", at(contrasts, study="width", **place)))
     names = [" / ".join(pair) for pair in PAIRS]
@@ -298,6 +449,7 @@ def main() -> None:
     for page in PAGES:
         page.write_text(with_numbers(page.read_text(encoding="utf-8"), numbers), encoding="utf-8")
     figures = {"escapes": draw_escapes(runs), "forest": draw_forest(contrasts), "dose": dose.draw(runs)}
+    figures["rates"] = draw_rates(contrasts)
     figures["direction"] = direction.draw(runs)
     figures["mechanism"] = mechanism.draw(pd.read_csv(mechanism.LEARNED))
     for name, figure in figures.items():

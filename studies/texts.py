@@ -1,4 +1,5 @@
-"""The texts of the study `direction`: functions that `texts` of a configuration name, as studies.texts:directed.
+"""The texts of the studies `direction` and `redrawn`: functions that `texts` of a configuration name, as
+studies.texts:directed.
 
 All have SYMBOLS or fewer kinds of symbols, drawn by Zipf's law where nothing else says what they are.
 """
@@ -63,6 +64,40 @@ def _with_images(images: np.ndarray, are_sources: bool = False) -> str:
         if number >= back and (are_sources or not is_image[number - back]):
             symbols[number], is_image[number] = image[symbols[number - back]], True
     return written(symbols)
+
+
+def redrawn(number: int) -> str:
+    """The language of `copying` with other random numbers: a language for each `number` from 1."""
+    symbols = zipf(SYMBOLS, CHARACTERS, 100, number).reshape(-1, SPAN)
+    for span in np.flatnonzero(uniform(101, number, np.arange(len(symbols))) < COPIED):
+        if span >= DISTANCE // SPAN:
+            symbols[span] = symbols[span - DISTANCE // SPAN]
+    return written(symbols)
+
+
+def redrawn_1() -> str:
+    """The first redrawn language of `redrawn`."""
+    return redrawn(1)
+
+
+def redrawn_2() -> str:
+    """The second."""
+    return redrawn(2)
+
+
+def redrawn_3() -> str:
+    """The third."""
+    return redrawn(3)
+
+
+def redrawn_4() -> str:
+    """The fourth."""
+    return redrawn(4)
+
+
+def redrawn_5() -> str:
+    """The fifth."""
+    return redrawn(5)
 
 
 def addressed() -> str:

@@ -1,3 +1,4 @@
+import inspect
 import os
 import re
 import signal
@@ -15,10 +16,11 @@ from workflow.checkout import heed_signals
 WORK = """
 import sys, time
 from pathlib import Path
+from typing import Annotated
 from symbert import cli
 from symbert.files import publish
 
-def work(path: Path, /) -> None:
+def work(path: Annotated[Path, "a file"], /) -> None:
     with publish(path) as temporary:
         temporary.write_text("half")
         try:
@@ -48,6 +50,20 @@ def test_help_lists_what_a_user_types_and_no_job_of_the_workflow(root, capsys):
     assert listed == list(cli.TYPED) and not {*cli.TYPED} & {*cli.JOBS}
     for job in cli.JOBS:
         assert f" {job} " in rules
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_a_command_says_what_each_option_and_argument_is(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    parameters = inspect.signature(cli.load(command)).parameters.values()
+    for parameter in parameters:
+        is_argument = parameter.kind is parameter.POSITIONAL_ONLY
+        name = parameter.name.upper() if is_argument else "--" + parameter.name.replace("_", "-")
+        value = "" if is_argument else r"( [A-Z]+( \[.*?\])?)?"
+        assert re.search(rf"^  {name}{value}(\n {{6,}}| {{2,}})\w.{{5,}}$", said, re.M), name
 
 
 def test_a_reader_who_has_seen_enough_is_no_bug(root):

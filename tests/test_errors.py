@@ -60,7 +60,7 @@ SEVERAL = "in \"x.yaml\", line 1:\n\n    a:  [b\r\n      ^\u2028 expected ']'\n"
 def test_an_error_of_several_lines_is_one_and_nothing_of_it_is_lost(error, monkeypatch, capsys):
     """Snakemake showed the first line only."""
     monkeypatch.setattr(cli, "load", lambda command: mock.Mock(side_effect=error, __signature__=inspect.Signature()))
-    monkeypatch.setattr("typing.get_type_hints", lambda function: {})
+    monkeypatch.setattr("typing.get_type_hints", lambda function, **_: {})
     assert cli.main(["plan"]) == explain(error)[0]
     last = capsys.readouterr().err.removesuffix("\n").splitlines()[-1]
     assert last.startswith("symbert plan: ") and last.split() == [

@@ -1,7 +1,7 @@
 """`symbert <command>`: the commands that people type, and one per rule.
 
-Options of a command are the parameters of its function; a positional-only one is an argument without a name. Their help
-is the function's docstring.
+Options of a command are the parameters of its function, each with its text as `Annotated[type, text]`; a
+positional-only one is an argument without a name.
 """
 
 import argparse
@@ -45,6 +45,7 @@ JOBS: dict[str, str] = {  # that rules run
     "write-text": "symbert.corpus.texts:write_text",
     "pretrain": "symbert.pretrain.launch:pretrain",
     "choose-rates": "symbert.pretrain.tuning:choose_rates",
+    "pretrain-together": "symbert.pretrain.launch:pretrain_together",
     "extract": "symbert.pretrain.extract:extract",
     "prepare-task": "symbert.glue.prepare:prepare_task",
     "score": "symbert.glue.score:score",
@@ -180,12 +181,15 @@ def _parse(command: str, *words: str) -> tuple[Callable[..., None], list[Any]]:
     function = load(command)
     described = {"description": inspect.getdoc(function), "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(f"symbert {command}", exit_on_error=False, **described)
-    hints, parameters = typing.get_type_hints(function), inspect.signature(function).parameters
+    hints, parameters = typing.get_type_hints(function, include_extras=True), inspect.signature(function).parameters
     for name, parameter in parameters.items():
-        options = _value_options(hints[name])
+        hint, text = typing.get_args(hints[name])
+        options = _value_options(hint) | {"help": text.replace("%", "%%")}
         is_optional = parameter.default is not parameter.empty
         if is_optional:
             options["default"] = parameter.default
+        if parameter.default not in (parameter.empty, None, False):
+            options["help"] += " (default: %(default)s)"
         if parameter.kind is parameter.POSITIONAL_ONLY:
             options |= {"metavar": name.upper(), **({"nargs": "?"} if is_optional else {})}
             parser.add_argument(name, **options)

@@ -263,6 +263,7 @@ class Pretrain(ArchitectureKeys, frozen=True, kw_only=True):
 
     shard_parameters: bool
     micro_batch_size: Count | None
+    together: Count
     processes: Count
     nodes: Count
 
@@ -944,6 +945,12 @@ def _contradictory_trainings(config: Configuration) -> Iterator[str]:
             yield f"'sweep.{key}' has {value!r}, 'sweep.{of}' does not; add it there, or change 'sweep.{key}'"
     if pretrain.processes % pretrain.nodes:
         yield f"'pretrain.processes' is {pretrain.processes}, no multiple of 'pretrain.nodes' ({pretrain.nodes})"
+    if pretrain.together > 1 and (pretrain.processes > 1 or pretrain.shard_parameters):
+        yield (
+            f"'pretrain.together' is {pretrain.together}, runs of one process, but 'pretrain.processes' is "
+            f"{pretrain.processes} and 'pretrain.shard_parameters' {str(pretrain.shard_parameters).lower()}; leave the "
+            "first or the others out"
+        )
     begun = sweep.untrained or any(0 in curve.steps.get(size, ()) for size in curve.sizes)
     if begun and init_from(config, ENCODER):
         yield (

@@ -7,6 +7,7 @@
     results/runs/{architecture}/{model}/seed-{seed}/done.json   a pre-training; {model} is a size, an operator and a KEY
     results/runs/{architecture}/{model}/seed-{seed}/step-{step}/   a checkpoint, as a Hugging Face folder
     results/tuned/{rates-KEY}/rates.json                   learning rates that were chosen for the points of a grid
+    results/together/{model}/ended.json                    how runs ended that were trained as one model
     results/models/{model}/settings.json                   a model from elsewhere; {model} is its name and a KEY
     results/tasks/{rows}/{task}.parquet                    token ids of a task
     results/scores/{suite}/{architecture}/{model}/seed-{seed}/step-{step}/{selection}.json   scores of tasks, seeds

@@ -135,7 +135,7 @@ OF_USERS = (CUSTOM_TEXT, DATASET)  # the sources of text that users bring
 SOURCES = {
     "embedded": Source(
         corpus="a stand-in corpus of refrains and documentation",
-        tasks="stand-in tasks made from documentation text, not GLUE",
+        tasks="stand-in tasks, not GLUE",
         training_text="a stand-in corpus of random words that recur and of the documentation of Python packages",
         terms="The documentation is part of the packages that it documents, under their licences.",
         is_stand_in=True,

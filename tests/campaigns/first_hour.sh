@@ -43,7 +43,7 @@ sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' "$console" | tr '\r' '\n' > "$folder/lines.txt
   fail "the console has lines of more than 200 characters"
 
 pages=$(grep -oP 'experiment(=|: )\K[\w-]+' "$folder/commands.sh" | sort -u | sed 's#.*#results/&/report/report.html#')
-for output in results/demo-embedded/report/report.html $pages; do
+for output in results/paper/report/report.html results/demo-embedded/report/report.html $pages; do
   [ -s "$clone/$output" ] || fail "$output is missing"
 done
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The workflow on a GPU: BERT-small with two operators, few steps, on the demo's text; two tasks, two seeds. It is asked to
-# end in pre-training and in fine-tuning (SIGTERM) and started again each time, makes the page, and prints times by rule.
-# Without a GPU it says so and ends with 0. About five minutes.
+# end in pre-training and in fine-tuning (SIGTERM) and started again each time, makes the page, and prints speeds of trainings
+# and times by rule. Without a GPU it says so and ends with 0. About five minutes.
 #
 #   tests/campaigns/gpu_workflow.sh [FOLDER]  a new folder to work in; a temporary one where none is given
 #   PYTHON=python3                            one with the packages of pyproject.toml and a torch that sees the GPU
@@ -64,15 +64,19 @@ kept=$(find results/scores -path '*finetuned*' -name 'seed-*.json' | xargs -r st
 while read -r file time; do
   [ "$(stat -c %Y "$file")" = "$time" ] || fail "$file was there when the workflow was interrupted, and was made again"
 done <<< "$kept"
-grep -h 'without CUDA graphs' "$folder"/*.txt logs/*/* 2>/dev/null && fail "fine-tuning replayed no graph" || true
+grep -h 'without CUDA graphs' "$folder"/*.txt logs/*/* 2>/dev/null && fail "a training replayed no graph" || true
 
 "$python" - <<'END'
-"""Seconds of each rule's jobs, by Snakemake's own logs."""
+"""Speeds of the trainings by their own records, and seconds of each rule's jobs by Snakemake's logs."""
+import json
 import re
 from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
+from symbert.pretrain.pace import MFU
+
+print(MFU)
 taken = defaultdict(list)
 for log in Path(".snakemake/log").glob("*.log"):
     now, name, begun = None, "", {}
@@ -86,6 +90,12 @@ for log in Path(".snakemake/log").glob("*.log"):
         elif (found := re.match(r"Finished jobid: (\d+)", line)) and found[1] in begun:
             name, since = begun.pop(found[1])
             taken[name].append((now - since).total_seconds())
+for file in sorted(Path("results/runs").rglob("timing.json")):
+    run = json.loads(file.read_text())
+    print(
+        f"{run['size']}-{run['attention']}: {run['tokens_per_second']:,.0f} tokens/s, MFU {100 * (run['mfu'] or 0):.1f} %, "
+        f"{run['micro_batch_size']} sequences at a time, {run['steps_timed']} steps timed, on {run['device']}"
+    )
 print("rule | jobs | seconds, together | longest")
 for name, seconds in sorted(taken.items(), key=lambda pair: -sum(pair[1])):
     print(f"{name} | {len(seconds)} | {sum(seconds):.0f} | {max(seconds):.0f}")

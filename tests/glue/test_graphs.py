@@ -1,6 +1,6 @@
 """Steps as they are recorded on a GPU, computed on a CPU by recorders that repeat what they were given."""
 
-from contextlib import nullcontext
+import gc
 from dataclasses import replace as replace_field
 
 import numpy as np
@@ -12,15 +12,17 @@ from foreign import make_model
 from glue.protocol import SETTINGS
 from glue.test_stock import loaded, rows_of
 from model.models import Averaged, define
+from recorders import Repeating, failing
 from symbert.errors import DivergedError
 from symbert.glue import stock
 from symbert.glue import train as module
-from symbert.glue.graphs import CudaGraphs, GraphSteps, PaddedBert, trainee_of
+from symbert.glue.graphs import GraphSteps, PaddedBert, trainee_of
 from symbert.glue.tasks import GLUE, SUITES
 from symbert.glue.train import HEADS, Packed, predict, train
 from symbert.model.attention import SymmetricAttention
 from symbert.model.bert import initialize
 from symbert.model.configuration import Configuration
+from symbert.pretrain.graphs import CudaGraphs
 
 TASKS = {
     "classes": GLUE["mnli"],
@@ -30,20 +32,6 @@ TASKS = {
     "spans": SUITES["squad2"].tasks["squad2"],
 }
 EXACT = replace(SETTINGS, dropout=0.0, gradient_clip=0.5, adam_epsilon=1e-3)
-
-
-class Repeating:
-    """Repeats a step by computing it again; `graph_of` may make of it what a bad recording would."""
-
-    def __init__(self, graph_of=lambda run: run) -> None:
-        self.refusal, self.recorded, self.graph_of = "", 0, graph_of
-
-    def aside(self):
-        return nullcontext()
-
-    def record(self, run):
-        self.recorded += 1
-        return self.graph_of(run)
 
 
 def model_of(task, attention="pairwise", dropout=0.0, layers=2):
@@ -150,11 +138,6 @@ def test_recording_draws_no_dropout_and_moves_nothing():
     assert all(torch.equal(found[name], values) for name, values in expected.items())
     other = trained(PaddedBert(model_of(task, dropout=0.2), recorder=Repeating()), rows, settings, seed=4)
     assert not torch.equal(other["classifier.weight"], found["classifier.weight"])
-
-
-def failing(run):
-    run()
-    raise RuntimeError("operation not permitted\nwhen stream is capturing")
 
 
 def holding_weights(run):
@@ -316,6 +299,18 @@ def test_gpu_replays_are_the_steps_of_a_cpu(head, is_compiled):
     found = trained(graphed, on_device(rows, device))
     assert not recorder.refusal
     assert_same({name: values.cpu() for name, values in found.items()}, expected, 2e-4)
+
+
+@on_gpu
+def test_gpu_a_job_records_for_one_fine_tuning_after_another():
+    """The graphs of the one before are gone: their memory was the pool's last, and no other could be recorded."""
+    task, device = TASKS["classes"], torch.device("cuda", 0)
+    rows, recorder, found = on_device(rows_for(task), device), CudaGraphs(device), []
+    for _ in range(3):
+        found.append(trained(PaddedBert(model_of(task).float().to(device), recorder=recorder), rows))
+        gc.collect()
+    assert not recorder.refusal
+    assert_same(found[2], found[0], 2e-4)
 
 
 @on_gpu

@@ -15,7 +15,8 @@ from symbert.sizes import SIZES, VOCABULARY_SIZE
 HEADS = {"masked": MaskedModel, "classification": lambda config: Classifier(config, 3)}
 IDS = torch.arange(24).reshape(2, 12)
 MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
-FOLDING = [name for name in OPERATORS if name != "symmetric-others"]  # which some plain BERT equals
+NOT_FOLDING = ("symmetric-others", "qk-norm", "coupled", "exclusive")  # which no plain BERT equals
+FOLDING = [name for name in OPERATORS if name not in NOT_FOLDING]
 
 
 def trained(attention: str | Operator, head: str = "masked") -> BaseModel:

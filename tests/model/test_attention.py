@@ -7,13 +7,15 @@ import torch
 from transformers import BertConfig
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
-from model.models import configured
+from model.models import configured, defined
 from model.models import started as model_of
+from symbert.model.anatomy import logits_of
 from symbert.model.attention import SelfAttention
 from symbert.model.bert import MaskedModel, attention_of, initialize, mask_for
 from symbert.operators import OPERATORS
 
 HIDDEN, HEADS, HEAD = 15, 3, 5  # of 4 the half is the root
+PUBLISHED = ("qk-norm", "key-value", "identity-query", "coupled", "exclusive")
 
 
 def config(implementation: str = "sdpa", attention: str = "original", **own: object) -> BertConfig:
@@ -50,8 +52,22 @@ def written_out_query_key_value(module: SelfAttention, name: str, hidden: torch.
         shared = project(module.projection)
         diagonals = (module.query_scale, module.key_scale, module.value_scale)
         return tuple(torch.einsum("bxd,de->bxe", shared, torch.diag(scale[rows])) for scale in diagonals)
-    query, value = project(module.query), project(module.value)
-    if name.startswith("original"):
+    if name == "identity-query":
+        return hidden[..., rows] / 2, project(module.key), project(module.value)
+    query = project(module.query)
+    if name == "key-value":
+        return query, project(module.key), project(module.key)
+    value = project(module.value)
+    if name == "qk-norm":
+        key = project(module.key)
+        lengths = [torch.einsum("bxd,bxd->bx", side, side).sqrt()[..., None] for side in (query, key)]
+        return module.gain[head] * HEAD * query / lengths[0], key / lengths[1], value
+    if name == "coupled":
+        key, (first, _, last) = project(module.key), module.dynamics
+        units = torch.einsum("bxd,ed->bxe", query, first.weight) + first.bias
+        moved = torch.einsum("bxe,de->bxd", units / (1 + (-units).exp()), last.weight) + last.bias
+        return query + module.step * key, key + module.step * moved, value
+    if name.startswith(("original", "exclusive")):
         factor = math.sqrt(HEAD) if name == "original-unscaled" else 1
         return factor * query, project(module.key), value
     if name.startswith("symmetric"):
@@ -71,6 +87,9 @@ def written_out(module: SelfAttention, name: str, hidden, attended) -> torch.Ten
         logits = torch.einsum("bxd,byd->bxy", query, key) / math.sqrt(HEAD)
         exponentials = logits.masked_fill(~attended, -torch.inf).exp()
         mixed.append(torch.einsum("bxy,byd->bxd", exponentials / exponentials.sum(-1, keepdim=True), value))
+        if name == "exclusive":
+            share = torch.einsum("bxd,bxd->bx", mixed[-1], value) / torch.einsum("bxd,bxd->bx", value, value)
+            mixed[-1] = mixed[-1] - share[..., None] * value
     return torch.cat(mixed, -1)
 
 
@@ -149,9 +168,46 @@ def test_factors_and_diagonals_start_as_each_operator_says():
     assert len(diagonals) == 3 and all((values == 1).all() for values in diagonals)
 
 
+def test_a_gain_of_qk_norm_is_the_width_of_the_logits_and_is_trained_unless_it_is_fixed():
+    hidden = torch.randn(1, 256, 64, generator=torch.Generator().manual_seed(0))
+    for arguments, trained in (({}, True), ({"gain": 5}, True), ({"gain": 5, "learned": False}, False)):
+        own = defined("own", **{"class": "qk-norm", **arguments})
+        site = model_of("tiny", own).bert.encoder.layer[0].attention.self
+        assert site.gain.tolist() == [arguments.get("gain", 1.0)] * 2
+        assert ("gain" in dict(site.named_parameters())) is trained and "gain" in site.state_dict()
+        assert own.count(64, 2, OPERATORS) == sum(each.numel() for each in site.parameters())
+        logits = logits_of(site, hidden)[..., ~torch.eye(256, dtype=torch.bool)]
+        assert logits.std().item() == pytest.approx(site.gain[0].item(), rel=0.1)
+        assert logits.abs().max() <= site.gain[0] * math.sqrt(HEAD_OF_TINY)
+
+
+def test_what_a_token_mixes_is_orthogonal_to_its_own_value_in_exclusive():
+    """The issue's words for it were a mask of the own position; the published formula is a projection."""
+    module, hidden = operator("exclusive"), hidden_states()
+    mixed, values = (each.unflatten(-1, (HEADS, HEAD)) for each in (module(hidden)[0], module.value(hidden)))
+    assert (mixed * values).sum(-1).abs().max() < 1e-12 < mixed.abs().mean()
+
+
+def test_operators_start_from_the_weights_of_original_where_they_have_them():
+    original = started("original")
+    for name in PUBLISHED:
+        start = started(name)
+        shared = start.keys() & original.keys()
+        assert len(shared) >= 4 and all(torch.equal(start[key], original[key]) for key in shared), name
+    assert started("coupled")["step"].tolist() == pytest.approx([0.1])
+
+
+def test_published_operators_are_one_graph_for_the_compiler():
+    for name in PUBLISHED:
+        torch._dynamo.reset()
+        module, hidden = operator(name), hidden_states()
+        compiled = torch.compile(module, backend="eager", fullgraph=True)  # which refuses a graph break
+        torch.testing.assert_close(compiled(hidden)[0], module(hidden)[0], rtol=0, atol=1e-12)
+
+
 def test_under_autocast_all_that_the_kernel_gets_is_bf16():
     """Parameters are float32: a product with one of them that autocast does not know would be, too."""
-    for name in ("original", "pairwise", "shared"):
+    for name in ("original", "pairwise", "shared", "qk-norm", "identity-query", "coupled"):
         with torch.autocast("cpu", torch.bfloat16):
             sides = operator(name).float().query_key_value(hidden_states().float())
         assert {side.dtype for side in sides} == {torch.bfloat16}, name
@@ -168,6 +224,11 @@ OUTPUTS = {  # the mean magnitude of a layer's output as it starts, by operator,
     "pairwise-identity": (0.198048, {}),
     "pairwise-scaled": (0.130595, {}),
     "symmetric-others": (0.136583, {}),
+    "qk-norm": (0.182095, {}),
+    "key-value": (0.140652, {}),
+    "identity-query": (0.128855, {}),
+    "coupled": (0.131241, {}),
+    "exclusive": (0.121150, {}),
 }
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, pipeline
 
 import symbert.model.auto  # noqa: F401 (what is tested)
-from model.models import IDS, MASK, defined, dense, trained
+from model.models import IDS, MASK, NOT_FOLDING, defined, dense, trained
 from model.test_export import changed, write_checkpoint
 from symbert.errors import ConfigError
 from symbert.model.attention import OriginalAttention
@@ -37,9 +37,9 @@ class Constants(OriginalAttention):
         return query * self.slopes[:, None, None], key, value
 
 
-@pytest.mark.parametrize("attention", ["original", "pairwise", "shared", "symmetric-others", "of-the-user"])
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared", *NOT_FOLDING, "of-the-user"])
 def test_auto_classes_compute_as_the_checkpoint_whatever_its_operator_and_kernel(tmp_path, attention):
-    """`symmetric-others`, too, which no stock BERT equals, and one of the user's own."""
+    """Those that no stock BERT equals, too, and one of the user's own."""
     model = trained(attention if attention in OPERATORS else defined("own", **{"class": f"{__name__}:Constants"}))
     write_model(model, tmp_path)
     expected = dense(model, IDS, MASK)

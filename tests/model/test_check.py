@@ -13,6 +13,7 @@ from model.models import MIXING
 from symbert import cli
 from symbert.model import check
 from symbert.operators import OPERATORS, Operator
+from symbert.sizes import SIZES
 from symbert.syntax import file_of
 
 
@@ -113,6 +114,15 @@ def test_the_mask_of_padding_is_not_the_mask_of_a_decoder(outcome_of):
     """The perplexity of a decoder that saw the token to be predicted stood beside the others'."""
     assert "each row is as if alone" in outcome_of(wrong.Ahead, "tokens")
     assert "no token depends on later ones" in outcome_of(wrong.Scaled, "causal")
+
+
+def test_a_check_that_does_not_apply_is_neither_ok_nor_told_before_a_training(capsys):
+    """ "ok … a decoder refuses it": the check of decoders had not been made."""
+    mixing = Operator("mixing", f"{MIXING[0].__module__}:{MIXING[0].__name__}")
+    model = check.model_for(mixing)
+    assert check.outcome_of(check.check_causal, mixing, model)[0] == "skip"
+    check.refuse_untrue(mixing, SIZES["tiny"], torch.device("cpu"))
+    assert "decoder" not in capsys.readouterr().err
 
 
 def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(monkeypatch, capsys):

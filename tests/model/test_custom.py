@@ -12,7 +12,7 @@ from model.models import configured, defined, dense, started
 from studies.probes import learn
 from symbert.errors import ConfigError, FailedCheckError
 from symbert.model import check
-from symbert.model.anatomy import anatomy_of, describe_attention, symmetry_of
+from symbert.model.anatomy import anatomy_of, describe_attention, logit_step, symmetry_of
 from symbert.model.bert import initialize
 from symbert.model.loading import model_of
 from symbert.model.packed import Packing, encode
@@ -91,6 +91,7 @@ def test_the_logits_of_a_forward_of_its_own_are_not_known(own):
     """The width and the entropy of query and key were logged as those of the run."""
     model = started("tiny", own(wrong.Sharp))
     assert describe_attention(model, IDS) == {"logit_std": [], "attention_entropy": []}
+    assert logit_step(model, IDS, lambda: pytest.fail("no step is taken")) == []
     head = anatomy_of(model.bert, IDS)[-1]
     assert head["symmetry"] == pytest.approx(1) and head["layer"] == 2
     assert head["logit_std"] is head["attention_entropy"] is head["own_share"] is None

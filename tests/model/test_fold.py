@@ -10,6 +10,7 @@ from model.models import (
     FOLDING,
     IDS,
     MASK,
+    NOT_FOLDING,
     Doubled,
     LateMixing,
     Near,
@@ -72,9 +73,10 @@ def test_an_operator_that_no_bert_equals_is_refused_by_name(monkeypatch):
         define(monkeypatch, "own", operator)
         with pytest.raises(ConfigError, match="attention 'own' has no equal BERT"):
             fold(trained("own"))
-    for architecture in (bert.MaskedModel, bert.DecoderModel):
-        with pytest.raises(ConfigError, match="attention 'symmetric-others' has no equal BERT"):
-            fold(moved(architecture(small_config("symmetric-others"))))
+    for architecture, name in product((bert.MaskedModel, bert.DecoderModel), NOT_FOLDING):
+        reason = "affine in each hidden state" if name in ("qk-norm", "coupled") else "forward of its own"
+        with pytest.raises(ConfigError, match=f"attention '{name}' has no equal BERT, .*{reason}"):
+            fold(moved(architecture(small_config(name))))
 
 
 def test_weights_that_are_not_finite_are_refused_although_attention_gives_zeros_for_them():

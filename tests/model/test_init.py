@@ -18,8 +18,9 @@ from symbert.model.loading import load_model, model_of
 from symbert.operators import OPERATORS, Description, operator_of
 
 SCALES = ("narrow", "wide")
-SCALED = ("original", "symmetric", "pairwise", "shared", "original-symmetric")
-FACTORS = {"query.weight", "key.weight", "pairwise_factors", "query_scale", "key_scale"}
+PUBLISHED = ("qk-norm", "key-value", "identity-query", "coupled", "exclusive")
+SCALED = ("original", "symmetric", "pairwise", "shared", "original-symmetric", *PUBLISHED)
+FACTORS = {"query.weight", "key.weight", "pairwise_factors", "query_scale", "key_scale", "gain"}
 
 
 def with_init(name, init_scale, of=None):
@@ -75,6 +76,8 @@ def test_an_init_scale_multiplies_the_weights_of_the_logits_and_leaves_all_else(
 def test_a_number_is_a_width_and_every_layer_has_it():
     layers = started("tiny", with_init("shared-half", 0.5), seed=3).bert.encoder.layer
     assert [width_of(layer.attention.self) for layer in layers] == pytest.approx([0.5, 0.5], rel=1e-4)
+    fixed = defined("fixed", **{"class": "qk-norm", "learned": False, "init_scale": 0.5})
+    assert width_of(attention_of_first_layer(fixed)) == pytest.approx(0.5, rel=1e-4)
 
 
 def test_a_checkpoint_names_the_class_and_the_init_scale_and_keeps_its_weights(tmp_path):

@@ -45,7 +45,7 @@ def close(one, other):
         torch.testing.assert_close(one[name], other[name], rtol=0, atol=1e-12, msg=name)
 
 
-@pytest.mark.parametrize("attention", ["original", "pairwise", "shared"])
+@pytest.mark.parametrize("attention", ["original", "pairwise", "shared", "qk-norm", "coupled"])
 def test_logits_loss_and_gradients_are_those_of_padding_to_128(attention):
     model, rows = trained(attention, "classification").double(), rows_of(LENGTHS)
     assert encoder_for(model.bert) is encode

@@ -87,7 +87,7 @@ def test_a_refusal_is_one_line_that_says_how_to_go_on(scontrol, monkeypatch, cap
 def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_cancelled_it(
     scontrol, manifest, monkeypatch, tmp_path, signals_kept, received, requests
 ):
-    compute = Trainer.step
+    compute = Trainer.start
 
     def interrupted(trainer, step, *flags):
         if step == 3:
@@ -95,6 +95,6 @@ def test_a_training_asks_for_another_session_when_the_limit_is_near_and_nobody_c
                 os.kill(os.getpid(), signal.Signals[name])
         return compute(trainer, step, *flags)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
+    monkeypatch.setattr(Trainer, "start", interrupted)
     assert cli.main(options(manifest, brief(steps=10), tmp_path / "run")) == 75
     assert requests_of(scontrol) == requests

@@ -32,8 +32,8 @@ def outcome(run: Path) -> dict[str, str]:
 @pytest.fixture
 def train(tmp_path, manifest, capsys, monkeypatch):
     """Trains a run in the folder that its key says; gives the folder, the steps that it computed, and what it said."""
-    step, computed = Trainer.step, []
-    monkeypatch.setattr(Trainer, "step", lambda *given: computed.append(given[1]) or step(*given))
+    step, computed = Trainer.start, []
+    monkeypatch.setattr(Trainer, "start", lambda *given: computed.append(given[1]) or step(*given))
 
     def run(place: str = "runs", code: int = 0, **changes) -> tuple[Path, list[int], str]:
         folder = tmp_path / place / f"tiny-pairwise-{planned(manifest, brief(**changes)).key}/seed-1"

@@ -64,7 +64,9 @@ def test_a_run_ends_with_its_summary_its_losses_and_its_speed(whole, uninterrupt
     assert done["metrics_sha256"] == sha256_of(whole / "metrics.jsonl")
     assert (done["size"], done["attention"], done["pretrain_seed"], done["steps"]) == ("tiny", "pairwise", 1, 30)
     first, *lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
-    assert (first["split"], first["step"]) == ("initial", 0) and len(first["logit_std"]) == 2  # layers
+    assert (first["split"], first["step"]) == ("initial", 0) and len(first["logit_std"]) == len(
+        first["logit_step"]
+    ) == 2
     assert all(0 < entropy <= np.log(16) for entropy in first["attention_entropy"])
     validation = {line["step"]: line["loss"] for line in lines if line["split"] == "validation"}
     assert list(validation) == [10, 20, 30] and validation[30] == done["validation_loss"]
@@ -209,7 +211,7 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
     """In one process, so that ten stops cost no ten imports; the signals are real."""
     run, words = tmp_path / "run", options(manifest, brief(), tmp_path / "run")
     stops = sorted(np.random.default_rng(0).choice(np.arange(29), 10, replace=False).tolist())
-    compute, computed = Trainer.step, []
+    compute, computed = Trainer.start, []
 
     def interrupted(trainer, step, *flags):
         if stops and step == stops[0]:
@@ -217,7 +219,7 @@ def test_ten_preemptions_give_the_same_bits_and_little_is_left_behind(
         computed.append(step)
         return compute(trainer, step, *flags)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
+    monkeypatch.setattr(Trainer, "start", interrupted)
     assert [main(words) for _ in range(11)] == [75] * 10 + [0]
     assert computed == list(range(30))  # not one step twice
     assert outcome(run) == uninterrupted
@@ -302,8 +304,8 @@ def test_a_forced_pretraining_computes_again_with_the_code_of_today(
     forced, manifest, brief, uninterrupted, monkeypatch
 ):
     """It published the losses and weights of earlier code again."""
-    steps, step = [], Trainer.step
-    monkeypatch.setattr(Trainer, "step", lambda *given: steps.append(given[1]) or step(*given))
+    steps, step = [], Trainer.start
+    monkeypatch.setattr(Trainer, "start", lambda *given: steps.append(given[1]) or step(*given))
     assert main(options(manifest, brief(), forced)) == 0
     assert steps == list(range(30)) and outcome(forced) == uninterrupted
     (session,) = read_json(forced / "state/provenance.json")["sessions"]  # of this training
@@ -333,7 +335,7 @@ def test_a_run_that_is_killed_before_its_checkpoints_are_removed_is_published_ag
             patch.setattr(f"symbert.pretrain.{last}", killed)
             assert main(words) == 75
         assert (run / "done.json").exists() == (last != "run.Records.publish")
-        monkeypatch.setattr(Trainer, "step", killed)  # nothing is computed from here on
+        monkeypatch.setattr(Trainer, "start", killed)  # nothing is computed from here on
     unpublish(run)
     assert main(words) == 0
     assert outcome(run) == uninterrupted and not (run / "state/resume").exists()

@@ -147,7 +147,7 @@ def test_when_one_of_four_is_killed_the_others_end_with_65_and_all_go_on_to_the_
     tmp_path, manifest, brief, by_four, monkeypatch
 ):
     """Weights were kept and a checkpoint saved at step 4; the process dies before the exchange of another step."""
-    step = Trainer.step
+    step = Trainer.start
 
     def fatal_step(trainer: Trainer, number: int, *flags):
         if number == 6 and trainer.world.rank == 1:
@@ -156,7 +156,7 @@ def test_when_one_of_four_is_killed_the_others_end_with_65_and_all_go_on_to_the_
 
     arguments = options(manifest, brief(**LENGTH), tmp_path / "killed")
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "step", fatal_step)
+        patched.setattr(Trainer, "start", fatal_step)
         assert train(arguments, 4) == [65, None, 65, 65]
     status = read_json(tmp_path / "killed/state/status.json")
     assert (status["state"], status["exit_code"]) == ("failed", 65)

@@ -235,9 +235,10 @@ def tell_digest(folder: Path) -> None:
 def write_run(tmp_path):
     """Writes done.json and metrics.jsonl of a run with two layers; returns its folder."""
 
-    def make(size, attention, points, steps=1800, seed=1, initial=((0.3, 0.5), (4.0, 4.1))) -> Path:
+    def make(size, attention, points, steps=1800, seed=1, initial=((0.3, 0.5), (4.0, 4.1), (0.02, 0.03))) -> Path:
         folder = tmp_path / f"runs/encoder/{size}-{attention}/seed-{seed}"
-        lines = [{"split": "initial", "step": 0, "logit_std": initial[0], "attention_entropy": initial[1]}]
+        keys = ("logit_std", "attention_entropy", "logit_step")
+        lines = [{"split": "initial", "step": 0, **dict(zip(keys, initial, strict=True))}]
         lines += [{"split": "train", "step": 1, "loss": 9.0}]
         lines += [{"split": "validation", "step": step, "loss": loss} for step, loss in points]
         log = write_lines(folder / "metrics.jsonl", lines)
@@ -360,6 +361,11 @@ def counts_of(size, attention):
         "symmetric-others": layer["symmetric"],
         "pairwise-identity": layer["pairwise"],
         "pairwise-scaled": layer["pairwise"],
+        "qk-norm": layer["original"] + heads,
+        "key-value": layer["symmetric"],
+        "identity-query": layer["symmetric"],
+        "coupled": layer["original"] + 2 * (hidden // heads) * (hidden // heads + 1) + 1,
+        "exclusive": layer["original"],
     }
     embeddings = (vocabulary + 512 + 2) * hidden + 2 * hidden
     block = square + 2 * hidden + 2 * hidden * intermediate + intermediate + hidden + 2 * hidden

@@ -1,4 +1,4 @@
-"""docs/findings/authors-scores.md: its numbers follow from the authors' files, by formulas written here."""
+"""docs/findings/authors-scores.md has the numbers of its command, and these follow by formulas written here."""
 
 import itertools
 import re
@@ -8,15 +8,41 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from studies import authors_scores
+from symbert.report.imported import AUTHORS
+from symbert.report.tidy import read_losses, read_scores
+
 OF_TASK = {"cola": ["matthews_correlation"], "mnli": ["accuracy", "accuracy_mm"]}
 OF_TASK |= {task: ["combined_score"] for task in ("mrpc", "stsb", "qqp")}
 NAME = re.compile(r"(Exp\d)_results/bert_(\w+?)_(\w+?)_\d+-\d+-(?:ckpt|seed)(\d+)_(\w+?)_\d+-\d+")
+pytestmark = pytest.mark.study
 WARM_UP, STEPS = 10_000, 200_000
 
 
 @pytest.fixture(scope="module")
-def page(root):
-    return (root / "docs/findings/authors-scores.md").read_text(encoding="utf-8").replace("−", "-")
+def numbers():
+    made = authors_scores.numbers_of(read_scores(AUTHORS / "scores.csv"), read_losses(AUTHORS / "losses.csv"))
+    return {name: text.replace("−", "-") for name, text in made.items()}
+
+
+def rows_of(table):
+    """The cells of a table by row, without its header."""
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines()[2:]]
+
+
+def test_the_page_has_the_numbers_of_its_command(tmp_path, monkeypatch):
+    page = authors_scores.PAGE.read_text(encoding="utf-8")
+    copy = tmp_path / "page.md"
+    copy.write_text(re.sub(r"(<!-- (?!end)\S+ -->\n?)[^<]*(\n?<!-- end -->)", r"\1\2", page), encoding="utf-8")
+    assert "0.0873" in page and "0.0873" not in copy.read_text(encoding="utf-8")
+    monkeypatch.setattr(authors_scores, "PAGE", copy)
+    authors_scores.main()
+    assert copy.read_text(encoding="utf-8") == page, "python -m studies.authors_scores writes them"
+
+
+def test_every_number_has_a_place_on_the_page(numbers):
+    page = authors_scores.PAGE.read_text(encoding="utf-8")
+    assert {*re.findall(r"<!-- (\S+) -->", page)} == {*numbers, "end"}
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +65,8 @@ def split_p(first, second):
     return np.mean([abs(pool[part].mean() - np.delete(pool, part).mean()) >= seen - 1e-12 for part in chosen])
 
 
-def test_the_table_of_scores(page, scores):
-    final = scores.loc["Exp2"].mean(axis=1)
+def test_the_table_of_scores(numbers, scores):
+    final, rows = scores.loc["Exp2"].mean(axis=1), []
     for size in ("base", "small"):
         original = final[size]["vanilla"].to_numpy()
         exact = {name: split_p(final[size][name].to_numpy(), original) for name in ("pairwise", "symmetric")}
@@ -49,19 +75,19 @@ def test_the_table_of_scores(page, scores):
         for name in exact:
             ours = final[size][name].to_numpy()
             interval = stats.ttest_ind(ours, original, equal_var=False).confidence_interval(0.95)
-            row = (
-                f"| {size} | {name} | {ours.mean() - original.mean():.2f} | {interval.low:.2f} to {interval.high:.2f} |"
-            )
-            assert f"{row} {exact[name]:.4f} | {holm[name]:.4f} |" in page
+            cells = [f"{ours.mean() - original.mean():.2f}", f"{interval.low:.2f} to {interval.high:.2f}"]
+            rows.append([size, f"{name} - original", *cells, f"{exact[name]:.4f}", f"{holm[name]:.4f}"])
+    assert rows_of(numbers["scores"]) == rows
 
 
-def test_the_columns_in_which_pairwise_gains(page, scores):
+def test_the_columns_in_which_pairwise_gains(numbers, scores):
     base = scores.loc["Exp2", "base"]
     gain = base.loc["pairwise"].mean() - base.loc["vanilla"].mean()
     small = ["cola", "mrpc", "rte"]
-    assert "cola ({:.2f} points), mrpc ({:.2f}) and rte ({:.2f})".format(*gain[small]) in " ".join(page.split())
-    assert f"its mean is {gain.drop(small).mean():.2f}." in " ".join(page.split())
-    assert f"standard deviation of {base.loc['vanilla']['rte'].std():.2f} points" in " ".join(page.split())
+    assert {*gain.nlargest(3).index} == {*small}
+    assert numbers["gains"] == "cola {:.2f}, mrpc {:.2f}, rte {:.2f}".format(*gain[small])
+    assert numbers["other-columns"] == f"{gain.drop(small).mean():.2f}"
+    assert numbers["rte-std"] == f"{base.loc['vanilla']['rte'].std():.2f}"
 
 
 def crossing(curve, line):
@@ -73,47 +99,48 @@ def crossing(curve, line):
     return steps[before], steps[after], steps[before] + share * (steps[after] - steps[before])
 
 
-def test_half_the_steps(page, scores):
+def test_half_the_steps(numbers, scores):
     curves = scores.loc["Exp3", "base"].mean(axis=1)
-    line = 0.95 * max(curves[name].iloc[-1] for name in ("pairwise", "vanilla"))
-    (low, high, ours), (lowest, highest, theirs) = (crossing(curves[name], line) for name in ("pairwise", "vanilla"))
-    words = " ".join(page.split())
-    assert f"checkpoints at {low:,} and {high:,} steps, by `original` between {lowest:,} and {highest:,}" in words
-    assert f"between {low / highest:.2f} and {high / lowest:.2f}" in words
-    assert f"it is {ours / theirs:.2f} ({ours:,.0f} and {theirs:,.0f})" in words
-    first, *_, last = curves["symmetric"]
-    assert curves["symmetric"].max() < line and first == max(curve.iloc[0] for _, curve in curves.groupby("operator"))
-    assert f"starts highest ({first:.2f} at step 6,000) and ends below the line, at {last:.2f}" in words
-    assert scores.loc["Exp3", "base", "vanilla", 50_000]["cola"] == 0, "one class throughout has no correlation"
-    before, after, _ = crossing(curves["vanilla"].drop(50_000), line)
-    assert f"crosses the line between {before:,} and {after:,}" in words
-    assert f"between {low / after:.2f} and {high / before:.2f}" in words
     others = scores.loc["Exp3", "base"].drop(columns="cola").mean(axis=1)
-    line = 0.95 * max(others[name].iloc[-1] for name in ("pairwise", "vanilla"))
-    (low, high, _), (lowest, highest, _) = (crossing(others[name], line) for name in ("pairwise", "vanilla"))
-    assert f"between {low:,} and {high:,} and `original` between {lowest:,} and {highest:,}: " in words
-    assert f": {low / highest:.2f} to {high / lowest:.2f}." in words
+    lines = [0.95 * max(means[name].iloc[-1] for name in ("pairwise", "vanilla")) for means in (curves, others)]
+    assert scores.loc["Exp3", "base", "vanilla", 50_000]["cola"] == 0, "one class throughout has no correlation"
+    pairs = [
+        (crossing(curves["pairwise"], lines[0]), crossing(curves["vanilla"], lines[0])),
+        (crossing(curves["pairwise"], lines[0]), crossing(curves["vanilla"].drop(50_000), lines[0])),
+        (crossing(others["pairwise"], lines[1]), crossing(others["vanilla"], lines[1])),
+    ]
+    rows = rows_of(numbers["half"])
+    for row, ((low, high, _), (lowest, highest, _)) in zip(rows, pairs, strict=True):
+        ratio = f"{low / highest:.2f} to {high / lowest:.2f}"
+        assert row[1:] == [f"{low:,} and {high:,}", f"{lowest:,} and {highest:,}", ratio]
+    assert [numbers[f"half-{name}"] for name in ("ratio", "collapse", "cola")] == [row[3] for row in rows]
+    (_, _, ours), (_, _, theirs) = pairs[0]
+    assert numbers["half-line"] == f"{ours / theirs:.2f} ({ours:,.0f} and {theirs:,.0f})"
+    first, *_, last = curves["symmetric"]
+    assert curves["symmetric"].max() < lines[0] and first == max(
+        curve.iloc[0] for _, curve in curves.groupby("operator")
+    )
+    assert numbers["symmetric-curve"] == f"{first:.2f} at step 6,000 to {last:.2f}"
 
 
-def test_the_escapes(page, authors_losses):
-    words = " ".join(page.split())
-    assert "--escape-loss 5.8" in words
-    first = {model: next(250 * at for at, loss in enumerate(losses, start=1) if loss <= 5.8)
-             for model, losses in authors_losses.items()}  # fmt: skip
-    names = ("original", "symmetric", "pairwise")
-    base, small = ([first[size, name] for name in names] for size in ("base", "small"))
-    assert "{:,} (`original`), {:,} (`symmetric`) and {:,} (`pairwise`), within a tenth".format(*base) in words
-    assert all(abs(step / end - 1) <= 0.1 for step, end in zip(base, (25_000, 13_500, 12_000), strict=True))
-    assert "At small they are {:,}, {:,} and {:,};".format(*small) in words and small[0] > 1.1 * 12_000
+def test_the_escapes(numbers, authors_losses):
+    rows = rows_of(numbers["escapes"])
+    for size, operator, printed, above, escape in rows:
+        first = next(at for at, loss in enumerate(authors_losses[size, operator], start=1) if loss <= 5.8)
+        assert (above, escape) == (f"{250 * (first - 1):,}", f"{250 * first:,}"), "evaluated every 250 steps"
+        if size == "base":
+            assert abs(250 * first / int(printed.replace(",", "")) - 1) <= 0.1
+    assert len(rows) == 6 and rows[3][2:] == ["12,000", "13,000", "13,250"], "a tenth above 12,000 lies between"
 
 
-def test_the_integrated_rates(page):
+def test_the_integrated_rates(numbers):
     rate = np.minimum(np.arange(STEPS) / WARM_UP, (STEPS - np.arange(STEPS)) / (STEPS - WARM_UP))
     travelled = {step: rate[:step].sum() for step in (25_000, 13_500, 12_000)}
-    for step, name in ((13_500, "symmetric"), (12_000, "pairwise")):
-        row = next(line for line in page.splitlines() if line.startswith(f"| {name} | {step:,} |"))
-        cells = [float(cell.replace(",", "")) for cell in row.strip("| ").split(" | ")[2:]]
-        assert cells == pytest.approx(
+    first, *others = rows_of(numbers["ends"])
+    assert first == ["original", "25,000", "", "19,407", ""]
+    assert travelled[25_000] == pytest.approx(19_407.4, abs=0.1)
+    for (name, end, *cells), step in zip(others, (13_500, 12_000), strict=True):
+        assert end == f"{step:,}" and [float(cell.replace(",", "")) for cell in cells] == pytest.approx(
             [step / 25_000, travelled[step], travelled[step] / travelled[25_000]], rel=0.01, abs=0.0051
-        )
-    assert f"| original | 25,000 | | {19_407:,} | |" in page and travelled[25_000] == pytest.approx(19_407.4, abs=0.1)
+        ), name
+    assert [numbers["steps-ratio"], numbers["rate-ratio"]] == [others[1][2], others[1][4]]

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+pytestmark = pytest.mark.study
+
 
 def test_the_page_follows_from_its_measures(root):
     folder = root / "docs/findings"

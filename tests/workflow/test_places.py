@@ -1,6 +1,7 @@
 """Where the workflow may be run: in any folder, and as a module of another workflow."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -55,3 +56,32 @@ def test_the_workflow_is_a_module_of_another_one_that_configures_it(checkout, el
     assert outcome.jobs.keys() == {"symbert_paper", "mine"} and nothing.jobs == {}
     assert trained.jobs["symbert_pretrain"] == 1 and "results/mine/report" in trained.output, trained.output
     assert refused.code == 64 and "'symmetric'" in refused.output, refused.output
+
+
+DEPLOYED = """\
+configfile: "config/config.yaml"
+
+module symbert:
+    snakefile: github("owner/symbert", path="Snakefile", branch="main")
+    config: config
+
+use rule * from symbert
+"""
+
+
+@pytest.mark.campaign
+def test_a_workflow_that_snakedeploy_writes_finds_the_package_that_is_installed(checkout, elsewhere, tmp_path):
+    """It took the address of the repository for a folder. A local repository stands in for GitHub's."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+    for words in (["init", "-q"], ["add", "-f", "Snakefile", "workflow", "envs"], ["commit", "-qm", "Rules"]):
+        subprocess.run([*git, *words], cwd=checkout.directory, check=True)
+    (elsewhere.directory / "config").mkdir()
+    (elsewhere.directory / "config/config.yaml").write_text("scale: demo\nsweep: {attention: [shared]}\n")
+    (elsewhere.directory / "Snakefile").write_text(DEPLOYED)
+    instead = {"KEY": f"url.{checkout.directory}/.git.insteadOf", "VALUE": "https://github.com/owner/symbert"}
+    values = {f"GIT_CONFIG_{name}_0": value for name, value in instead.items()} | {"GIT_CONFIG_COUNT": "1"}
+    environment = {**elsewhere.environment, **values, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = ["snakemake", "--cores", "1", "--dry-run"]
+    planned = subprocess.run(command, cwd=elsewhere.directory, env=environment, capture_output=True, text=True)
+    assert planned.returncode == 0, planned.stderr
+    assert "shared" in planned.stdout and "results/demo-embedded/report/report.html" in planned.stdout

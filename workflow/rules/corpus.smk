@@ -6,6 +6,7 @@ localrules:
 
 
 rule download_file:
+    """Download a published file: word pieces, blocklist, harmful-text model, tasks, models."""
     output:
         "results/published/{repository}/{file}",
     log:
@@ -22,6 +23,7 @@ rule download_file:
 
 
 rule download_part:
+    """Download a part of OSCAR and check it against the publisher's list."""
     input:
         checksums=ancient("results/published/{repository}/en_meta/checksum.sha256"),
     output:
@@ -40,6 +42,7 @@ rule download_part:
 
 
 rule download_dataset:
+    """Download a file of a dataset of the hub."""
     output:
         DATASET_FILE if EXPERIMENT.config.corpus.keep_raw else temp(DATASET_FILE),
     log:
@@ -56,6 +59,7 @@ rule download_dataset:
 
 
 rule build_blocklist:
+    """Make UT1's lists of blocked domains and URLs searchable."""
     input:
         ancient(EXPERIMENT.reads(BuildBlocklist.outputs()["trie"])),
     output:
@@ -72,6 +76,7 @@ rule build_blocklist:
 
 
 rule prepare_part:
+    """Filter the documents of a part and encode those that are kept as token ids."""
     input:
         ancient(EXPERIMENT.reads(PrepareParts.outputs()["tokens"])),
         text=ancient(EXPERIMENT.reads("{part}")),
@@ -91,6 +96,7 @@ rule prepare_part:
 
 
 rule pack:
+    """Pack the documents of all parts into rows for training and validation."""
     input:
         ancient(EXPERIMENT.reads(Pack.outputs()["manifest"])),
     output:
@@ -107,6 +113,7 @@ rule pack:
 
 
 rule write_text:
+    """Write the rows of a text of a study."""
     output:
         **WriteText.outputs(),
     log:

@@ -9,6 +9,7 @@ localrules:
 
 
 rule prepare_task:
+    """Encode the rows of a task as token ids."""
     input:
         ancient(EXPERIMENT.reads("results/tasks/{rows}/{task}.parquet")),
     output:
@@ -24,6 +25,7 @@ rule prepare_task:
 
 
 rule score:
+    """Fine-tune a checkpoint on all tasks with all seeds, and score it."""
     input:
         ancient([f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES]),
         ancient(EXPERIMENT.reads(SCORES)),
@@ -46,8 +48,8 @@ rule score:
         f" --threads {{threads}} {KEPT} 2> {{log:q}}"
 
 
-# The fine-tuned models again, on noise and out-of-domain sets.
 use rule score as score_robustness with:
+    """Score the fine-tuned models on noisy and out-of-domain rows."""
     input:
         ancient([f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES]),
         ancient(EXPERIMENT.reads(ROBUSTNESS)),
@@ -59,8 +61,8 @@ use rule score as score_robustness with:
         options=EXPERIMENT.options(ROBUSTNESS),
 
 
-# The same of models from elsewhere.
 use rule score as score_model with:
+    """Fine-tune and score a model from elsewhere."""
     input:
         ancient(EXPERIMENT.reads(SCORES_OF_MODEL)),
     output:
@@ -72,6 +74,7 @@ use rule score as score_model with:
 
 
 use rule score as score_robustness_model with:
+    """Score fine-tuned models from elsewhere on noisy and out-of-domain rows."""
     input:
         ancient(EXPERIMENT.reads(ROBUSTNESS_OF_MODEL)),
     output:

@@ -7,6 +7,7 @@ OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildca
 
 
 rule pretrain:
+    """Pre-train one model with one operator and one seed; an interrupted run resumes."""
     input:
         ancient(EXPERIMENT.reads(f"{RUN}/done.json")),
     output:
@@ -60,7 +61,28 @@ def chosen(grid):
 CHOSEN = [*map(chosen, EXPERIMENT.tuned)]
 
 
+rule pretrain_together:
+    input:
+        ancient(EXPERIMENT.reads("results/together/{model}-{key}/ended.json")),
+    output:
+        "results/together/{model}-{key}/ended.json",
+    log:
+        "results/together/{model}-{key}/log.txt",
+    priority: 3
+    conda:
+        "../../envs/symbert.yaml"
+    threads: EXPERIMENT.needs_together.threads
+    resources:
+        mem_mb=EXPERIMENT.needs_together.memory,
+        gpu=EXPERIMENT.needs_together.gpus,
+        runtime=1440,
+    shell:
+        "SYMBERT_GPUS={resources.gpu} exec python -m symbert pretrain-together {output:q}"
+        f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
+
+
 rule extract:
+    """Write a checkpoint of a run as a folder in Hugging Face's layout."""
     input:
         ancient(f"{RUN}/done.json"),
         ancient(EXPERIMENT.reads(RUN)),

@@ -2,6 +2,7 @@
 
 
 rule measure_speeds:
+    """Measure the seconds of a training step for each operator of a size."""
     input:
         ancient(EXPERIMENT.reads("results/measured/speeds-{size}-{key}/speeds.json")),
     output:
@@ -19,6 +20,7 @@ rule measure_speeds:
 
 
 rule measure_anatomy:
+    """Describe the attention of trained and untrained heads."""
     input:
         ancient(EXPERIMENT.reads("results/measured/anatomy-{key}/anatomy.csv")),
     output:
@@ -33,6 +35,7 @@ rule measure_anatomy:
 
 
 rule report:
+    """Write all tables and figures of the experiment, and the page that shows them."""
     input:
         ancient(EXPERIMENT.input_files),
         *map(ancient, CHOSEN),
@@ -55,6 +58,7 @@ rule report:
 
 
 rule paper:
+    """Write the paper's tables, figures and claims from its authors' results, in seconds."""
     output:
         directory("results/paper"),
     log:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from symbert.configuration import Match
 from symbert.digests import listed_digest
@@ -198,7 +198,7 @@ def entry_of(line: str) -> Address | None:
 
 
 @together()
-def build_blocklist(output: Path, /) -> None:
+def build_blocklist(output: Annotated[Path, "the trie, beside its settings.json"], /) -> None:
     """Make the files of a `BuildBlocklist`; IntegrityError when the archive is not that of its publisher's list."""
     step = read_step(output.parent, BuildBlocklist)
     archive, listing = verified(step.archive.path), verified(step.checksums.path)

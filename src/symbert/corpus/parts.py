@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -90,7 +90,12 @@ class PartRecord(msgspec.Struct, frozen=True):
     record: Tokens
 
 
-def prepare_part(text: Path, output: Path, /, max_bad_fraction: float = 0.0) -> None:
+def prepare_part(
+    text: Annotated[Path, "the part: a file of documents"],
+    output: Annotated[Path, "PART.npy, in a folder with a settings.json"],
+    /,
+    max_bad_fraction: Annotated[float, "share of the lines that may be malformed"] = 0.0,
+) -> None:
     """Make the files of a part of `PrepareParts`: `output`, {part}.npy, the token ids of its documents, each
     [CLS] … [SEP], flat uint16; {part}.offsets.npy, an OFFSET for each document; {part}.json, a `PartRecord`.
 

@@ -1,7 +1,7 @@
 """`symbert download`: a published file, into the folder of its repository and revision, or of UT1's address."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import MissingInputError
@@ -39,7 +39,11 @@ class Ut1(Step, frozen=True):
     url: str  # of their folder
 
 
-def download(file: Path, /, checksums: Path | None = None) -> None:
+def download(
+    file: Annotated[Path, "file to write, below results/published"],
+    /,
+    checksums: Annotated[Path | None, "the publisher's list of digests"] = None,
+) -> None:
     """Download a file below results/published, and resume where an earlier download of it stopped.
 
     It is published when its digest is right: that in the list `checksums` of its publisher, or else the hub's own.

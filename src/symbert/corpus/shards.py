@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -99,7 +99,7 @@ class Packed(Manifest, frozen=True, kw_only=True):
 
 
 @together()
-def pack(output: Path, /) -> None:
+def pack(output: Annotated[Path, "manifest.json beside its settings.json"], /) -> None:
     """Write `train-<n>.npy` and `validation-<n>.npy`, uint16 [rows, sequence_length], beside `output`, the manifest of
     a `Pack`.
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
@@ -90,7 +90,7 @@ TEXTS: dict[str, Callable[[], str]] = {text.__name__: text for text in (document
 
 
 @together()
-def write_text(output: Path, /) -> None:
+def write_text(output: Annotated[Path, "manifest.json beside its settings.json"], /) -> None:
     """Write `train-00000.npy` and `validation-00000.npy`, uint16 [rows, sequence_length], and the manifest `output` of
     a `WriteText`.
 

@@ -71,15 +71,17 @@ from symbert.pretrain.anatomy import MeasureAnatomy
 from symbert.pretrain.run import (
     Continuation,
     Pretraining,
+    PretrainTogether,
     continuation_of,
     finished_runs,
     has_begun,
     weights_file,
+    why_alone,
 )
 from symbert.pretrain.speeds import MeasureSpeeds
 from symbert.pretrain.start import refuse_other_model, refuse_other_vocabulary, weights_sha256
 from symbert.pretrain.tuning import Choice, ChooseRates, has_diverged, read_rates
-from symbert.sizes import Shape, shapes_of
+from symbert.sizes import WEIGHTS_FOR_A_GPU, Shape, shapes_of
 from symbert.sources import (
     BLOCKLIST,
     BLOCKLIST_CHECKSUMS,
@@ -99,6 +101,7 @@ from symbert.sources import (
 )
 from symbert.steps import RESULTS, AnyStep, File, without_paths
 
+BYTES_OF_A_PARAMETER = 16  # its value, gradient and two moments
 CONFIGURATION = "config.yaml"  # in the folder of an experiment: all keys, as Snakemake's --configfile takes them
 
 
@@ -187,6 +190,10 @@ class Experiment:
         self.models = {name: self._model(name, asked) for name, asked in ({} if self.grids else config.models).items()}
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
+        self.together = {Path(step.folder).name: self._add(step) for step in self._together()}
+        for step in self.together.values():  # whose runs' own jobs wait for it
+            self.inputs_of |= {run.paths()["done"]: [*run.reads(), *step.paths().values()] for run in step.runs}
+        self.needs_together = self._needs_together()
         measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
         self.measured = {name: list(files) for name, files in measured.items()}
 
@@ -418,6 +425,31 @@ class Experiment:
         self._add(step)
         self.inputs_of[step.folder] = [located(self.vocabulary.path)]  # to extract models
         return step
+
+    def _together(self) -> Iterator[PretrainTogether]:
+        """The runs that one process trains as one model: of one shape, operator, batch size and text, as many at a time
+        as are asked for; by their seeds, as those of one seed read the same batches. Runs at a rate that may not be
+        chosen are together with those of other seeds alone, which are trained if they are."""
+        alike: dict[Any, list[Pretraining]] = {}
+        for run, step in self.pretrainings.items():
+            if not why_alone(step.training):
+                operator = step.operator.path, repr(step.operator.arguments)
+                model = step.architecture, step.shape, operator, step.training.batch_size, step.rows.key
+                cell = () if run in self.runs else (step.training, step.operator.name)
+                alike.setdefault((model, cell), []).append(step)
+        count = self.config.pretrain.together
+        for steps in alike.values():
+            ordered = sorted(steps, key=lambda step: step.pretrain_seed)
+            for first in range(0, len(ordered), count):
+                if len(some := ordered[first : first + count]) > 1:
+                    yield PretrainTogether(runs=some)
+
+    @property
+    def trained_alone(self) -> dict[Run, str]:
+        """The pre-trainings that `pretrain.together` does not reach, and why."""
+        if self.config.pretrain.together == 1:
+            return {}
+        return {run: why for run, step in self.pretrainings.items() if (why := why_alone(step.training))}
 
     def _start(self, step: Pretraining, path: str) -> File:
         """The checkpoint that a pre-training begins from. ConfigError or MissingInputError where that is known to fail
@@ -686,6 +718,22 @@ class Experiment:
             memory=lambda wildcards, attempt: shape(wildcards).memory * processes * attempt,
             gpus=lambda wildcards: shape(wildcards).needs_gpu * processes,
         )
+
+    def _needs_together(self) -> SimpleNamespace:
+        """The resources of a job that trains several runs as one model: a GPU where all of them are worth one."""
+
+        def runs(wildcards: Any) -> list[Pretraining]:
+            return self.together[f"{wildcards.model}-{wildcards.key}"].runs
+
+        def memory(wildcards: Any, attempt: int) -> int:
+            shape, count = runs(wildcards)[0].shape, len(runs(wildcards))
+            return (shape.memory + count * BYTES_OF_A_PARAMETER * shape.parameters() // 10**6) * attempt
+
+        def gpus(wildcards: Any) -> int:
+            weights = [run.shape.layer_weights for run in runs(wildcards)]
+            return int(sum(weights) > WEIGHTS_FOR_A_GPU)
+
+        return SimpleNamespace(threads=lambda wildcards: runs(wildcards)[0].shape.threads, memory=memory, gpus=gpus)
 
     @property
     def nodes(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A plan is a list of files, each with what making it takes; what exists costs not
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ from symbert.corpus.shards import Pack
 from symbert.experiment.layout import Experiment, Score
 from symbert.experiment.models import code_left_out, shape_of
 from symbert.experiment.power import lines_of_seeds
-from symbert.experiment.project import read_experiment
+from symbert.experiment.project import ConfigFiles, ConfigWords, Scale, read_experiment
 from symbert.experiment.sweep import packed_as, text_of
 from symbert.files import free_space, read_json, size_of
 from symbert.foreign import ForeignModel
@@ -100,11 +100,11 @@ class Output:
     download: float = 0.0  # bytes
 
 
-def plan(scale: str | None = None, configfile: list[Path] | None = None, config: list[str] | None = None) -> None:
+def plan(scale: Scale = None, configfile: ConfigFiles = None, config: ConfigWords = None) -> None:
     """Print what of the chosen experiment is still to come by stage: jobs, hours, disk, download; what its seeds can
     show; and what costs less.
 
-    The options are those of Snakemake, and --scale. Run it in the folder with results/.
+    Run it in the folder with results/.
     """
     experiment = read_experiment(scale, configfile, config)
     print("\n".join(lines_of(experiment, outputs_of(experiment))))
@@ -196,7 +196,11 @@ def warnings_of(experiment: Experiment) -> list[str]:
     """What a plan and a start say beforehand: models that cannot be made, or are computed without their own code, a
     package that is missing, and settings under which a step without any hidden token is to be expected, whose loss and
     gradient are zero."""
-    lines = [*lines_of_lost(experiment), *filter(None, map(code_left_out, experiment.models.values()))]
+    lines = [
+        *lines_of_lost(experiment),
+        *_lines_of_alone(experiment),
+        *filter(None, map(code_left_out, experiment.models.values())),
+    ]
     is_computed = annotations_of(experiment.config) == "computed" and experiment.config.corpus.filter.has("perplexity")
     if is_computed and _is_missing(experiment.shards) and not find_spec("kenlm"):
         lines.append(f"corpus: kenlm, which computes perplexities, is not installed; {INSTALL_KENLM}")
@@ -216,6 +220,12 @@ def lines_of_lost(experiment: Experiment) -> list[str]:
     """A line for each run of which models are needed, and no weights are left."""
     lost = experiment.lost_steps.items()
     return [f"{run}: {lost_weights(experiment.trained_in(run)[0], steps)}" for run, steps in lost]
+
+
+def _lines_of_alone(experiment: Experiment) -> list[str]:
+    """A line for each reason why runs are trained alone, whatever `pretrain.together` says."""
+    counts, all_runs = Counter(experiment.trained_alone.values()), len(experiment.runs)
+    return [f"pretrain: 'together' does not reach {count} of {all_runs} runs: {why}" for why, count in counts.items()]
 
 
 def lines_of_continuations(experiment: Experiment) -> list[str]:

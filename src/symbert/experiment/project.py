@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
+from typing import Annotated
 
 from symbert.configuration import Configuration, merge, resolve, typed
 from symbert.declared import suggestion
@@ -17,6 +18,11 @@ from symbert.experiment.unread import refuse_unread
 from symbert.provenance import PROJECT
 from symbert.sources import Config
 from symbert.steps import RESULTS
+
+# Options of commands that look at an experiment: Snakemake's, and --scale.
+Scale = Annotated[str | None, "the scale (default: that of config.yaml)"]
+ConfigFiles = Annotated[list[Path] | None, "files of settings, as after Snakemake's --configfile"]
+ConfigWords = Annotated[list[str] | None, "settings as KEY=VALUE, as after Snakemake's --config"]
 
 
 def read_config(folder: Path, *changes: Config) -> Configuration:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Annotated
 
 from symbert.console import aligned, data_size
 from symbert.errors import InputOutputError
@@ -16,7 +17,7 @@ from symbert.pretrain.run import branches
 from symbert.steps import RESULTS
 
 KEYED = (
-    *("published/*", "corpus/*", "runs/*/*/seed-*", "tuned/*"),
+    *("published/*", "corpus/*", "runs/*/*/seed-*", "together/*", "tuned/*"),
     *("models/*", "tasks/*", "scores/*", "robustness/*", "measured/*"),
 )
 WEIGHTS = ("runs/*/*/seed-*/state/weights/step-*.safetensors",)
@@ -24,7 +25,10 @@ BRANCHES = (f"runs/*/*/seed-*/{branches(Path('state'))}",)  # states that runs o
 RECORD = {"experiment": str, "settings": dict, "checkpoints": [str]}  # experiment.json
 
 
-def prune(yes: bool = False, surplus_weights: bool = False) -> None:
+def prune(
+    yes: Annotated[bool, "remove what is shown"] = False,
+    surplus_weights: Annotated[bool, "also weights and states of finished runs that no experiment uses"] = False,
+) -> None:
     """Show what of results/ no experiment.json names; remove it with --yes.
 
     With --surplus-weights also what runs of more steps would go on from, and the kept weights of finished runs at steps

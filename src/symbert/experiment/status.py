@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import to_builtins
 
@@ -22,7 +22,7 @@ from symbert.experiment.plan import (
     outputs_of,
     warnings_of,
 )
-from symbert.experiment.project import one_line, read_experiment
+from symbert.experiment.project import ConfigFiles, ConfigWords, Scale, one_line, read_experiment
 from symbert.files import holder, read_json_or_empty
 from symbert.glue.score import Robustness
 from symbert.operators import unfollowed_code
@@ -31,16 +31,16 @@ from symbert.steps import RESULTS
 
 
 def status(
-    name: str | None = None,
+    name: Annotated[str | None, "an experiment, as it was started last"] = None,
     /,
-    scale: str | None = None,
-    configfile: list[Path] | None = None,
-    config: list[str] | None = None,
+    scale: Scale = None,
+    configfile: ConfigFiles = None,
+    config: ConfigWords = None,
 ) -> None:
     """Print the path and the state of each pre-training, and which scores of each checkpoint exist.
 
-    Of the experiment of that name, as it was started last, or with the options of Snakemake, and --scale, as one would
-    be started. Run it in the folder with results/; nothing is changed.
+    Without NAME the options say which experiment: the one that Snakemake would start with them. Run it in the folder
+    with results/; nothing is changed.
     """
     folder = Path(RESULTS, name or "")
     if origin := read_json_or_empty(folder / "experiment.json").get("inputs", {}).get("origin"):

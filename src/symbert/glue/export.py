@@ -4,6 +4,7 @@ scores on the card."""
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 from safetensors.torch import load_file
 
@@ -20,7 +21,11 @@ from symbert.model.loading import load_model
 
 
 @together()
-def export(checkpoint: Path, output: Path, scores: list[Path] | None = None) -> None:
+def export(
+    checkpoint: Annotated[Path, "folder of a checkpoint: results/runs/…/step-N"],
+    output: Annotated[Path, "folder to write, new or empty"],
+    scores: Annotated[list[Path] | None, "scores of the checkpoint for the model card: results/scores/….json"] = None,
+) -> None:
     """Write the model of one of our Hugging Face directories as stock BERT with equal logits into `output`.
 
     A decoder becomes a `BertLMHeadModel`. Tokenizer files are copied and a model card is written, with the `scores` of
@@ -86,7 +91,12 @@ def _result(record: ScoreRecord, column: str, metric: str, values: dict[int, flo
 
 
 @together()
-def export_classifier(weights: Path, checkpoint: Path, output: Path, base_model: str | None = None) -> None:
+def export_classifier(
+    weights: Annotated[Path, "kept weights: results/scores/…/finetuned/TASK/seed-N.safetensors"],
+    checkpoint: Annotated[Path, "folder of the checkpoint that was fine-tuned: results/runs/…/step-N"],
+    output: Annotated[Path, "folder to write, new or empty"],
+    base_model: Annotated[str | None, "owner/name of the encoder on the hub, for the model card"] = None,
+) -> None:
     """Write a classifier that `glue.keep_finetuned` kept as a Hugging Face directory: a plain BERT with equal logits,
     the names of its labels, the tokenizer and a model card.
 

@@ -21,7 +21,7 @@ from symbert.errors import DivergedError
 from symbert.files import hash_of, read_json, sha256_of, verify_sha256
 from symbert.foreign import ForeignModel
 from symbert.glue.blimp import PARADIGMS
-from symbert.glue.graphs import CudaGraphs, trainee_of
+from symbert.glue.graphs import trainee_of
 from symbert.glue.metrics import Record, is_constant, scored
 from symbert.glue.prepare import SENTENCES, SetFacts
 from symbert.glue.sources import read_table
@@ -41,13 +41,8 @@ from symbert.glue.train import (
 from symbert.model.configuration import Configuration
 from symbert.model.likelihood import log_likelihoods
 from symbert.model.loading import Tensors, extracted_sha256, load_model, read_checkpoint
-from symbert.pretrain.compute import (
-    describe_machine,
-    explained,
-    pick_device,
-    resolve_precision,
-    share_compiled_code,
-)
+from symbert.pretrain.compute import describe_machine, explained, pick_device, resolve_precision
+from symbert.pretrain.graphs import recorder_on
 from symbert.steps import SETTINGS, read_step
 
 REMEDY = "delete it and run again"
@@ -165,14 +160,6 @@ AnyCheckpoint = Checkpoint | ForeignCheckpoint
 def checkpoint_in(folder: Path) -> AnyCheckpoint:
     """The checkpoint of a folder: one of a run, or a model from elsewhere where it has a settings.json."""
     return ForeignCheckpoint(folder) if (folder / SETTINGS).is_file() else Checkpoint(folder)
-
-
-def recorder_on(device: torch.device) -> CudaGraphs | None:
-    """What records the steps of a job, on a GPU."""
-    if device.type != "cuda":
-        return None
-    share_compiled_code()
-    return CudaGraphs(device)
 
 
 def versions_on(device: torch.device) -> Record:

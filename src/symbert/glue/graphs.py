@@ -1,88 +1,28 @@
-"""Fine-tuning on a GPU, where the launches of a step's thousand kernels take longer than the kernels: a whole step,
-from gathered rows to moved weights, is recorded as one CUDA graph and then started by one call.
+"""Fine-tuning on a GPU: a whole step, from gathered rows to moved weights, is recorded as one CUDA graph
+(`symbert.pretrain.graphs`).
 
-Rows are padded to a few lengths, with a graph each. A graph computes what it was recorded with, at the same places in
-memory; all that changes from step to step lies in tensors there: the numbers of the rows, the weights of examples in
-the loss, and the learning rate (PyTorch's notes on CUDA semantics, "CUDA Graphs"). Dropout draws from the device's
-generator, which each replay advances. Each graph is tried before it is used, on other weights and rows than it was
-recorded with.
+Rows are padded to a few lengths, with a graph each. All that changes from step to step lies in tensors: the numbers of
+the rows, the weights of examples in the loss, and the learning rate.
 """
 
 import math
-import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from symbert.configuration import GlueSettings
-from symbert.errors import line_of
 from symbert.glue.train import DROPOUTS, Packed, Steps, TaskRows, Trainee
 from symbert.model.bert import PLAIN, Classifier, Layer, SpanModel, is_token_wise
 from symbert.pretrain.compute import autocast
+from symbert.pretrain.graphs import Recorded, Recorder, refuse
 
 STRIDE = 16  # the lengths of padded rows are its multiples: few lengths, of which a GPU keeps its plans
 GRAPH_STRIDE = 32  # of those that have a graph each
-# How far a replay may be from the same step without a graph, as a share of what the step changes: the order of sums
-# differs, and AdamW's first steps follow a gradient's signs.
-TOLERANCES = {"loss": 0.02, "gradients": 0.05, "weights": 0.3}
-SHRUNK = 0.5  # by which weights are multiplied where a graph is tried
-
-Run = Callable[[], None]
-
-
-class Recorder(Protocol):
-    """What makes graphs for all fine-tunings of a job."""
-
-    refusal: str  # why it makes none any more
-
-    def aside(self) -> AbstractContextManager:
-        """Context in which a step is computed as it will be recorded."""
-
-    def record(self, run: Run) -> Run:
-        """What repeats `run`, which is not computed now."""
-
-
-class CudaGraphs:
-    """CUDA graphs of one device, in one pool of memory: nothing in it outlives a replay."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device, self.refusal = device, ""
-        self.pool, self.stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """On the stream of the graphs, behind what was started before, and before what is started afterwards."""
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream):
-            yield
-        torch.cuda.current_stream(self.device).wait_stream(self.stream)
-
-    def record(self, run: Run) -> Run:
-        """The replay of a graph of `run`."""
-        generator = torch.cuda.default_generators[self.device.index or 0]
-        intact = generator.clone_state()
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
-                run()
-        except BaseException:
-            generator.graphsafe_set_state(intact)  # the other one would wait for the end of the recording for ever
-            raise
-        return graph.replay
-
-
-def refuse(recorder: Recorder, reason: str) -> None:
-    """No further graphs in this job; one line says why."""
-    if not recorder.refusal:
-        print(f"finetune: steps are computed without CUDA graphs, which takes longer: {reason}", file=sys.stderr)
-        recorder.refusal = reason
 
 
 @dataclass(frozen=True)
@@ -198,27 +138,23 @@ def trainee_of(
     return PaddedBert(model, precision, is_compiled, recorder)
 
 
-class GraphSteps(Steps):
-    """The optimizer steps of a fine-tuning, each one replay of the graph of its length.
-
-    Where no graph can be recorded, or one computes something else than it should, the same steps are computed without.
-    """
+class GraphSteps(Steps, Recorded):
+    """The optimizer steps of a fine-tuning, each one replay of the graph of its length."""
 
     trainee: Padded
 
     def __init__(self, trainee: Padded, rows: TaskRows, settings: GlueSettings, recorder: Recorder) -> None:
-        super().__init__(trainee, rows, settings, capturable=True)
+        Steps.__init__(self, trainee, rows, settings, capturable=True)
+        Recorded.__init__(self, trainee.model, recorder, rows.labels.device)
         if trainee.precision == "fp16":
             refuse(recorder, "in fp16 the scale of the loss is decided outside the step; bf16 has graphs")
-        self.recorder, self.peak = recorder, settings.learning_rate
+        self.peak = settings.learning_rate
         self.examples, self.size = min(settings.batch_size, rows.examples), rows.task.rows_of_example
-        self.parameters, device = [*trainee.model.parameters()], rows.labels.device
-        self.index = torch.zeros(self.examples * self.size, dtype=torch.int64, device=device)
+        self.index = torch.zeros(self.examples * self.size, dtype=torch.int64, device=self.device)
         self.shares, self.rate, self.total = (
-            torch.zeros(shape, dtype=self.parameters[0].dtype, device=device) for shape in (self.examples, (), ())
+            torch.zeros(shape, dtype=self.parameters[0].dtype, device=self.device) for shape in (self.examples, (), ())
         )
         self.done = 0  # steps since the losses were read
-        self.graphs: dict[int, Run | None] = {}  # by length; None: computed without
         self._start_optimizer()
 
     def step(self, index: np.ndarray, rate: float) -> None:
@@ -230,12 +166,7 @@ class GraphSteps(Steps):
             tensor.copy_(torch.from_numpy(values), non_blocking=True)
         self.rate.fill_(rate)
         length = self.trainee.length_of(self.rows, index)
-        if length not in self.graphs:
-            self.graphs[length] = self._recorded(partial(self._compute, length))
-        if replay := self.graphs[length]:
-            replay()
-        else:
-            self._compute(length)
+        self.compute(length, partial(self._compute, length))
         self.done += 1
 
     def mean_loss(self) -> float:
@@ -248,6 +179,7 @@ class GraphSteps(Steps):
     def _compute(self, length: int) -> None:
         """The step itself: all that it reads and changes lies in tensors that stay where they are."""
         trainee, dtype = self.trainee, self.total.dtype
+        self.updater.optimizer.zero_grad(set_to_none=True)  # a recording that failed may have left gradients
         batch = trainee.gather(self.rows, self.index, length)
         # A rounded weight that was kept from before would be recorded as a constant.
         with autocast(trainee.precision, self.index.device, cache_enabled=False):
@@ -272,72 +204,18 @@ class GraphSteps(Steps):
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
-    def _recorded(self, run: Run) -> Run | None:
-        """A graph of a step; nothing is changed by it. None where it cannot be had: then there are no others either, as
-        after a failure they would draw dropout apart from the steps that are computed without."""
-        if self.recorder.refusal:
-            return None
-        device, before, graph, reason = self.index.device, None, None, ""
-        with torch.random.fork_rng([device] if device.type == "cuda" else []), self.recorder.aside():
-            try:
-                before = [tensor.clone() for tensor in self._kept()]
-                run()  # once, for what only a first time does: kernels are compiled and chosen
-                start = self._disturb(before)
-                run()
-                expected = self._outcome()
-                self._restore(before)
-                graph = self.recorder.record(run)
-                self._disturb(before)
-                graph()
-                reason = self._difference(start, expected)
-            except Exception as error:  # whatever it is: an error of the step itself comes again without a graph
-                reason = f"{type(error).__name__}: {line_of(error)}"
-            self.updater.optimizer.zero_grad(set_to_none=True)
-            if before is not None:
-                self._restore(before)
-        if reason:
-            refuse(self.recorder, reason)
-            self.graphs = dict.fromkeys(self.graphs)
-            return None
-        return graph
-
-    def _kept(self) -> list[Tensor]:
-        """All that a step reads or changes."""
+    def kept(self) -> list[Tensor]:
+        """As of all recorded work."""
         moments = [values for state in self.updater.optimizer.state.values() for values in state.values()]
         return [self.index, self.shares, self.rate, self.total, *self.parameters, *moments]
 
-    @torch.no_grad()
-    def _restore(self, before: list[Tensor]) -> None:
-        for tensor, values in zip(self._kept(), before, strict=True):
-            tensor.copy_(values)
-
-    @torch.no_grad()
-    def _disturb(self, before: list[Tensor]) -> dict[str, list[Tensor]]:
-        """Other weights, other rows (the first example for all), the highest rate, dropout of a fixed seed: what a
-        graph that holds on to something of its recording does not follow."""
-        self._restore(before)
-        for parameter in self.parameters:
-            parameter.mul_(SHRUNK)
+    def other_rows(self) -> None:
+        """As of all recorded work: the first example for all, at the highest rate."""
         self.index.copy_(self.index[: self.size].repeat(self.examples))
         self.shares.fill_(1 / self.examples)
         self.rate.fill_(self.peak)
-        torch.manual_seed(0)
-        return self._outcome()
 
-    def _outcome(self) -> dict[str, list[Tensor]]:
-        """What a step is judged by."""
+    def outcome(self) -> dict[str, list[Tensor]]:
+        """As of all recorded work."""
         moments = [state["exp_avg"] for state in self.updater.optimizer.state.values()]
-        parts = {"loss": [self.total], "gradients": moments, "weights": self.parameters}
-        return {name: [tensor.detach().clone() for tensor in part] for name, part in parts.items()}
-
-    def _difference(self, start: dict[str, list[Tensor]], expected: dict[str, list[Tensor]]) -> str:
-        """Why what the graph computed is not what was expected; empty where it is."""
-        for name, found in self._outcome().items():
-            share = _distance(found, expected[name]) / _distance(expected[name], start[name])
-            if not share <= TOLERANCES[name]:
-                return f"a graph's {name} differ from those of the same step without it ({share:.2g} of what changes)"
-        return ""
-
-
-def _distance(some: list[Tensor], others: list[Tensor]) -> float:
-    return torch.stack([(a - b).norm() for a, b in zip(some, others, strict=True)]).norm().item()
+        return {"loss": [self.total], "gradients": moments, "weights": self.parameters}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -186,7 +186,12 @@ Facts = TypeVar("Facts", TaskFacts, RobustnessFacts, PairFacts)
 Sets = Iterator[tuple[str, SetFacts, pa.Table]]  # name, description, rows of text of each set
 
 
-def prepare_task(folder: Path, task: str, /, allow_partial: bool = False) -> None:
+def prepare_task(
+    folder: Annotated[Path, "folder in results/tasks/, with its settings.json"],
+    task: Annotated[str, "name of the task"],
+    /,
+    allow_partial: Annotated[bool, "accept another number of rows than published"] = False,
+) -> None:
     """Write <task>.parquet in a folder of results/tasks/, as its settings.json says: token ids of a task's rows, of its
     noisy and out-of-domain sets, or of minimal pairs. `metadata_of` reads what else the file says.
 

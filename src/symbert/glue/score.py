@@ -224,15 +224,15 @@ def read_records(files: Iterable[Path], kind: type[AnyRecord]) -> list[AnyRecord
 
 
 def score(
-    output: Path,
+    output: Annotated[Path, "file of records to write"],
     /,
-    settings: Path,
-    checkpoint: Path,
-    threads: int,
-    trained: Path | None = None,
-    tasks: list[str] | None = None,
-    seeds: list[int] | None = None,
-    keep_weights: int | None = None,
+    settings: Annotated[Path, "folder with the settings.json of rows and protocol"],
+    checkpoint: Annotated[Path, "folder of a checkpoint, or of a model from elsewhere"],
+    threads: Annotated[int, "threads of torch"],
+    trained: Annotated[Path | None, "folder of the fine-tuned models to score on noisy and out-of-domain rows"] = None,
+    tasks: Annotated[list[str] | None, "tasks to fine-tune on"] = None,
+    seeds: Annotated[list[int] | None, "fine-tuning seeds"] = None,
+    keep_weights: Annotated[int | None, "keep fine-tuned weights of the checkpoint at this step"] = None,
 ) -> None:
     """Write a file of results/scores/ or results/robustness/: a list of records of a checkpoint, one for each task and
     fine-tuning seed; or the record of how it judges minimal pairs.

@@ -24,11 +24,12 @@ from transformers.utils import logging
 from symbert.errors import ConfigError, IntegrityError, line_of
 from symbert.foreign import ForeignModel
 from symbert.glue import graphs
-from symbert.glue.graphs import PaddedBatch, Recorder
+from symbert.glue.graphs import PaddedBatch
 from symbert.glue.tasks import Task
 from symbert.model.bert import Classifier, SpanModel
 from symbert.model.configuration import DEFAULTS, Configuration
 from symbert.model.loading import Tensors, read_weights
+from symbert.pretrain.graphs import Recorder
 
 WRAPPERS = {r"^((module|_orig_mod)\.)+": ""}  # of processes that trained together, and of compilers
 REMEDY = "get it again, or give another model"

@@ -69,6 +69,27 @@ def describe_attention(model: BaseModel, ids: Tensor) -> dict[str, list[float]]:
     return {"logit_std": stds, "attention_entropy": entropies}
 
 
+def logit_step(model: BaseModel, ids: Tensor, step: Callable[[], None]) -> list[float]:
+    """How far `step`, which changes the weights of the operators, moves the logits of each layer: the mean absolute
+    change between distinct tokens of `ids` (batch token, no padding), on the hidden states from before the step.
+
+    So a layer's number is its own operator's, whatever moves beneath it. Empty, and no step taken, where a class with a
+    `forward` of its own decides the logits; empty where a number is not finite, which is for the training to refuse.
+    """
+    layers: list[tuple[SelfAttention, SelfAttention, Tensor]] = []
+    _visit(model.bert, ids, lambda operator, hidden: layers.append((operator, copy.deepcopy(operator), hidden)))
+    if type(layers[0][0]).forward not in OF_QUERY_AND_KEY:
+        return []
+    step()
+    steps = []
+    with torch.no_grad():
+        for operator, before, hidden in layers:
+            change = (logits_of(operator, hidden) - logits_of(before, hidden)).abs()
+            own = torch.eye(*change.shape[-2:], dtype=torch.bool, device=change.device)
+            steps.append(change[..., ~own].mean().item())
+    return steps if all(map(math.isfinite, steps)) else []
+
+
 def _entropy(weights: Tensor) -> Tensor:
     return torch.special.entr(weights).sum(-1)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from symbert.operators import Description
 
@@ -49,13 +50,16 @@ class SelfAttention(nn.Module, ABC):
 
     def forward(self, hidden: Tensor, attention_mask: Tensor | None = None, **kwargs) -> tuple[Tensor, Tensor | None]:
         """Mixed values `batch token hidden` and, with the eager kernel only, the attention weights."""
-        query, key, value = self.query_key_value(hidden)
-        attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
-        dropout = self.config.attention_probs_dropout_prob if self.training else 0.0
-        mixed, weights = attend(
-            self, query, key, value, attention_mask, dropout=dropout, scaling=self.scaling, **kwargs
-        )
+        mixed, weights = self.attend(*self.query_key_value(hidden), attention_mask, **kwargs)
         return mixed.reshape(hidden.shape).contiguous(), weights
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs
+    ) -> tuple[Tensor, Tensor | None]:
+        """Mixed values `batch token heads head` and, with the eager kernel only, the attention weights."""
+        kernel = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
+        dropout = self.config.attention_probs_dropout_prob if self.training else 0.0
+        return kernel(self, query, key, value, attention_mask, dropout=dropout, scaling=self.scaling, **kwargs)
 
     def projection_of_hidden(self) -> nn.Linear:
         """A new projection of the hidden states to all heads, with biases."""
@@ -285,3 +289,145 @@ class SymmetricOthersAttention(SymmetricAttention):
         if self.config._attn_implementation == "eager":
             attended = torch.zeros(1).to(hidden).masked_fill(~attended, torch.finfo(hidden.dtype).min)
         return super().forward(hidden, attended, **kwargs)
+
+
+class QKNormAttention(OriginalAttention):
+    """g √d Q(x) K(y)ᵀ/(‖Q(x)‖ ‖K(y)‖): the cosine of query and key, times √d and a gain g per head.
+
+    Henry et al. 2020, arXiv 2010.04245; read were the abstract and the authors' code, which learns one gain for a layer
+    that starts as log₂(L² − L)/√d for rows of L tokens. Of independent tokens g is the width of the initial logits.
+    `learned: false` keeps it as it starts.
+    """
+
+    description = Description(
+        parameters="3(h² + h) + learned n",
+        leading="3h²",
+        scaled="gain",
+        color="#8A6D00",
+        marker="<",
+        line="dash-dot",
+    )
+
+    def __init__(self, config: BertConfig, gain: float = 1.0, learned: bool = True) -> None:
+        super().__init__(config)
+        self.start, gains = gain, torch.empty(self.num_attention_heads)
+        if learned:
+            self.gain = nn.Parameter(gains)
+        else:
+            self.register_buffer("gain", gains)
+
+    def initialize(self) -> None:
+        init.copy_(self.gain, torch.full_like(self.gain, self.start))
+
+    def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
+        query, key, value = super().query_key_value(hidden)
+        root = self.attention_head_size**0.5  # the norm of a side with numbers of mean square 1
+        query = self.gain[:, None, None] * root * F.normalize(query, dim=-1)
+        return query.to(value.dtype), (root * F.normalize(key, dim=-1)).to(value.dtype), value
+
+
+class KeyValueAttention(SelfAttention):
+    """Q(x) K(y)ᵀ, values K(y): one projection for key and value.
+
+    Kayyam et al. 2026, arXiv 2606.04032 ("Q-K=V"); read were the abstract and the authors' code, not the paper.
+    """
+
+    description = Description(
+        parameters="2(h² + h)",
+        leading="2h²",
+        scaled="query",
+        color="#7F7F7F",
+        marker="p",
+        line="dashed",
+    )
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.query = self.projection_of_hidden()
+        self.key = self.projection_of_hidden()
+
+    def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
+        key = self.split_heads(self.key(hidden))
+        return self.split_heads(self.query(hidden)), key, key
+
+
+class IdentityQueryAttention(SelfAttention):
+    """½ x K(y)ᵀ: W_Q is the identity, so the query of a head is its part of the hidden state.
+
+    Karbevski and Mijoski 2025, arXiv 2510.23912; read were the abstract and the authors' code, not the paper. The ½ is
+    in their settings, where it also has a third of the weight decay of `original`, which is not set here.
+    """
+
+    description = Description(
+        parameters="2(h² + h)",
+        leading="2h²",
+        scaled="key",
+        color="#A0522D",
+        marker=">",
+        line="dotted",
+    )
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.key = self.projection_of_hidden()
+        self.value = self.projection_of_hidden()
+
+    def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
+        key, value = self.split_heads(self.key(hidden)), self.split_heads(self.value(hidden))
+        return 0.5 * self.split_heads(hidden).to(value.dtype), key, value
+
+
+class CoupledAttention(OriginalAttention):
+    """(Q(x) + t K(x)) (K(y) + t f(Q(y)))ᵀ: query and key of a token move each other by a step t before the scores.
+
+    f is a perceptron with d inputs, d SiLU units and d outputs. Gahtan and Bronstein 2026, arXiv 2604.01683; the paper
+    itself was not read. Its abstract says that one Euler step does what more steps and symplectic ones do; a review
+    has the equations. Our choice: the width of f, that all heads of a layer share f and t, and where t starts.
+    """
+
+    description = Description(
+        parameters="3(h² + h) + 2(h²/n² + h/n) + 1",
+        leading="3h² + 2h²/n²",
+        scaled="query key",
+        color="#117733",
+        marker="h",
+        line="long-dashed",
+    )
+
+    def __init__(self, config: BertConfig, step: float = 0.1) -> None:
+        super().__init__(config)
+        head, self.start = self.attention_head_size, step
+        self.dynamics = nn.Sequential(nn.Linear(head, head), nn.SiLU(), nn.Linear(head, head))
+        self.step = nn.Parameter(torch.empty(1))
+
+    def initialize(self) -> None:
+        init.copy_(self.step, torch.full_like(self.step, self.start))
+
+    def query_key_value(self, hidden: Tensor) -> QueryKeyValue:
+        query, key, value = super().query_key_value(hidden)
+        step = self.step.to(value.dtype)
+        return query + step * key, key + step * self.dynamics(query), value
+
+
+class ExclusiveAttention(OriginalAttention):
+    """Q(x) K(y)ᵀ, where of the mixed values y of a token x only y − (y·v) v/‖v‖² is left, v = V(x): orthogonal to v.
+
+    Zhai 2026, arXiv 2603.09078; the paper itself was not read. The formula is in its author's announcement, and the
+    abstract says the same. A token still attends to itself (`symmetric-others` masks that). No plain BERT equals it.
+    """
+
+    description = Description(
+        parameters="3(h² + h)",
+        leading="3h²",
+        scaled="query key",
+        color="#332288",
+        marker="8",
+        line="dash-dot-dot",
+    )
+
+    def forward(self, hidden: Tensor, attention_mask: Tensor | None = None, **kwargs) -> tuple[Tensor, Tensor | None]:
+        query, key, value = self.query_key_value(hidden)
+        mixed, weights = self.attend(query, key, value, attention_mask, **kwargs)
+        own = F.normalize(value.transpose(1, 2), dim=-1).to(mixed.dtype)
+        mixed = mixed - (mixed * own).sum(-1, keepdim=True) * own
+        return mixed.reshape(hidden.shape), weights

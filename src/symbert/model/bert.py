@@ -21,7 +21,13 @@ from torch.nn import functional as F
 
 from symbert.draws import mix
 from symbert.errors import ConfigError, SymbertError, line_of
-from symbert.model.attention import CopiedLinear, SelfAttention, SymmetricOthersAttention, WideLinear
+from symbert.model.attention import (
+    CopiedLinear,
+    ExclusiveAttention,
+    SelfAttention,
+    SymmetricOthersAttention,
+    WideLinear,
+)
 from symbert.model.configuration import Configuration
 from symbert.model.from_transformers import (
     BertConfig,
@@ -35,7 +41,8 @@ from symbert.operators import Operator, operator_of
 from symbert.syntax import is_local
 
 PLAIN = (SelfAttention.forward,)  # the forward passes that attend by query, key and value alone
-OF_QUERY_AND_KEY = (*PLAIN, SymmetricOthersAttention.forward)  # those whose logits query and key alone decide
+# Those whose logits query and key alone decide.
+OF_QUERY_AND_KEY = (*PLAIN, SymmetricOthersAttention.forward, ExclusiveAttention.forward)
 CONSTANTS_SEED = 0  # of the numbers that a class draws when it is made
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import product
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import safetensors.torch
@@ -47,14 +47,22 @@ class Noted(str):
     """A line that a training says, and goes on."""
 
 
+class Skipped(str):
+    """Why a check was not made; a training does not say it."""
+
+
 # --- the command, and the start of a training -------------------------------------------------------------------------
 
 
-def check_operator(operator: str, /, arguments: str = "{}", size: str = "tiny") -> None:
-    """Check an operator without its formula: `my_package.operators:LowRank`, or the name of one that is known.
+def check_operator(
+    operator: Annotated[str, "my_package.my_module:Class, or the name of an operator of the project"],
+    /,
+    arguments: Annotated[str, """arguments of the class, as JSON: '{"rank": 8}'"""] = "{}",
+    size: Annotated[str, "size whose width and heads the operator gets"] = "tiny",
+) -> None:
+    """Check whether an operator is what all stages take it for, without knowing its formula.
 
-    `arguments` are those of the class, as JSON: '{"rank": 8}'; `size` has its width and its heads. Prints a line per
-    check, in less than a minute on a CPU; FailedCheckError when one fails.
+    Prints a line per check, in less than a minute on a CPU; FailedCheckError when one fails.
     """
     checked = _operator(operator, arguments)
     model, failed = model_for(checked, SIZES[size]), []
@@ -78,12 +86,12 @@ def refuse_untrue(operator: Operator, shape: Shape, device: torch.device) -> Non
         outcome, line = outcome_of(CHECKS[name], operator, model)
         if outcome == "FAIL" and name in REFUSED:
             raise FailedCheckError(f"attention '{operator.name}': {name}: {line}")
-        if outcome != "ok":
+        if outcome in ("note", "FAIL"):
             print(f"warning: attention '{operator.name}': {name}: {line}", file=sys.stderr)
 
 
 def outcome_of(check: Callable[[Operator, Classifier], str], operator: Operator, model: Classifier) -> tuple[str, str]:
-    """ok, note or FAIL, and the line of a check, in which `torch.compile` compiles nothing: that takes minutes."""
+    """ok, note, skip or FAIL, and the line of a check; `torch.compile` compiles nothing in it, which takes minutes."""
     try:
         with torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext():
             line = check(operator, model)
@@ -91,7 +99,7 @@ def outcome_of(check: Callable[[Operator, Classifier], str], operator: Operator,
         return "FAIL", line_of(error)
     except Exception as error:  # the operator's code raises what it likes
         return "FAIL", told(error)
-    return ("note" if isinstance(line, Noted) else "ok"), line
+    return "note" if isinstance(line, Noted) else "skip" if isinstance(line, Skipped) else "ok", line
 
 
 def _operator(operator: str, arguments: str) -> Operator:
@@ -449,7 +457,7 @@ def check_tokens(operator: Operator, model: Classifier) -> str:
 def check_causal(operator: Operator, model: Classifier) -> str:
     """In a decoder, no token depends on a later one."""
     if not is_token_wise(_attention(model)):
-        return "a decoder refuses it, as it does not say 'token_wise'"
+        return Skipped("only a class with token_wise = True can be in a decoder")
     decoder = DecoderModel(model.config)
     initialize(decoder, 1)
     decoder, ids = _moved(decoder.to(_device(model))).bert, _ids(model, rows=1)
@@ -496,7 +504,7 @@ def check_fold(operator: Operator, model: Classifier) -> str:
     try:
         projections_of(_attention(_moved(model)))
     except ConfigError as error:
-        return Noted(f"`symbert export` refuses it: {error}")
+        return Noted(f"`symbert export` cannot write it: {error}")
     return "a plain BERT has the same logits in evaluation mode"
 
 

@@ -136,9 +136,9 @@ def _searched(width: Callable[[float], float], target: float) -> tuple[float, li
 def _weights_named(attention: SelfAttention, scaled: str) -> list[Tensor]:
     parts = [(name, getattr(attention, name, None)) for name in scaled.split()]
     for name, part in parts:
-        if not isinstance(part, torch.nn.Parameter) and not hasattr(part, "weight"):
+        if not isinstance(part, Tensor) and not hasattr(part, "weight"):
             raise ConfigError(
                 f"attention '{attention.config.attention}': 'scaled' of its description names '{name}', expected "
                 "parameters and Linear layers of its class; correct it"
             )
-    return [part if isinstance(part, torch.nn.Parameter) else part.weight for _, part in parts]
+    return [part if isinstance(part, Tensor) else part.weight for _, part in parts]

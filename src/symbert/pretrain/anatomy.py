@@ -1,7 +1,7 @@
 """`symbert anatomy`: the attention of checkpoints on rows of text, as a table of heads."""
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from symbert.corpus.shards import Pack
 from symbert.corpus.texts import WriteText
@@ -27,7 +27,11 @@ class MeasureAnatomy(Step, frozen=True, kw_only=True):
 
 
 def anatomy(
-    checkpoints: list[Path], /, manifest: Path | None = None, with_init: bool = False, output: Path | None = None
+    checkpoints: Annotated[list[Path], "folders of checkpoints: steps of runs, exports, any BERT"],
+    /,
+    manifest: Annotated[Path | None, "manifest.json of a corpus whose validation rows are read"] = None,
+    with_init: Annotated[bool, "add the untrained model of each run"] = False,
+    output: Annotated[Path | None, "a csv file, with a row per head"] = None,
 ) -> None:
     """Describe the attention of checkpoints, of this project or any BERT, head by head.
 
@@ -70,7 +74,7 @@ def anatomy(
     print(means[[*named, *MEASURES]].to_string(index=False, float_format=lambda value: f"{value:.3f}"))
 
 
-def measure_anatomy(output: Path, /) -> None:
+def measure_anatomy(output: Annotated[Path, "anatomy.csv beside its settings.json"], /) -> None:
     """Describe the attention of the checkpoints in the settings beside `output`, and of the untrained models of their
     runs."""
     step = read_step(output.parent, MeasureAnatomy)

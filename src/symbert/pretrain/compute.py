@@ -8,14 +8,15 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -28,6 +29,7 @@ from symbert.errors import ConfigError, InputOutputError, MemoryExhaustedError
 from symbert.files import single_writer
 from symbert.model.loading import Tensors
 
+Made = TypeVar("Made")
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _claims = ExitStack()  # of GPUs; released when the process ends, however it ends
@@ -45,6 +47,11 @@ EXPLAINED = (
         ConfigError,
         "'compile' is true, but no compiler works on this machine; install a C and C++ compiler (g++), or set "
         "'compile: false'",
+    ),
+    (
+        r"vmap: |Batching rule not implemented",
+        ConfigError,
+        "an operator that cannot be computed for several runs at once; set 'pretrain.together' to 1",
     ),
     (  # how Gloo, NCCL and torch's store say that another process ended, or never joined
         "(closed|reset) by peer|broken pipe|connection (refused|was likely closed)|remote process exit"
@@ -158,6 +165,49 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
     }
 
 
+# --- a device that computes beside this process -----------------------------------------------------------------------
+
+
+def computes_beside(device: torch.device) -> bool:
+    """Whether a device computes while this process goes on: then nothing should wait for it."""
+    return device.type == "cuda"
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on a device; a GPU copies it while the process goes on."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+class Reading:
+    """Numbers on their way from a device, behind what it was given before and ahead of what it is given afterwards."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values, self.arrived = values, None
+        if values.is_cuda:
+            self.values = torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)
+            self.arrived = torch.cuda.Event()
+            self.arrived.record()
+
+    def numbers(self) -> list[float]:
+        """The numbers, as soon as they are there."""
+        if self.arrived:
+            self.arrived.synchronize()
+        return self.values.tolist()
+
+
+class Ahead(Generic[Made]):
+    """What `make` makes of a number; meanwhile a thread makes that of the next number."""
+
+    def __init__(self, make: Callable[[int], Made]) -> None:
+        self.make, self.thread = make, ThreadPoolExecutor(1, "ahead")
+        self.next: dict[int, Future[Made]] = {}
+
+    def __call__(self, number: int) -> Made:
+        made = self.next.get(number) or self.thread.submit(self.make, number)
+        self.next = {number + 1: self.thread.submit(self.make, number + 1)}
+        return made.result()
+
+
 # --- optimizer --------------------------------------------------------------------------------------------------------
 
 
@@ -260,25 +310,24 @@ class World:
 
     def total(self, *values: float) -> list[float]:
         """The sum of each value over all processes."""
-        return self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device))
+        return self._added_up(torch.tensor(values, dtype=torch.float64, device=self.device)).tolist()
 
-    def step_total(self, loss: Tensor, norm: Tensor, flags: Sequence[float]) -> tuple[float, float, list[float]]:
-        """The sums of losses and of flags over all processes, and the gradient norm, which is equal in all.
-
-        The one wait of a step, for the device and for the other processes.
-        """
-        known = torch.tensor(flags, dtype=torch.float64).to(self.device, non_blocking=True)
-        loss, norms, *flags = self._added_up(torch.cat([torch.stack([loss, norm]).double(), known]))
-        return loss, norms / self.size, flags  # the mean of equal numbers is exact
+    def step_total(self, loss: Tensor, norm: Tensor, flags: Sequence[float]) -> Tensor:
+        """On the device: the sum of the losses of all processes, the gradient norm, which is equal in all, and the sums
+        of flags."""
+        known = sent(torch.tensor(flags, dtype=torch.float64), self.device)
+        values = self._added_up(torch.cat([torch.stack([loss, norm]).double(), known]))
+        values[1] /= self.size  # the mean of equal numbers is exact
+        return values
 
     def wait(self) -> None:
         """Until every process is here."""
         self.total(0.0)
 
-    def _added_up(self, values: Tensor) -> list[float]:
+    def _added_up(self, values: Tensor) -> Tensor:
         if self.size > 1:
             dist.all_reduce(values)
-        return values.tolist()
+        return values
 
 
 @contextmanager

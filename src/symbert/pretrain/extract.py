@@ -2,6 +2,7 @@
 because that takes longer than everything else."""
 
 from pathlib import Path
+from typing import Annotated
 
 from symbert.corpus.shards import Pack
 from symbert.corpus.wordpiece import encoder
@@ -26,7 +27,9 @@ from symbert.steps import read_step
 
 
 @together()
-def extract(folder: Path, step: int, /) -> None:
+def extract(
+    folder: Annotated[Path, "folder of the run"], step: Annotated[int, "a step whose weights the run kept, or 0"], /
+) -> None:
     """Write config.json, model.safetensors, the tokenizer and a model card for one kept step of a run into
     `folder`/step-`step`.
 

@@ -8,10 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from symbert.configuration import Pretrain
 from symbert.errors import line_of
-from symbert.pretrain.run import StopRequest
+from symbert.files import write_json
+from symbert.pretrain.run import PretrainTogether, StopRequest, hand_over
+from symbert.steps import read_step
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
 SIGNALS = "--signals-to-handle SIGTERM,SIGINT,SIGUSR1 --shutdown-timeout 60"
@@ -23,11 +26,13 @@ TIMEOUT = 60  # seconds in which the controller of Slurm answers
 
 
 def pretrain(
-    folder: Path,
+    folder: Annotated[Path, "folder of the run, with its run.json"],
     /,
-    threads: int,
-    micro_batch_size: int | None = None,
-    shard_parameters: bool = False,
+    threads: Annotated[int, "threads of each process"],
+    micro_batch_size: Annotated[
+        int | None, "sequences that a device computes at a time (default: as many as memory takes)"
+    ] = None,
+    shard_parameters: Annotated[bool, "divide weights, gradients and moments among the processes"] = False,
 ) -> None:
     """Train the model of `folder`/run.json, from its newest checkpoint if it was interrupted, and publish done.json,
     metrics.jsonl and timing.json there.
@@ -36,11 +41,30 @@ def pretrain(
     on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
     asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
     processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.
+    Of a run that `pretrain-together` finished it takes the outputs.
     """
+    if hand_over(folder):
+        return
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.train import train
 
     train(folder, stop, threads, micro_batch_size, shard_parameters)
+
+
+def pretrain_together(ended: Path, /, threads: int, micro_batch_size: int | None = None) -> None:
+    """Train the runs in the settings beside `ended` as one model, each from its newest checkpoint, and write into
+    `ended` how each of them ended.
+
+    The outputs of those that are done wait in their folders until `pretrain` takes them. An error of one, as when it
+    diverges, stops no other: its own `pretrain` goes on from its last checkpoint and says the error again. Requests to
+    stop are answered as by `pretrain`, for all runs.
+    """
+    stop = StopRequest()
+    step: PretrainTogether = read_step(ended.parent, PretrainTogether)
+    from symbert.pretrain.together import train_together
+
+    how = train_together([Path(run.folder) for run in step.runs], stop, threads, micro_batch_size)
+    write_json(ended, {str(folder): word for folder, word in how.items()})
 
 
 def launcher(section: Pretrain) -> str:

@@ -37,11 +37,11 @@ class Pace:
         self.seconds: list[float] = []
         self.mark: float | None = None  # when the step before ended
 
-    def step(self) -> None:
-        """A step has ended."""
+    def step(self, together: int = 1) -> None:
+        """A step has ended, of so many models together: each has its share of the time."""
         now = time.perf_counter()
         if self.mark is not None:
-            self.seconds.append(now - self.mark)
+            self.seconds.append((now - self.mark) / together)
         self.mark = now
 
     def restart(self) -> None:

@@ -6,6 +6,7 @@ deletes outputs); the declared files are published when the last step is done. I
 
 import math
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ from symbert.files import (
     read_json,
     read_json_or_empty,
     sha256_of,
+    single_writer,
     verify_sha256,
     write_json,
 )
@@ -55,7 +57,7 @@ KEEP = 3  # checkpoints to resume from
 FLOAT32 = 4  # bytes
 MOMENTS = 2  # numbers that AdamW keeps of each weight
 # What a session records that may change the last bits.
-SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "versions")
+SOFT = ("device", "processor", "threads", "processes", "micro_batch_size", "shard_parameters", "together", "versions")
 STATES = {PreemptedError: "preempted", DivergedError: "diverged"}  # other errors: failed
 LIMIT = "SIGUSR1"  # the time limit is near: the signal of `sbatch --signal` in the profile
 
@@ -179,6 +181,33 @@ class Pretraining(Step, frozen=True, kw_only=True):
         return f"{architecture}{self.size}-{self.attention} seed {self.pretrain_seed}"
 
 
+class PretrainTogether(Step, frozen=True, kw_only=True):
+    """Runs that one process trains as one model. What it makes lies in their own folders, and is what each alone would
+    have made, but for the last bits."""
+
+    files: ClassVar[dict[str, str]] = {"ended": "ended.json"}
+
+    runs: list[Pretraining]
+
+    @property
+    def place(self) -> str:
+        """The folder below results/, without the key."""
+        return f"together/{self.runs[0].size}-{self.runs[0].attention}"
+
+    def reads(self) -> list[str]:
+        """The files that it waits for."""
+        return list(dict.fromkeys(file for run in self.runs for file in run.reads()))
+
+
+def why_alone(training: PretrainSettings) -> str:
+    """Why a run is trained by itself, whatever `pretrain.together` says; empty where it need not be."""
+    if training.dropout:
+        return f"'dropout' {training.dropout:g}, whose draws would not be those of a run alone"
+    if training.compile:
+        return "'compile' makes a graph of one model"
+    return "'precision' fp16 has a scale of the loss for each run" if training.precision == "fp16" else ""
+
+
 def read_run(folder: Path) -> Pretraining:
     """The step that run.json of a folder holds.
 
@@ -245,6 +274,7 @@ class SessionFacts(msgspec.Struct, kw_only=True):
     processes: int
     micro_batch_size: int
     shard_parameters: bool = False
+    together: int = 1  # runs that the process trained as one model
     precision: str
     compile: bool
     started: datetime
@@ -275,6 +305,7 @@ class Initial(msgspec.Struct, kw_only=True, tag_field="split", tag="initial"):
 
     step: int
     logit_std: list[float]
+    logit_step: list[float]  # mean absolute change of a logit by one step at the peak rate (symbert.model.anatomy)
     attention_entropy: list[float]  # nats
 
 
@@ -305,6 +336,7 @@ class Records:
         self.state, self.leads = state, leads
         self.provenance, self.status = state / "provenance.json", state / "status.json"
         self.step = 0  # completed ones
+        self.identity: Identity | None = None  # once the run is claimed
         self.sessions: list[SessionFacts] = []
 
     def claim(self, run: Pretraining, precision: str, corpus_hash: str) -> Identity:
@@ -322,6 +354,7 @@ class Records:
         elif (begun := msgspec.convert(read_json(record, Identity, remedy), Identity)) != identity:
             changes = difference(fields_of(begun), fields_of(identity))
             raise ConfigError(f"{record}: the run began otherwise ({changes}); {remedy}")
+        self.identity = identity
         return identity
 
     def open(self, session: SessionFacts) -> None:
@@ -345,9 +378,9 @@ class Records:
         self._write_sessions()
         self._write("running")
 
-    def publish(self, run: Pretraining, identity: Identity, measured: dict[str, Any]) -> None:
-        """Write the declared outputs: metrics.jsonl, timing.json and, last, done.json."""
-        packed, folder = read_json(run.manifest, {"vocabulary_sha256": str}), self.state.parent
+    def publish(self, run: Pretraining, measured: dict[str, Any], folder: Path) -> None:
+        """Write the declared outputs into a folder: metrics.jsonl, timing.json and, last, done.json."""
+        packed, identity = read_json(run.manifest, {"vocabulary_sha256": str}), self.identity
         copy_file(self.state / METRICS, folder / METRICS)
         longest = max(self.sessions, key=lambda session: session.steps_timed)
         commits = list(dict.fromkeys(session.commit for session in self.sessions))
@@ -402,6 +435,24 @@ class Records:
         file = named if named and Path(named).exists() else None
         values = {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason, "file": file}
         write_json(self.status, values)
+
+
+def hand_over(folder: Path) -> bool:
+    """Move the outputs of a run that was trained together with others to where its rule declares them, which Snakemake
+    empties before the job; False where there are none."""
+    finished = finished_together(folder)
+    if not (finished / "done.json").is_file():
+        return False
+    with single_writer(folder):
+        for name in Pretraining.files.values():
+            copy_file(finished / name, folder / name)
+        shutil.rmtree(finished)
+    return True
+
+
+def finished_together(folder: Path) -> Path:
+    """Where the outputs lie of a run that was trained together with others, until its own job takes them."""
+    return folder / "state/finished"
 
 
 def now() -> datetime:

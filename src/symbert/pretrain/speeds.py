@@ -7,7 +7,7 @@ takes one optimizer step of each operator, and operators are compared within a r
 import sys
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import to_builtins
@@ -61,7 +61,9 @@ class Speeds(msgspec.Struct, kw_only=True):
     operators: dict[str, Rounds]
 
 
-def measure_speeds(output: Path, /, threads: int) -> None:
+def measure_speeds(
+    output: Annotated[Path, "speeds.json beside its settings.json"], /, threads: Annotated[int, "threads of torch"]
+) -> None:
     """Measure the seconds of optimizer steps of operators of one size, taken in turns, by the settings beside `output`.
 
     Batches are those of the trainings, in one process, in micro-batches as large as the memory takes beside the models

@@ -25,6 +25,7 @@ from symbert.errors import ConfigError, IntegrityError, MissingInputError
 from symbert.files import read_struct, verify_sha256
 from symbert.model.bert import layer_weights
 from symbert.model.configuration import configuration_of
+from symbert.pretrain.compute import sent
 from symbert.pretrain.run import Pretraining
 from symbert.pretrain.start import begin
 
@@ -102,9 +103,7 @@ def count_targets(batch: Batch) -> int:
 
 def move(batch: Batch, device: torch.device) -> Batch:
     """The same batch on a device; a GPU copies it while the process goes on."""
-    if device.type == "cuda":
-        batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+    return {name: sent(tensor, device) for name, tensor in batch.items()}
 
 
 class Task(ABC):
@@ -131,9 +130,10 @@ class Task(ABC):
         begin(model, run)
         return model
 
-    def order(self, step: int) -> tuple[Ids, Ids]:
-        """Epoch and row of each sequence of step `step` (from 0): the next of an endless, reshuffled order."""
-        position = np.arange(step * self.settings.batch_size, (step + 1) * self.settings.batch_size)
+    def order(self, step: int, steps: int = 1) -> tuple[Ids, Ids]:
+        """Epoch and row of each sequence of `steps` steps from `step` (from 0) on: the next of an endless, reshuffled
+        order."""
+        position = np.arange(step * self.settings.batch_size, (step + steps) * self.settings.batch_size)
         epoch, place = position // len(self.training), position % len(self.training)
         sequence = np.empty_like(place)
         for number in np.unique(epoch):
@@ -144,6 +144,12 @@ class Task(ABC):
     def training_batch(self, step: int) -> Batch:
         """The batch of optimizer step `step` (from 0), of all processes together."""
         return self._batch_of(self.training, self.run.pretrain_seed, *self.order(step))
+
+    def training_batches(self, first: int, steps: int) -> list[Batch]:
+        """The batches of so many steps from `first` (from 0) on, made at once: of few rows one takes as long as ten."""
+        whole = self._batch_of(self.training, self.run.pretrain_seed, *self.order(first, steps))
+        parts = zip(*(tensor.chunk(steps) for tensor in whole.values()), strict=True)
+        return [dict(zip(whole, part, strict=True)) for part in parts]
 
     def validation_batch(self, rows: Ids) -> Batch:
         """Some held-out sequences: the same for every run."""
@@ -157,6 +163,10 @@ class Task(ABC):
         """What `Loss` takes of a batch: the arguments of `logits`, and `targets`. With `has_one_shape`, which compiled
         models need, the shapes are those of every batch of as many sequences."""
         return batch
+
+    def inputs_together(self, batches: list[Batch]) -> Batch:
+        """The same of the batches of several runs, `run …`."""
+        return {name: torch.stack([batch[name] for batch in batches]) for name in batches[0]}
 
     @abstractmethod
     def logits(self, model: nn.Module, **inputs: Tensor) -> Tensor:
@@ -224,6 +234,18 @@ class MaskedTokens(Task):
             empty = (0, slots * max(1, math.ceil(len(positions) / slots)) - len(positions))
             positions, targets = F.pad(positions, empty), F.pad(targets, empty, value=IGNORED)
         return {"input_ids": ids, "positions": positions, "targets": targets}
+
+    def inputs_together(self, batches: list[Batch]) -> Batch:
+        """A run has as many slots as that with the most targets; those that stay empty count nothing."""
+        whole = super().inputs_together(batches)
+        targets = whole["targets"].flatten(1)
+        run, place = (targets != IGNORED).nonzero(as_tuple=True)
+        counts = run.bincount(minlength=len(targets))
+        slot = torch.arange(len(run)) - (counts.cumsum(0) - counts)[run]
+        positions = targets.new_zeros(len(targets), max(int(counts.max()), 1))
+        chosen = torch.full_like(positions, IGNORED)
+        positions[run, slot], chosen[run, slot] = place, targets[run, place]
+        return {"input_ids": whole["input_ids"], "positions": positions, "targets": chosen}
 
     def logits(self, model: nn.Module, input_ids: Tensor, positions: Tensor) -> Tensor:
         """`masked vocab`, at the masked positions only."""

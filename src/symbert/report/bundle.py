@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
@@ -31,11 +31,15 @@ README = Path(__file__).with_name("templates") / "bundle.md"
 Record = dict[str, Any]
 
 
-def bundle(results: Path, /, output: Path) -> None:
+def bundle(
+    results: Annotated[Path, "name or folder of the experiment"],
+    /,
+    output: Annotated[Path, "the archive, a .zip file"],
+) -> None:
     """Write a finished experiment as one citable archive: page, tables, figures, scores, settings, losses, provenance,
     code, and metadata as a Workflow RO-Crate. The same results and the same code give the same bytes.
 
-    `results` is the experiment's name or folder, `output` a .zip file. Weights, texts and token ids stay out, and so do
+    Weights, texts and token ids stay out, and so do
     names of machines and absolute paths. MissingInputError where the experiment as it was started last has no page.
     """
     if output.suffix != ".zip":

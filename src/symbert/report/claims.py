@@ -7,6 +7,7 @@ models of one size give. Claims about `shared` are tested by the protocol of the
 
 import csv
 import math
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -17,7 +18,8 @@ import pandas as pd
 
 from symbert.report import published
 from symbert.report.collect import Collection, losses_of
-from symbert.report.formats import Table, table_of
+from symbert.report.formats import Table, frame_of, table_of
+from symbert.report.names import family
 from symbert.report.published import COLUMNS
 from symbert.report.setting import is_pretrained_here, other_scores, other_training
 from symbert.report.statistics import (
@@ -374,20 +376,44 @@ VERDICTS = {True: "holds", False: "does not hold", None: "undecided"}
 
 
 def claims_table(data: Collection) -> Table | list[str]:
-    """Claims of arXiv 2406.06366 (by section) and of the abstract of arXiv 2412.00359: what the papers print, what the
-    raw files of the first one’s authors give, and what this experiment gives. Differences of scores are in points, in
-    brackets Welch’s 95 % interval, p with Holm’s correction; losses in nats; steps to 95 % with the checkpoints around
-    them, and what these leave open of their ratio. Scores are means over the seeds of Table 3, those of checkpoints
-    over the seeds of Figure 3. The paper reads the end of the plateau off a plot; here and of the raw files it is the
-    median escape, which comes later. Undecided: no difference is significant, there are too few seeds, or
-    the checkpoints or evaluations leave both open. Only counts of parameters are judged on models of another size, on
-    other data, or with other settings than the paper’s.
+    """Claims of arXiv 2406.06366 (by section) and of the abstract of arXiv 2412.00359 that can be judged here: what
+    the papers print, what the raw files of the first one’s authors give, and what this experiment gives.
+    Differences of scores are in points, in brackets Welch’s 95 % interval, p with Holm’s correction; losses in
+    nats; steps to 95 % with the checkpoints around them, and what these leave open of their ratio. Scores are means
+    over the seeds of Table 3, those of checkpoints over the seeds of Figure 3. The paper reads the end of the
+    plateau off a plot; here and of the raw files it is the median escape, which comes later. Undecided: no
+    difference is significant, there are too few seeds, or the checkpoints or evaluations leave both open. Only
+    counts of parameters are judged on models of another size, on other data, or with other settings than the
+    paper’s. The csv has all claims.
     """
     judged = judged_claims(data, CHECKS)
     if not is_pretrained_here(data.experiment):
         return [f"Nothing was pre-trained here, so none of the {len(judged)} claims about operators is tested."]
     order = ("claim", "models", "the_paper", "raw_files", "here", "verdict", "holds_if", "source")
-    return table_of([{key: row[key] for key in order} for row in judged])
+    rows = [{key: row[key] for key in order} for row in judged]
+    shown = [row for row in rows if row["verdict"] in VERDICTS.values()]
+    remark = " ".join(_not_judged(data, [row for row in rows if row not in shown]))
+    return table_of(rows, readable=frame_of(shown), remark=remark) if shown else [remark]
+
+
+def _not_judged(data: Collection, rows: list[dict[str, str | None]]) -> Iterator[str]:
+    """A sentence for the claims about sizes that were not trained here, and for each other reason."""
+    scored = () if data.trained is None else data.trained["size"]
+    known, by_reason = {*data.runs["size"], *scored}, defaultdict(list)
+    for row in rows:
+        size = row["models"].partition(":")[0]
+        reason = row["verdict"].removeprefix(f"{NOT_TESTED}: ")
+        by_reason[reason if size in known else None].append(row)
+    for reason, of_reason in by_reason.items():
+        claims = "; ".join(dict.fromkeys(row["claim"] for row in of_reason))
+        sizes = " or ".join(sorted({family(row["models"].partition(":")[0]) for row in of_reason}))
+        number, is_one = f"{len(of_reason)} claim{'s' * (len(of_reason) > 1)}", len(of_reason) == 1
+        why = (
+            f"need{'s' * is_one} {sizes}"
+            if reason is None
+            else f"{'is' if is_one else 'are'} {NOT_TESTED}, as {reason}"
+        )
+        yield f"{number} {why}: {claims}."
 
 
 def judged_claims(data: Collection, checks: Container[str]) -> list[dict[str, str | None]]:

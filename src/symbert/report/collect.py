@@ -71,7 +71,6 @@ SCORE_COLUMNS = (*CELL, *FLAGS, *CHECKED, *TUNED, "column", "score", "details", 
 OF_SET = ("kind", "name", "share", "column", "metrics", "rows", "official_rows", "partial", "constant_prediction")
 OF_SET += ("score", "majority")
 CHECKPOINT = ("architecture", *RUN, "step")
-INITIAL = ("logit_std", "attention_entropy")  # of the untrained model, a number per layer
 HEAD = [*IDENTITY, "layer"]
 SPEEDS = ("step_milliseconds", "of_original_percent", "tokens_per_second", "mfu_percent")
 
@@ -567,7 +566,7 @@ def read_run(folder: Path) -> Record:
         "step": [line["step"] for line in points],
         "loss": [line["loss"] for line in points],
         "measure": [line[measure] for line in points],
-        **{key: statistics.fmean(initial[key]) if initial.get(key) else math.nan for key in INITIAL},
+        **{key: statistics.fmean(initial[key]) if initial.get(key) else math.nan for key in tidy.INITIAL},
         "done": done,
         "folder": folder,
     }
@@ -592,11 +591,12 @@ def checked_runs(
 
 
 def runs_of(runs: list[Record]) -> pd.DataFrame:
-    """A row per validation of each run: `loss` is the mean cross-entropy (nats per masked token); `logit_std` and
-    `attention_entropy` (nats) are those of the untrained model, alike in all rows of a run, NaN where not logged."""
-    columns = (*RUN, "step", "loss", *INITIAL)
+    """A row per validation of each run: `loss` is the mean cross-entropy (nats per masked token); `logit_std`,
+    `logit_step` and `attention_entropy` (nats) are those of the untrained model, alike in all rows of a run, NaN where
+    not logged."""
+    columns = (*RUN, "step", "loss", *tidy.INITIAL)
     table = pd.DataFrame(runs, columns=columns).explode(["step", "loss"], ignore_index=True)
-    return table.astype({"step": int, "loss": float, **dict.fromkeys(INITIAL, float)})
+    return table.astype({"step": int, "loss": float, **dict.fromkeys(tidy.INITIAL, float)})
 
 
 def losses_of(runs: pd.DataFrame, place: str = "runs", value: str = "loss") -> dict[tuple[str, str], pd.DataFrame]:

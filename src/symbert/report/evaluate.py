@@ -13,7 +13,7 @@ import types
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -33,29 +33,26 @@ PASSED_ON = (signal.SIGTERM, signal.SIGHUP)  # Ctrl-C reaches Snakemake from the
 
 
 def evaluate(
-    path: str,
+    path: Annotated[str, "owner/name of the hub, or a folder in Hugging Face's layout with its tokenizer"],
     /,
-    tasks: list[str],
-    seeds: int = 5,
-    source: str = "hub",
-    mirror: str | None = None,
-    learning_rate: list[float] | None = None,
-    name: str | None = None,
-    cores: int | None = None,
-    gpus: int = 1,
+    tasks: Annotated[list[str], "tasks of GLUE, SuperGLUE and SQuAD 2.0"],
+    seeds: Annotated[int, "fine-tunings of each task, with the seeds 1 to NUMBER"] = 5,
+    source: Annotated[str, "where tasks come from: hub, mirror or embedded (stand-ins, to try the command)"] = "hub",
+    mirror: Annotated[str | None, "the folder of --source mirror, in the publishers' layout"] = None,
+    learning_rate: Annotated[
+        list[float] | None, "one rate, or several, of which each task's is chosen on three other seeds (default: 1e-5)"
+    ] = None,
+    name: Annotated[
+        str | None, "name of the model, and of the folder in results/ (default: the last part of PATH)"
+    ] = None,
+    cores: Annotated[int | None, "cores that Snakemake may use (default: all)"] = None,
+    gpus: Annotated[int, "GPUs that Snakemake may use, where torch finds any"] = 1,
 ) -> None:
     """Fine-tune a model from elsewhere on tasks with several seeds, and print its scores with intervals.
 
-    PATH is owner/name of the hub, or a folder in Hugging Face's layout with its tokenizer; a checkpoint of a run here
-    becomes one by `symbert export`. Tasks are those of GLUE, SuperGLUE and SQuAD 2.0 (docs/glue.md), by the paper's
-    protocol; each has one table row, for mnli two.
-
-      --seeds          fine-tunings of each task, with the seeds 1 to NUMBER; 5
-      --source         where tasks come from: hub, mirror (with --mirror DIR), or embedded: stand-ins by the demo's
-                       settings, which try the command and say nothing of the model; hub
-      --learning-rate  one; or several, of which each task's is chosen on three other seeds; 1e-5
-      --name           of the model and of the folder in results/; the last part of PATH
-      --cores, --gpus  that Snakemake may use; all cores, and one GPU, where torch finds one
+    A checkpoint of a run here becomes such a folder by `symbert export`. Tasks (docs/glue.md) are fine-tuned by the
+    paper's protocol; each has one row of the table, mnli has two. Scores on the stand-ins of --source embedded, which
+    have the demo's settings, say nothing of the model.
 
     Snakemake does the work in the folder where this is run, and writes what it would without this command, the page
     results/NAME/report/report.html among it. The same command resumes, and computes only what is not there: more seeds

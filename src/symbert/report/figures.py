@@ -48,8 +48,8 @@ def curves_figure(
 
 def loss_figures(data: Collection) -> dict[str, Figure]:
     """Validation loss over pre-training steps, and beneath it where each operator escapes the initial plateau: at the
-    first evaluation at or below the dashed line. Large markers are medians over seeds, ticks single seeds; a + is a run
-    that has not escaped by its end. Hollow markers are the authors’ runs.
+    first evaluation at or below the dashed line, a row for each. Large markers are medians over seeds, ticks single
+    seeds; a + is a run that has not escaped by its end. Hollow markers are the authors’ runs.
     """
     return {size: loss_figure(data, size, runs) for size, runs in data.runs.groupby("size", sort=False)}
 
@@ -72,8 +72,8 @@ def loss_figure(data: Collection, size: str, runs: pd.DataFrame) -> Figure:
         curves.axhline(level, zorder=1.5, label=f"escape at or below {level:.2f}", **style.LIMIT_LINE)
         _draw_escapes(panel, curves, losses, level, looks)
         panel.set_xlim(curves.get_xlim())
-        style.prepare(panel, "escape", logarithmic=True)
-        panel.set_yticks([])
+        style.prepare(panel, "", logarithmic=True)
+        style.name_rows(panel, losses)
         curves.tick_params(labelbottom=False)
     median, mean = ("median ", "mean ") if max(map(len, losses.values())) > 1 else ("", "")
     style.add_legend(figure, f"{f'{median}escape; ' if beneath else ''}{mean}final loss", across=1)
@@ -100,7 +100,7 @@ def _draw_escapes(
     for row, (name, seeds) in enumerate(losses.items()):
         escapes, look = escapes_of(seeds, level), looks[name]
         for marker, steps in (("|", escapes.at[escapes.escaped]), ("+", escapes.before[~escapes.escaped])):
-            panel.plot(steps, [row] * len(steps), marker, color=look.color, markersize=5, zorder=2.5)
+            panel.plot(steps, [row] * len(steps), marker, color=look.color, markersize=5, zorder=2.5, **style.WHOLE)
         if (step := escapes.median.step) is not None:
             loss = float(np.interp(step, seeds.columns, seeds.to_numpy().mean(axis=0)))
             line = {"color": look.color, "linewidth": 0.8, "linestyle": ":", "zorder": 1.5}
@@ -170,8 +170,8 @@ OF_SEED = {"log₂ of the ratio of escapes": _logarithms, "difference of last lo
 
 def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
     """Score over pre-training checkpoints, one curve per operator, with the line of 95 % of the highest final score.
-    The legend says where each curve first reaches it, straight between the checkpoints in brackets, and its final
-    score, with the fine-tuning seeds where they are not those of the table.
+    The legend says where each curve first reaches it, straight between the checkpoints in brackets, whether it ends
+    below it all the same, and its final score, with the fine-tuning seeds where they are not those of the table.
     """
     scores = data.curves.get(suite)
     if scores is None:
@@ -189,7 +189,8 @@ def checkpoints_figure(data: Collection, suite: str = "glue") -> Figure | None:
         for name, mean in means.items():
             crossing = statistics.first_crossing(list(mean.index), list(mean), line)
             reached = crossing.in_words if crossing else "not reached"
-            style.draw_seeds(panel, curves[name].dropna(axis=1), looks[name], f"{name}: {reached}; {mean.iloc[-1]:.2f}")
+            ends = f"; {'ends below: ' if crossing and mean.iloc[-1] < line else ''}{mean.iloc[-1]:.2f}"
+            style.draw_seeds(panel, curves[name].dropna(axis=1), looks[name], f"{name}: {reached}{ends}")
             if crossing:
                 height = mean.iloc[0] if crossing.before is None else line
                 panel.plot([crossing.step], [height], zorder=4, **looks[name].line(**style.MARK))

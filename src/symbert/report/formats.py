@@ -56,6 +56,7 @@ class Table:
     marked: frozenset[tuple[int, str]] = frozenset()  # row position and column of cells that get a dagger
     noted: frozenset[str] = frozenset()  # columns whose headings get a double dagger
     decimals: dict[str, int] = field(default_factory=dict)
+    remark: str = ""  # what stands beneath it, of rows that readers are not shown
 
 
 class Words(NamedTuple):
@@ -127,7 +128,8 @@ def to_markdown(table: Table, words: Words) -> str:
     rules = ["---:" if column.content == "number" else "---" for column in columns]
     rows = [[escaped(column.heading) for column in columns], rules, *body]
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([escaped(words.caption), "", *lines, *["", escaped(words.note)] * bool(words.note)]) + "\n"
+    beneath = [line for text in (table.remark, words.note) if text for line in ("", escaped(text))]
+    return "\n".join([escaped(words.caption), "", *lines, *beneath]) + "\n"
 
 
 def to_latex(table: Table, words: Words) -> str:
@@ -148,7 +150,7 @@ def to_latex(table: Table, words: Words) -> str:
         "alignments": "".join(ALIGNMENTS[column.content] for column in columns),
         "head": " & ".join(map(title, columns)),
         "body": "\n".join(" & ".join(row) + r" \\" for row in body),
-        "note": latex_text(words.note),
+        "note": latex_text(f"{table.remark} {words.note}"),
     }
 
 
@@ -160,7 +162,7 @@ def latex_text(text: str) -> str:
 def body_of(table: Table, words: Words) -> Markup:
     """A `figure` of the page with the table, which scrolls where it is wide, and its caption."""
     columns, rows = _shown(table, escape)
-    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, words=words)
+    body = TEMPLATES.get_template("body.html").render(columns=columns, rows=rows, remark=table.remark, words=words)
     return Markup(body)  # escaped by the template
 
 

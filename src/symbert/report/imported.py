@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from msgspec import to_builtins
 
@@ -27,15 +28,18 @@ AUTHORS = Path(__file__).with_name("authors")  # of the paper: their results, an
 
 
 def import_scores(
-    path: Path, /, name: str, losses: Path | None = None, steps: int | None = None, escape_loss: float | None = None
+    path: Annotated[Path, "csv file of scores; docs/report.md has its columns"],
+    /,
+    name: Annotated[str, "name of the new folder in results/"],
+    losses: Annotated[Path | None, "csv file of validation losses"] = None,
+    steps: Annotated[int | None, "length of pre-training (default: the highest step in the files)"] = None,
+    escape_loss: Annotated[float | None, "loss in nats at or below which a run has escaped the plateau"] = None,
 ) -> None:
-    """Write the scores in a csv file as the experiment results/<name>, and its report; docs/report.md has the columns.
+    """Write the scores in a csv file as an experiment in results/, and its report.
 
-    Scores with a step are a curve, the others the comparison; a model without these is compared at its last step.
-    `losses` is a csv of validation losses. `steps` is the length of pre-training: without it, the highest step in the
-    files; where they have none, it is not known. `escape_loss` is the loss at or below which a run has escaped the
-    plateau; without it no escapes are stated. ConfigError when the folder is there already. DataError names file,
-    line and column.
+    Scores with a step are a curve, the others the comparison; a model without these is compared at its last step. Where
+    the files have no step and `steps` is not given, the length of pre-training is not known. Without `escape_loss` no
+    escapes are stated. ConfigError when the folder is there already. DataError names file, line and column.
     """
     if not re.fullmatch(FOLDER, name):
         raise UsageError(f"--name is '{name}', expected letters, digits, '.', '_' and '-'")

@@ -7,6 +7,7 @@ import base64
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -20,6 +21,7 @@ from symbert.report.exhibits import EXHIBITS, OF_SWEEP, Made
 from symbert.report.formats import TEMPLATES, Table, Words, body_of, write_table
 from symbert.report.statistics import STAND_IN
 from symbert.report.style import DPI, house_style, write_figure
+from symbert.report.summary import FIRST
 from symbert.report.tidy import tables_of, write_csv
 
 FORMATS = {"tables": ("csv", "md", "tex"), "figures": ("png", "pdf"), "texts": ("txt",)}  # by kind
@@ -42,7 +44,7 @@ class Shown:
     is_narrow: bool = False
 
 
-def report(folder: Path, /) -> None:
+def report(folder: Annotated[Path, "folder of the experiment: results/NAME, with its experiment.json"], /) -> None:
     """Write every table, figure and text of an experiment, and one page with all of them, into its folder report/.
 
     `folder` is results/<experiment>, whose experiment.json names what is read. DataError names a file that is missing,
@@ -103,18 +105,27 @@ def write_exhibit(made: Made, words: Words, folder: Path, chapter: str, heading:
 def write_page(folder: Path, data: Collection, shown: list[Shown]) -> None:
     """Write report.html."""
     exhibits = [exhibit for exhibit in shown if not isinstance(exhibit.body, list)]
-    if setting.has_stand_ins_alone(data):  # the page's top says it
-        exhibits = [replace(exhibit, body=exhibit.body.replace(STAND_IN, "")) for exhibit in exhibits]
+    told = [line for text in shown if isinstance(text.body, list) for line in text.body]
+    if setting.has_stand_ins_alone(data):  # a heading says it for all columns
+        exhibits = [_named_stand_ins(exhibit) for exhibit in exhibits]
     page = TEMPLATES.get_template("page.html").render(
         version=__version__,
         experiment=data.experiment,
         has_operators=setting.is_pretrained_here(data.experiment),
-        setting=setting.sentences_of(data),
-        summary=[line for text in shown if isinstance(text.body, list) for line in text.body],
+        summary=told[:FIRST],
+        notes=[*told[FIRST:], *setting.sentences_of(data)],
         folded=FOLDED,
         chapters=[(name, list(group)) for name, group in groupby(exhibits, key=lambda exhibit: exhibit.chapter)],
     )
     write_text(folder / "report.html", page)
+
+
+def _named_stand_ins(exhibit: Shown) -> Shown:
+    """An exhibit whose heading says that its numbers are of stand-ins, in place of each column."""
+    if STAND_IN not in exhibit.body:
+        return exhibit
+    heading = f"{exhibit.heading} (stand-in tasks)"
+    return replace(exhibit, heading=heading, body=exhibit.body.replace(STAND_IN, ""))
 
 
 def address_of(file: Path) -> str:

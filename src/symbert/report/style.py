@@ -41,6 +41,7 @@ LINES: dict[str, Any] = {  # by the words that an operator's class has for its l
     "dash-dot": (0, (5, 1.2, 1, 1.2)),
     "dash-dot-dot": (0, (5, 1.2, 1, 1.2, 1, 1.2)),
 }
+WHOLE = {"clip_on": False, "in_layout": False}  # of markers at the edge of a panel, which are drawn to their end
 MARK: dict[str, Any] = {"markersize": 6.5, "markeredgecolor": INK, "markeredgewidth": 0.8}  # a point to look at
 MAJORITY_LINE: dict[str, Any] = {"color": GREY, "linestyle": LINES["dotted"], "linewidth": 1.2}
 LIMIT_LINE: dict[str, Any] = {"color": "#B22222", "linestyle": LINES["dashed"], "linewidth": 1.0}
@@ -56,7 +57,7 @@ class Look:
 
     def line(self, **changes: Any) -> dict[str, Any]:
         """Keyword arguments of a curve with its markers."""
-        face = {"markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        face = {"markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.5, **WHOLE}
         return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, **face, **changes}
 
 
@@ -156,6 +157,13 @@ def prepare(
         panel.set_xlim(min(ticks) / 1.15, max(ticks) * 1.15)
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.xaxis.set_minor_locator(NullLocator())
+
+
+def name_rows(panel: Axes, names: Iterable[str]) -> None:
+    """Name the rows of a panel, from 0 on, at its left."""
+    names = list(names)
+    panel.set_yticks(range(len(names)), names)
+    panel.tick_params(axis="y", length=0)
 
 
 def draw_seeds(panel: Axes, seeds: pd.DataFrame, look: Look, label: str, **changes: Any) -> None:

@@ -1,12 +1,15 @@
-"""The sentences that the page begins with: what the data support, what was compared, and on what."""
+"""The sentences of the page: the first two say what was compared and what was found, the others how sure that is."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 
 import pandas as pd
 
 from symbert.architectures import ENCODER
 from symbert.glue.tasks import PUBLISHED, SUITES
+from symbert.operators import name_of
 from symbert.report import names, setting
 from symbert.report.claims import CHECKS, VERDICTS, judged_claims
 from symbert.report.collect import Collection, losses_of
@@ -19,6 +22,7 @@ from symbert.report.statistics import (
     PRETRAIN_SEED,
     WITHIN,
     Comparison,
+    EscapeComparison,
     contrasts_of,
     escape_contrasts,
     escapes_of,
@@ -30,6 +34,7 @@ from symbert.report.statistics import (
 from symbert.sources import SOURCES, is_stand_in
 
 MODEL = ["size", "attention", "pretrain_seed", "step"]  # whose scores are of several fine-tuning seeds
+FIRST = 2  # sentences that the page begins with; the others are its notes
 ESCAPES = {  # from the plateau, by the verdict on the time to them
     "shorter": "an earlier escape from the plateau of {0}-{1} than of {0}-{2}",
     "longer": "a later escape from the plateau of {0}-{1} than of {0}-{2}",
@@ -38,8 +43,110 @@ ESCAPES = {  # from the plateau, by the verdict on the time to them
 
 
 def summary(data: Collection) -> list[str]:
-    """What the data support, by tests with Holm's correction; what becomes of claims; what was compared; on what."""
-    return [_supported(data), *_claims(data), _compared(data), _trained_on(data)]
+    """What was compared, and what was found, in a sentence each. Then, as notes, the differences that tests with Holm's
+    correction support, what becomes of claims, and the models, seeds, steps and data."""
+    return [_begun(data), _found(data), _supported(data), *_claims(data), _compared(data), _trained_on(data)]
+
+
+def _begun(data: Collection) -> str:
+    """What this is: the operators and sizes, and what they were trained and scored on."""
+    experiment, steps = data.experiment, data.experiment.steps
+    tables = [
+        table for table in (data.runs, data.architectures, *map(data.own, data.scores.values())) if table is not None
+    ]
+    cells = pd.concat([table[["size", "attention"]] for table in tables])
+    swept = [grid.axes.get("attention", []) for grid, _ in data.grids]
+    operators = data.known.attentions([*cells["attention"], *chain.from_iterable(swept)])
+    sizes = [names.family(size) for size in data.known.sizes(cells["size"]) if size]
+    told = [f"{_listed(operators)}{' in ' * bool(sizes)}{' and '.join(sizes)}"] * bool(operators)
+    told += [f"{_listed(list(data.known.models))} from elsewhere"] * bool(data.models)
+    settings, is_made_here = experiment.settings, experiment.scale != setting.IMPORTED
+    if is_made_here and setting.is_pretrained_here(experiment):
+        text = f" on {_of_source(settings['corpus.source'], 'corpus')}" if setting.reads_corpus(data) else ""
+        told.append(f"{steps:,} steps of pre-training{text}")
+    if is_made_here and (data.scores or data.blimp is not None):
+        told.append("scores on stand-in tasks, not GLUE" if is_stand_in(settings["glue.source"]) else "scores on tasks")
+    is_demo = experiment.scale == "demo" and is_made_here and setting.has_stand_in_corpus(experiment)
+    return f"{'A demo of the whole chain, no evidence' if is_demo else 'Compared'}: {'; '.join(told) or 'nothing'}."
+
+
+def _found(data: Collection) -> str:
+    """What tests show, in words; where no test was made of escapes, where the plateau ends."""
+    told = [*_found_in_runs(data)]
+    for suite, scores in data.scores.items():
+        told += _found_in_scores(data.comparisons[suite], scores)
+        told += _found_in_scores(data.paired[suite], scores)
+    kind = "operators" if setting.is_pretrained_here(data.experiment) else "models"
+    return " ".join(told) or f"No test shows a difference between {kind}; the notes say why."
+
+
+def _found_in_runs(data: Collection) -> Iterator[str]:
+    """A sentence on the escapes of each size, and each reference."""
+    models, level = losses_of(data.runs), data.escape_loss
+    if level is None or not models:
+        return
+    contrasts = escape_contrasts(models, level, data.experiment.contrasts)
+    for size in dict.fromkeys(size for size, _ in models):
+        place = f" in {names.family(size)}" if len({size for size, _ in models}) > 1 else ""
+        tested = {pair[1:]: result for pair, result in contrasts.items() if pair[0] == size}
+        for reference in dict.fromkeys(reference for _, reference in tested):
+            shares = {
+                _described(data, name): _share(result)
+                for (name, other), result in tested.items()
+                if other == reference and result.verdict in ("shorter", "longer")
+            }
+            if shares:
+                (first, share), *others = shares.items()
+                told = [f"{first} takes {share} of the steps of {reference}"]
+                told += [f"{name} {share}" for name, share in others]
+                yield f"To escape the plateau{place} {_listed(told)}."
+            close = [name for (name, of), result in tested.items() if of == reference and result.verdict == WITHIN]
+            if close:
+                yield f"{_listed([*close, reference])} escape the plateau{place} within 25 % of each other."
+        if not any(result.seeds >= FEWEST_ESCAPES for result in tested.values()):
+            of_size = {name: escapes_of(losses, level) for (of, name), losses in models.items() if of == size}
+            told = [f"{each.median.in_a_sentence} with {name}" for name, each in of_size.items()]
+            yield f"With too few seeds for a test, the plateau{place} ends {_listed(told)}."
+
+
+def _share(result: EscapeComparison) -> str:
+    """The median escape as a share of that of the reference; a bound of it where one has not escaped."""
+    if not math.isnan(result.ratio):
+        return f"{100 * result.ratio:.0f} %"
+    return (
+        f"less than {100 * result.high:.0f} %" if result.verdict == "shorter" else f"more than {100 * result.low:.0f} %"
+    )
+
+
+def _described(data: Collection, name: str) -> str:
+    """An operator; one that is another with a width of its own says of which, and which."""
+    operator = data.known.operators.get(name)
+    if operator is None or operator.init_scale is None or operator.is_built_in:
+        return name
+    width = f"{operator.init_scale} initial logits" if isinstance(operator.init_scale, str) else "other initial logits"
+    return f"{name} ({name_of(operator.path.partition(':')[2])} with {width})"
+
+
+def _found_in_scores(pairs: list[Comparison], scores: pd.DataFrame) -> Iterator[str]:
+    """A sentence on the significant differences of a suite's headline score from each reference."""
+    headline, shown = headlines(pairs), defaultdict(list)
+    for pair in pairs:
+        if pair.is_significant and pair.score == headline[pair.size]:
+            shown[pair.reference].append(pair)
+    for reference, of_reference in shown.items():
+        is_stand_in = of_reference[0].score in stand_in_names(scores)
+        score = "mean score on the stand-in tasks" if is_stand_in else heading(of_reference[0].score)
+        if reference == names.UNTRAINED:
+            gains = [f"{pair.difference:.1f}".replace("-", "−") for pair in of_reference]
+            models = _listed([names.model_name(pair.size, pair.model) for pair in of_reference])
+            yield f"Pre-training adds {' and '.join(gains)} points to the {score} of {models}."
+            continue
+        told = [
+            f"{abs(pair.difference):.1f} points {'higher' if pair.difference > 0 else 'lower'} with "
+            f"{names.model_name(pair.size, pair.model)}"
+            for pair in of_reference
+        ]
+        yield f"Compared with {reference}, the {score} is {_listed(told)}."
 
 
 def _claims(data: Collection) -> Iterator[str]:
@@ -58,7 +165,7 @@ def _claims(data: Collection) -> Iterator[str]:
 
 
 def _supported(data: Collection) -> str:
-    """What escapes the plateau first, the differences that tests support, and why there are no others."""
+    """When models escape the plateau, the differences that tests support, and why there are no others."""
     models = losses_of(data.runs)
     answers = [_of_scores(data, suite) for suite, scores in data.scores.items() if len(data.own(scores))]
     answers += [_of_foreign(data, suite) for suite in data.scores if data.models]
@@ -68,36 +175,26 @@ def _supported(data: Collection) -> str:
         answers.append(_of_runs(data, models))
     shown = [words for differences, _ in answers for words in differences]
     reasons = "; ".join(dict.fromkeys(reason for _, reasons in answers for reason in reasons))
-    first = "".join(_escapes(data, models))
+    escapes = "".join(_escapes(data, models))
     if not shown:
         kind = "operators" if setting.is_pretrained_here(data.experiment) else "models"
         if len(data.models) == 1 and kind == "models":
             return f"{data.models[0].name} was measured alone: there are no differences."
-        return f"{first}The data support no difference between {kind}: {reasons}."
-    return f"{first}The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
+        return f"{escapes}The data support no difference between {kind}: {reasons}."
+    return f"{escapes}The data support {'; '.join(shown)}; all else is undecided{reasons and f': {reasons}'}."
 
 
 def _escapes(data: Collection, models: dict[tuple[str, str], pd.DataFrame]) -> Iterator[str]:
-    """When the models of each size escape the plateau, which first, and which diverge.
-
-    The first one is named of three seeds or more, where another evaluation lies between its median and the next.
-    """
+    """When the models of each size escape the plateau, and which diverge."""
     if models and data.escape_loss is None:
         key = "--escape-loss" if data.experiment.scale == setting.IMPORTED else "sweep.escape_loss"
         yield f"No escapes from the plateau are stated, as {key} is missing. "
         return
     for size in dict.fromkeys(size for size, _ in models):
         escapes = {name: escapes_of(losses, data.escape_loss) for (of, name), losses in models.items() if of == size}
-        earliest = min(each.median.at for each in escapes.values())
-        first = [name for name, each in escapes.items() if each.median.before <= earliest]
-        steps = ", ".join(f"{name} {escapes[name].median.in_a_sentence}" for name in dict.fromkeys([*first, *escapes]))
-        fewest, most = (count(len(each.at) for each in escapes.values()) for count in (min, max))
-        told = f"{steps}; {'medians over seeds' if most > 1 else 'one seed'}; level {data.escape_loss:.2f} nats"
-        if fewest >= FEWEST and len(first) < len(escapes):
-            escape = "escapes" if len(first) == 1 else "escape"
-            yield f"In {names.family(size)} {_listed(first)} {escape} the plateau first ({told}). "
-        else:
-            yield f"Escapes from the plateau in {names.family(size)}: {told}. "
+        steps = ", ".join(f"{name} {each.median.in_a_sentence}" for name, each in escapes.items())
+        seeds = "medians over seeds" if max(len(each.at) for each in escapes.values()) > 1 else "one seed"
+        yield f"Escapes from the plateau in {names.family(size)}: {steps}; {seeds}; level {data.escape_loss:.2f} nats. "
         for name, each in escapes.items():
             if each.diverged.any():
                 diverged = f"{each.diverged.sum()} of {len(each.at)} runs"
@@ -216,8 +313,7 @@ def _count(number: int, unit: str) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _joined(reasons: list[tuple[str, str]]) -> Iterator[str]:

@@ -27,6 +27,7 @@ Record = dict[str, Any]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+ -]*$")]  # folders are called so
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=2**53)]
+INITIAL = ("logit_std", "logit_step", "attention_entropy")  # of the untrained model, a number per layer
 SHORT = re.compile(r"^(-?)\.(?=\d+$)")  # .5, as Stata writes 0.5
 
 
@@ -213,7 +214,7 @@ def read_losses(file: Path) -> pd.DataFrame:
         cell = (*names.OF_PROJECT.rank(row.size, row.attention), row.pretrain_seed, row.step)
         if cell in rows:
             raise DataError(f"{place}: a second loss of step {row.step} of this run; keep one of them")
-        rows[cell] = msgspec.structs.asdict(row) | {"logit_std": math.nan, "attention_entropy": math.nan}
+        rows[cell] = msgspec.structs.asdict(row) | dict.fromkeys(INITIAL, math.nan)
     return pd.DataFrame([rows[cell] for cell in sorted(rows)])
 
 

@@ -8,6 +8,7 @@ from symbert.report import published
 from symbert.report.collect import HEAD, MEASURES, SPEEDS, Collection, losses_of
 from symbert.report.formats import Table, table_of
 from symbert.report.statistics import spread
+from symbert.report.tidy import INITIAL
 
 
 def operators_drawing(data: Collection) -> Path | None:
@@ -84,14 +85,16 @@ def _saved(counts: dict[str, int], name: str) -> float | None:
 
 def training_table(data: Collection) -> Table | None:
     """Validation loss: nats per masked token at the last step, with several pre-training seeds their mean and sample
-    standard deviation. Logit std and attention entropy (nats): of the untrained model, means over its layers. Speed:
-    medians over rounds of one step of each operator, in one process on one machine; of original: of its step in the
-    same round. MFU: FLOPs of the model in percent of the peak of the device’s data sheet.
+    standard deviation. Logit std, logit step and attention entropy (nats): of the untrained model, means over its
+    layers; a logit step is the mean absolute change of the logit of two distinct tokens by one optimizer step of the
+    operator’s weights at the peak learning rate. Speed: medians over rounds of one step of each operator, in one
+    process on one machine; of original: of its step in the same round. MFU: FLOPs of the model in percent of the peak
+    of the device’s data sheet.
     """
     if data.runs.empty or data.origin is not None:
         return None
     losses, starts = losses_of(data.runs), data.runs.drop_duplicates(["size", "attention", "pretrain_seed"])
-    starts = starts.groupby(["size", "attention"])[["logit_std", "attention_entropy"]].agg(_mean)
+    starts = starts.groupby(["size", "attention"])[list(INITIAL)].agg(_mean)
     speeds = data.speeds.set_index(["size", "attention"]).to_dict("index")
     several = max(map(len, losses.values())) > 1
     rows = []
@@ -108,7 +111,7 @@ def training_table(data: Collection) -> Table | None:
                 **{name: speed.get(name) for name in SPEEDS},
             }
         )
-    decimals = dict.fromkeys(("validation_loss", "std", "logit_std", "attention_entropy"), 3)
+    decimals = dict.fromkeys(("validation_loss", "std", *INITIAL), 3)
     return table_of(rows, decimals=decimals | {"tokens_per_second": 0})
 
 
