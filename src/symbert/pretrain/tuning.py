@@ -12,7 +12,7 @@ import math
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import structs, to_builtins
@@ -97,7 +97,7 @@ class Chosen(msgspec.Struct):
     cells: list[Choice]
 
 
-def choose_rates(output: Path, /) -> None:
+def choose_rates(output: Annotated[Path, "rates.json beside its settings.json"], /) -> None:
     """Choose a learning rate for each cell of a `ChooseRates`, and write them to `output`, rates.json.
 
     DivergedError where at every rate of a cell the loss of a run was not finite.
