@@ -65,6 +65,8 @@ def test_of_a_running_job_the_last_line_of_progress_is_shown(run, tmp_path):
     summary, place = run.handler.look()
     assert summary.startswith("1 of 3 jobs in 0:00:0") and summary.endswith(", 1 run")
     assert re.fullmatch(r"pretrain tiny: 100/400 steps, .*/s, .* left, loss 4\.1", place)
+    assert run.tell(LogEvent.PROGRESS, done=1, total=9) == []
+    assert run.handler.look()[0].startswith("1 of 9 jobs"), "a checkpoint adds jobs"
 
 
 def test_a_failed_job_is_the_line_that_matters(run):

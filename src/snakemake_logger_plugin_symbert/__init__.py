@@ -56,6 +56,8 @@ class LogHandler(LogHandlerBase):
             self.total = sum(rules.values())
             self._say(f"{self.total} jobs: " + ", ".join(f"{rule} {count}" for rule, count in rules.items()))
             self.thread.start()
+        elif event == LogEvent.PROGRESS:
+            self.total = facts["total"]  # more after a checkpoint
         elif event == LogEvent.JOB_INFO:
             name = " ".join([facts["rule_name"], *facts["wildcards"].values()])
             self.running[facts["jobid"]] = name, facts["log"], record.created

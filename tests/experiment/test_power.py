@@ -54,6 +54,22 @@ def test_a_plan_of_models_from_elsewhere_speaks_of_their_seeds_alone(root, monke
     assert "too few" in planned(root, monkeypatch, ("first", "second"), attention=[], finetune_seeds=[1, 2])
 
 
+def test_a_sweep_is_told_what_its_seeds_can_show_of_all_its_contrasts(root, monkeypatch):
+    """Two contrasts at two sizes, tuned or at two rates: nine seeds give 2 / 512 at least, and 8 × 2 / 512 < 0.05."""
+    changes = {"pretrain_seeds": [1, 2, 3], "finetuned_pretrain_seeds": [], "curve": {"sizes": []}}
+    swept = planned(root, monkeypatch, learning_rate=[1e-4, 2e-4], **changes)
+    assert swept.splitlines() == [
+        "losses: 3 pre-training seeds cannot make a difference significant, 9 can",
+        "escapes: 3 pre-training seeds, and a test takes 5",
+    ]
+    tune = {"learning_rate": [1e-4, 2e-4], "seeds": [101]}
+    assert "significant, 8 can" in planned(root, monkeypatch, tune=tune, **changes)
+    assert not planned(root, monkeypatch, tune=tune, **changes | {"pretrain_seeds": [*range(8)]})
+    grids = {"one": {"sizes": ["small"]}, "two": {}}
+    told = planned(root, monkeypatch, tune=tune, grids=grids, **changes)
+    assert "one: losses: 3 pre-training seeds cannot make a difference significant, 7 can" in told and "two: " in told
+
+
 def test_the_smallest_p_values_are_those_of_the_tests():
     apart = np.arange(4) + 100.0
     assert smallest_split_p(4) == permutation_test(apart, apart - 100)[1] == 2 / 70

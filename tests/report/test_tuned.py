@@ -6,6 +6,7 @@ import json
 import math
 import random
 import statistics
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,9 @@ from symbert.errors import DivergedError
 from symbert.experiment.layout import Experiment
 from symbert.experiment.plan import lines_of_rates, outputs_of
 from symbert.experiment.project import read_chosen
-from symbert.pretrain.tuning import choices_of, run
+from symbert.pretrain.tuning import choices_of, read_rates, run
 from symbert.report.bundle import bundle
-from symbert.report.collect import collect, read_record
+from symbert.report.collect import _compared_grids, collect, read_record
 from symbert.report.figures import rates_figure
 from symbert.report.setting import sentences_of
 from symbert.report.style import house_style
@@ -115,10 +116,12 @@ def naive_choice(made: dict, by: str) -> dict[tuple, tuple[float, float]] | None
             for seed in TUNING:
                 losses = made[cell, rate, seed]
                 below = [at for at, loss in enumerate(losses or [], 1) if loss <= level]
-                if losses is None or (below and losses[-1] > level):
+                if losses is None:
                     outcomes.append(math.inf)
+                elif by == "final_loss":
+                    outcomes.append(losses[-1])
                 else:
-                    outcomes.append(losses[-1] if by == "final_loss" else EVERY * below[0] if below else STEPS)
+                    outcomes.append(EVERY * below[0] if below and losses[-1] <= level else STEPS)
             means[rate] = sum(outcomes) / len(outcomes)
         if min(means.values()) == math.inf:
             return None
@@ -142,14 +145,16 @@ def test_the_rates_are_those_of_going_through_the_runs_one_by_one(start, by):
     assert refused < 4 and edges == {(5e-4, "lowest"), (1e-3, ""), (2e-3, "highest")}
 
 
-def test_of_equal_rates_the_lower_is_chosen_and_a_rate_with_a_diverged_run_is_the_last(start):
+def test_of_equal_rates_the_lower_is_chosen_and_one_at_which_a_loss_is_not_finite_is_the_last(start):
     step = start("escape").choosing["sweep"]
     fast, slow, none = ([5.5] * at + [2.0] * (10 - at) for at in (3, 7, 10))
     rising = [5.5] * 3 + [2.0] * 6 + [4.9]
     for rates, best in [
         ([[slow] * 3, [fast] * 3, [fast] * 3], 1e-3),
         ([[none] * 3, [none] * 3, [none] * 3], 5e-4),
-        ([[none] * 3, [fast, fast, None], [fast, fast, rising]], 5e-4),
+        ([[none] * 3, [fast, fast, None], [none, none, rising]], 5e-4),
+        ([[slow, slow, slow], [fast, fast, None], [slow, slow, fast]], 2e-3),
+        ([[slow, slow, rising], [slow, slow, none], [slow] * 3], 2e-3),
         ([[fast, fast, none], [slow] * 3, [none] * 3], 5e-4),  # (40 + 40 + 100) / 3 = 60 < 80
     ]:
         for cell in step.cells:
@@ -159,7 +164,7 @@ def test_of_equal_rates_the_lower_is_chosen_and_a_rate_with_a_diverged_run_is_th
         assert {choice.best for choice in choices_of(step)} == {best}
     for rate in RATES:
         write_losses(run(step.cells[4], rate, 101), None)
-    with pytest.raises(DivergedError, match=f"{step.cells[4]}: a run diverged at every rate"):
+    with pytest.raises(DivergedError, match=f"{step.cells[4]}: the loss was not finite at any rate"):
         choices_of(step)
 
 
@@ -256,10 +261,45 @@ def test_the_page_has_both_comparisons_and_the_rates_as_the_runs_have_them(finis
         curve = next(line for line in panel.get_lines() if line.get_label() == "symmetric-original")
         for rate, height in zip(*curve.get_data(), strict=True):
             sides = [[made[(text, name), rate, seed] for seed in TUNING] for name in ("symmetric", "original")]
-            if all(side is not None and side[-1] <= 0.8 * ENTROPIES[text] for side in itertools.chain(*sides)):
+            if None not in itertools.chain(*sides):
                 expected = statistics.fmean(a[-1] - b[-1] for a, b in zip(*sides, strict=True))
                 assert height == pytest.approx(expected)
     bundle(Path(experiment.folder), output=Path("archive.zip"))
+    with zipfile.ZipFile("archive.zip") as archive:
+        names = archive.namelist()
+    assert sum(name.endswith("metrics.jsonl") for name in names) == len(made) - list(made.values()).count(None)
+    assert (
+        sum(name.endswith("/".join(Path(experiment.rates_of(experiment.tuned[0])).parts[-3:])) for name in names) == 1
+    )
+
+
+def test_points_of_another_text_or_size_have_no_common_rate_and_are_compared_at_their_best_alone(start):
+    sides = {"operator": "attention", "text": "text"}
+    values = {"attention": ["pairwise", "original"], "text": ["words", "copies"]}
+    contrasts = {
+        name: {
+            "question": "?",
+            "first": {axis: values[axis][0]},
+            "second": {axis: values[axis][1]},
+            "expected": "unknown",
+        }
+        for name, axis in sides.items()
+    }
+    experiment = start(sweep={"grids": {"own": {"contrasts": contrasts}}})
+    made_up(experiment.choosing["own"], 1)
+    cli.main(["choose-rates", experiment.rates_of(experiment.tuned[0])])
+    inputs = experiment.inputs
+    choices = {"own": read_rates(Path(inputs["rates"]["own"]))}
+    grids = [grid for grid, *_ in _compared_grids(experiment.grids, inputs, choices)]
+    assert [[each.name for each in grid.contrasts] for grid in grids] == [
+        ["own-operator"],
+        ["own-operator", "own-text"],
+    ]
+    for grid in grids:
+        pairs = [(first, second) for contrast, _, first, second in grid.pairs() if contrast.name == "own-operator"]
+        assert len(pairs) == 2
+        if len(grid.contrasts) == 1:
+            assert all(grid.chosen[first] == grid.chosen[second] for first, second in pairs)
 
 
 def test_a_plan_counts_at_most_the_runs_that_may_follow_and_then_those_that_do(start, finished):

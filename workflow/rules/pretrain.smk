@@ -37,7 +37,7 @@ if EXPERIMENT.tuned:
         choose_rates,
 
     checkpoint choose_rates:
-        """Choose the learning rate of each point of a sweep on seeds of their own."""
+        """Choose the learning rate of each point of a tuned grid."""
         input:
             ancient(EXPERIMENT.reads(ChooseRates.outputs()["rates"])),
         output:

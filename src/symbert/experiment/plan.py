@@ -423,14 +423,14 @@ def lines_of_rates(experiment: Experiment, outputs: list[Output]) -> Iterator[st
         return f"{coming:,} of {len(files):,} pre-trainings to come ({hours_in_words(hours)} hours)"
 
     for grid in experiment.tuned:
-        rates = f"{len(grid.rates)} learning rates at each of {len(grid.points)} points"
+        rates = f"{len(grid.rates)} learning rates at {len(grid.points)} points"
         tuning, compared = experiment.tuning_of(grid), experiment.compared_of(grid)
         if compared:
             edges = sum(bool(choice.edge) for choice in experiment.choices(grid))
-            told = f"chosen in {experiment.rates_of(grid)}, {edges} at the edge; at the chosen rates {cost(compared)}"
+            told = f"tried {rates} and chose in {experiment.rates_of(grid)}, {edges} at the edge; {cost(compared)}"
         else:
-            told = f"{cost(tuning)} choose them; then at most {cost(experiment.may_follow(grid))} at the chosen ones"
-        yield f"{grid.name}: {rates}: {told}"
+            told = f"tries {rates}: {cost(tuning)}; then at the chosen ones at most {cost(experiment.may_follow(grid))}"
+        yield f"{grid.name} {told}"
 
 
 def hours_in_words(hours: float) -> str:

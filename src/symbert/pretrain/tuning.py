@@ -1,16 +1,18 @@
 """Learning rates of pre-training, chosen for each cell of a grid on seeds that no comparison reads. Imports no torch.
 
 A cell is a text, an architecture, a size, an operator, and values of other keys. Its best rate has the lowest mean
-outcome over the tuning seeds; a rate at which a run diverges is worse than any at which none does, and of equal rates
-the lower one is taken. The common rate of cells that differ in their operator alone is the best one of the first
-operator, as of a baseline that was tuned and whose rate all others got.
+outcome over the tuning seeds: the last validation loss, or the steps to the escape from the plateau, where a run that
+does not escape, or ends above the level again, counts as one that escapes in its last step. A rate at which the loss of
+a run is not finite comes after all at which that of none is; of equal rates the lower one is taken. The common rate of
+cells that differ in their operator alone is the best one of the first operator, as of a baseline that was tuned and
+whose rate all others got.
 """
 
 import math
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import structs, to_builtins
@@ -56,8 +58,7 @@ class Tried(msgspec.Struct, kw_only=True):
     losses: list[float | None]  # last validation losses, nats; None: it was not finite
     escapes: list[int | None]  # steps to the first validation at or below the level; None: not within those of the run
     diverged: list[bool]  # the loss was not finite, or above the level at the end of a run that had escaped
-    mean: float | None  # outcome by which rates are chosen, runs that do not escape counted as of the last step; None:
-    # one diverged
+    mean: float | None  # of the outcome by which rates are chosen; None: a loss was not finite
 
 
 class Choice(msgspec.Struct, kw_only=True):
@@ -96,10 +97,10 @@ class Chosen(msgspec.Struct):
     cells: list[Choice]
 
 
-def choose_rates(output: Path, /) -> None:
+def choose_rates(output: Annotated[Path, "rates.json beside its settings.json"], /) -> None:
     """Choose a learning rate for each cell of a `ChooseRates`, and write them to `output`, rates.json.
 
-    DivergedError where a run of a cell diverged at every rate.
+    DivergedError where at every rate of a cell the loss of a run was not finite.
     """
     step = read_step(output.parent, ChooseRates)
     write_json(output, to_builtins(Chosen(choices_of(step))))
@@ -113,7 +114,7 @@ def choices_of(step: ChooseRates) -> list[Choice]:
         tried = [_tried(step, cell, rate, level) for rate in step.rates]
         chosen = min(tried, key=lambda one: (math.inf if one.mean is None else one.mean, one.rate))
         if chosen.mean is None:
-            raise DivergedError(f"{cell}: a run diverged at every rate; add lower ones to 'tune.learning_rate'")
+            raise DivergedError(f"{cell}: the loss was not finite at any rate; add lower ones to 'tune.learning_rate'")
         place = structs.replace(cell, operator=step.cells[0].operator)  # alike of cells that differ in their operator
         common = best.setdefault(place.key, chosen.rate)
         named = {"architecture": cell.architecture, "size": cell.size, "attention": cell.attention}
@@ -131,9 +132,11 @@ def _tried(step: ChooseRates, cell: Pretraining, rate: float, level: float) -> T
         tried.losses.append(last)
         tried.escapes.append(escape)
         tried.diverged.append(last is None or (escape is not None and last > level))
-    if not any(tried.diverged):
-        steps = cell.training.steps
-        tried.mean = fmean(tried.losses if step.by == "final_loss" else [at or steps for at in tried.escapes])
+    losses = [loss for loss in tried.losses if loss is not None]
+    escaped = [at or cell.training.steps for at in tried.escapes]
+    escapes = [cell.training.steps if diverged else at for at, diverged in zip(escaped, tried.diverged, strict=True)]
+    if len(losses) == len(step.seeds):
+        tried.mean = fmean(losses if step.by == "final_loss" else escapes)
     return tried
 
 

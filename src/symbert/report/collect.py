@@ -261,7 +261,8 @@ RATES = {"common": "one common rate", "best": "each at its best rate"}  # by the
 def _compared_grids(
     grids: Iterable[Grid], given: Record, choices: dict[str, list[Choice]]
 ) -> Iterator[tuple[Grid, list[Path], list[Path]]]:
-    """Grids with the folders of their runs and the manifest of each point; a tuned one once for each of RATES."""
+    """Grids with the folders of their runs and the manifest of each point; a tuned one once for each of RATES, of which
+    the common rate has contrasts of operators alone: points that differ in more have another one."""
     for grid in grids:
         folders, manifests, count = given["grids"][grid.name], given["manifests"][grid.name], len(grid.seeds)
         if not grid.tune:
@@ -270,7 +271,10 @@ def _compared_grids(
             chosen = [getattr(choice, field_of_choice) for choice in choices[grid.name]]
             begins = [count * (at * len(grid.rates) + grid.rates.index(rate)) for at, rate in enumerate(chosen)]
             of_grid = [folder for begin in begins for folder in folders[begin : begin + count]]
-            compared = replace(grid, name=f"{grid.name}, {name}", tune=None, chosen=chosen)
+            is_best = field_of_choice == "best"
+            contrasts = [each for each in grid.contrasts if is_best or each.first.keys() == {"attention"}]
+            told = {"name": f"{grid.name}, {name}", "contrasts": contrasts}
+            compared = replace(grid, **told, tune=None, chosen=chosen)
             yield compared, of_grid, manifests[:: count * len(grid.rates)]
 
 

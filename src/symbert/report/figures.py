@@ -123,8 +123,8 @@ def grids_figure(data: Collection) -> Figure | None:
 def rates_figure(data: Collection) -> Figure | None:
     """Each contrast of a tuned grid over the learning rate, the same one on both sides, by the tuning seeds: the first
     less the second. Bands: 95 % intervals over seeds (Student’s, of two seeds their range). Large marks lie at the best
-    rate of the first (filled) and of the second (hollow). A rate at which a run diverged, or of escapes one did not
-    escape, has no point.
+    rate of the first (filled) and of the second (hollow). A rate at which a loss was not finite, or of escapes a run
+    did not escape or diverged, has no point.
     """
     looks: dict[str, Look] = {}
     drawn: dict[tuple[str, str], list[tuple[Grid, str, Choice, Choice, pd.DataFrame]]] = defaultdict(list)
@@ -156,8 +156,8 @@ def rates_figure(data: Collection) -> Figure | None:
 
 
 def _losses(tried: Tried) -> pd.Series:
-    """The last losses of seeds; NaN of one that diverged."""
-    return pd.Series(tried.losses, dtype=float).mask(tried.diverged)
+    """The last losses of seeds; NaN of one that was not finite."""
+    return pd.Series(tried.losses, dtype=float)
 
 
 def _logarithms(tried: Tried) -> pd.Series:

@@ -207,8 +207,8 @@ def grid_rates_table(data: Collection) -> Table | None:
     tuning seeds, none of which is reported in another table; common, the best one of the grid’s first operator, at
     which all others are compared with it, too. Edge: the best one is the lowest or highest of those tried, so a better
     one may lie beyond. By rate the mean outcome: the last validation loss (nats), or the steps to the escape from the
-    plateau, of a run that does not escape those of the whole run; diverged: with a seed. The csv has both outcomes of
-    every tuning seed.
+    plateau, of a run that does not escape, or diverges, those of the whole run; not finite: the loss of a seed. The csv
+    has both outcomes of every tuning seed.
     """
     rates = sorted({rate for grid, _ in data.tuned for rate in grid.rates})
     rows: list[Row] = []
@@ -221,7 +221,7 @@ def grid_rates_table(data: Collection) -> Table | None:
             cell |= {"by": grid.tune.by, "best": f"{choice.best:g}", "edge": choice.edge or None}
             cell |= {"common": f"{choice.common:g}"}
             tried = choice.tried
-            means = {one.rate: "diverged" if one.mean is None else f"{one.mean:,.{digits}f}" for one in tried}
+            means = {one.rate: "not finite" if one.mean is None else f"{one.mean:,.{digits}f}" for one in tried}
             shown.append(cell | {f"{rate:g}": means.get(rate) for rate in rates})
             rows += [
                 {**cell, "rate": f"{one.rate:g}", "mean": one.mean, "tuning_seed": seed}
