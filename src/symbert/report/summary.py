@@ -67,7 +67,7 @@ def _begun(data: Collection) -> str:
     if is_made_here and (data.scores or data.blimp is not None):
         told.append("scores on stand-in tasks, not GLUE" if is_stand_in(settings["glue.source"]) else "scores on tasks")
     is_demo = experiment.scale == "demo" and is_made_here and setting.has_stand_in_corpus(experiment)
-    return f"{'A demo of the whole chain, no evidence' if is_demo else 'Compared'}: {'; '.join(told) or 'nothing'}."
+    return f"{'A demo of the whole chain, not evidence' if is_demo else 'Compared'}: {'; '.join(told) or 'nothing'}."
 
 
 def _found(data: Collection) -> str:
@@ -92,14 +92,14 @@ def _found_in_runs(data: Collection) -> Iterator[str]:
         for reference in dict.fromkeys(reference for _, reference in tested):
             shares = {
                 _described(data, name): _share(result)
-                for (name, other), result in tested.items()
+                for (name, other), result in sorted(tested.items(), key=lambda each: each[1].low)
                 if other == reference and result.verdict in ("shorter", "longer")
             }
             if shares:
                 (first, share), *others = shares.items()
                 told = [f"{first} takes {share} of the steps of {reference}"]
                 told += [f"{name} {share}" for name, share in others]
-                yield f"To escape the plateau{place} {_listed(told)}."
+                yield f"To escape the plateau{place}, {_listed(told)}."
             close = [name for (name, of), result in tested.items() if of == reference and result.verdict == WITHIN]
             if close:
                 yield f"{_listed([*close, reference])} escape the plateau{place} within 25 % of each other."
