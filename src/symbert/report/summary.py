@@ -85,7 +85,7 @@ def _found_in_runs(data: Collection) -> Iterator[str]:
     models, level = losses_of(data.runs), data.escape_loss
     if level is None or not models:
         return
-    contrasts = escape_contrasts(models, level, data.experiment.contrasts)
+    contrasts, untested = escape_contrasts(models, level, data.experiment.contrasts), []
     for size in dict.fromkeys(size for size, _ in models):
         place = f" in {names.family(size)}" if len({size for size, _ in models}) > 1 else ""
         tested = {pair[1:]: result for pair, result in contrasts.items() if pair[0] == size}
@@ -106,7 +106,9 @@ def _found_in_runs(data: Collection) -> Iterator[str]:
         if not any(result.seeds >= FEWEST_ESCAPES for result in tested.values()):
             of_size = {name: escapes_of(losses, level) for (of, name), losses in models.items() if of == size}
             told = [f"{each.median.in_a_sentence} with {name}" for name, each in of_size.items()]
-            yield f"With too few seeds for a test, the plateau{place} ends {_listed(told)}."
+            untested.append(f"the plateau{place} ends {_listed(told)}")
+    if untested:
+        yield f"With too few seeds for a test, {'; '.join(untested)}."
 
 
 def _share(result: EscapeComparison) -> str:
