@@ -3,6 +3,7 @@
 PYTHON ?= python3
 CORES ?= all
 TORCH_INDEX ?=
+# The address of the project, when it has one: `make docs` links to it, and writes it where pages say REPOSITORY.
 REPOSITORY ?=
 BIN := .venv/bin
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c envs/constraints.txt
@@ -94,7 +95,7 @@ gpu-check: env
 chaos: env
 	PYTHONPATH=tests $(BIN)/python -m campaigns.chaos.campaign $(CHAOS) $(if $(WORK),--work $(WORK)) $(if $(OUT),--output $(OUT))
 
-# The documentation as a site, in site/. REPOSITORY=https://… is where its links to other files of the project lead.
+# The documentation as a site, in site/; without a REPOSITORY its links to other files of the project are plain text.
 docs: .venv/docs/complete
 	NO_MKDOCS_2_WARNING=1 REPOSITORY=$(REPOSITORY) .venv/docs/bin/mkdocs build --strict
 	@echo site/index.html

@@ -13,7 +13,8 @@ os.environ.setdefault("SBATCH_SIGNAL", "USR1@120")  # of Slurm, two minutes befo
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # only trainings heed it: they save, and ask for another session
 sys.path.insert(0, f"{workflow.current_basedir}/src")  # also where this is a module
 
-from symbert.provenance import PROJECT  # that folder; of a module that Snakemake reads from a repository, the one installed
+# Of a module that Snakemake reads from a repository it is the project that is installed.
+from symbert.provenance import PROJECT
 
 MORE = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty path is the folder where jobs run
 os.environ.update(
@@ -52,7 +53,9 @@ EXPERIMENT = open_experiment(config, workflow.configfiles)
 
 
 wildcard_constraints:
-    **dict.fromkeys(("repository", "part", "architecture", "model", "rows", "task", "suite", "selection"), "[^/]+"),
+    **dict.fromkeys(
+        ("repository", "part", "architecture", "model", "batch", "rows", "task", "suite", "selection"), "[^/]+"
+    ),
     key="[0-9a-f]{8}",
     seed=r"\d+",
     step=r"\d+",

@@ -8,6 +8,7 @@
 #   benchmarks/on_gpu.sh 5 FOLDER   dropout by kernel, first calls of a shape, memory, lengths, two jobs on one GPU
 #   benchmarks/on_gpu.sh 6 FOLDER   compiling with and without another job's cache, runs of equal seeds
 #   benchmarks/on_gpu.sh 7 FOLDER   compiled pre-training beside Hugging Face's compiled Trainer
+#   benchmarks/on_gpu.sh 8 FOLDER   16 and 48 small runs as one model beside one after the other
 #
 # docs/measurements/gpu-check.md says what ran, and where.
 #
@@ -94,5 +95,6 @@ case $part in
   pretrain small 120
   pretrain base 230
   ;;
-*) echo "on_gpu: part $part: expected 1 to 7" >&2; exit 64 ;;
+8) within 350 together python3 -m benchmarks.together --output "$out/bench-together.md" ;;
+*) echo "on_gpu: part $part: expected 1 to 8" >&2; exit 64 ;;
 esac

@@ -1,4 +1,5 @@
-"""For the site: README is its page of the first hour, and other files outside docs/ are linked in the repository."""
+"""For the site: README is its page of the first hour, other files outside docs/ are linked in the repository, and pages have
+its address where they say REPOSITORY."""
 
 import posixpath
 import re
@@ -31,4 +32,4 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return f"[{text}]({posixpath.relpath(README, folder)})"
         return f"[{text}]({config.repo_url}/blob/main/{path})" if config.repo_url else text
 
-    return LINK.sub(replaced, markdown)
+    return re.sub(r"\bREPOSITORY\b", config.repo_url or "REPOSITORY", LINK.sub(replaced, markdown))

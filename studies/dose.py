@@ -22,8 +22,8 @@ SCALES = {"√width": np.sqrt, "width": np.asarray, "ln width": np.log}
 
 def cells_of(runs: pd.DataFrame, operator: str, outcome: str, text: str = "copying-48") -> pd.DataFrame:
     """An outcome by seed and width, of the seeds that have every width."""
-    cells = {width: at(runs, study="dose", text=text, attention=f"{operator}-{width}") for width in WIDTHS}
-    return pd.DataFrame({width: rows.set_index("seed")[outcome] for width, rows in cells.items()}).dropna()
+    cells = at(runs, study="dose", text=text).pivot(index="seed", columns="attention", values=outcome)
+    return cells[[f"{operator}-{width}" for width in WIDTHS]].set_axis(WIDTHS, axis="columns").dropna()
 
 
 def predicted() -> dict[str, list[str]]:
@@ -39,15 +39,36 @@ def words(values: np.ndarray, digits: int = 3) -> str:
 
 
 def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
-    """Means beside predictions, and tests, on both texts."""
-    means = [[f"predicted: {name}", *values] for name, values in predicted().items()]
-    tests = []
+    """Means beside predictions, and tests, on both texts; and the numbers of sentences on them."""
+    means = {f"predicted: {name}": values for name, values in predicted().items()}
+    tests = {}
     for text, place in TEXTS.items():
-        means += [[f"{place}: {name}", *line] for name, line in means_of(runs, text).items()]
-        tests += [[f"{place}: {name}", *line] for name, line in tests_of(runs, text).items()]
+        means |= {f"{place}: {name}": line for name, line in means_of(runs, text).items()}
+        tests |= {f"{place}: {name}": line for name, line in tests_of(runs, text).items()}
     header = ["", "slope in √width", "coefficient of an added square", f"residuals · 10³ in {', '.join(SCALES)}"]
     header += ["p of the trend", "steps at 7 to 1.8", "p"]
-    return {"dose-means": markdown(["∫η by width", *WIDTHS], means), "dose-tests": markdown(header, tests)}
+    narrowest = cells_of(runs, "pairwise", "distance")[WIDTHS[0]].mean()
+    line = float(predicted()["pairwise, line through its own two"][0])
+    by_doubling = np.log2(np.array(RISING, float))
+    rising = cells_of(runs, "original", "distance")[RISING].to_numpy()
+    facts = {
+        "dose:pairwise-0.08": f"{narrowest:.3f}",
+        "dose:pairwise-0.08:line": f"{line:.3f}",
+        "dose:pairwise-0.08:from-line": f"{abs(narrowest - line):.3f}",
+        "dose:original:saved-by-doubling": words(-np.polyfit(by_doubling, rising.T, 1)[0]),
+    }
+    for operator in ("original", "pairwise"):
+        slopes = {place: slopes_of(cells_of(runs, operator, "distance", text)) for text, place in TEXTS.items()}
+        name = f"dose-documentation:{operator}"
+        facts[f"{name}:slope-less-copies"] = words(slopes["documentation"] - slopes["copies"])
+        facts[f"{name}:p"] = tests[f"documentation: {operator}"][3]
+        for width, mean in zip(WIDTHS, means[f"documentation: {operator}"], strict=True):
+            facts[f"{name}-{width}"] = mean.replace("≥", "at least")
+    return {
+        "dose-means": markdown(["∫η by width", *WIDTHS], [[name, *line] for name, line in means.items()]),
+        "dose-tests": markdown(header, [[name, *line] for name, line in tests.items()]),
+        **facts,
+    }
 
 
 def means_of(runs: pd.DataFrame, text: str) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ writes docs/findings/start-and-symmetry/mechanism.csv, the measures that mechani
 layer and head; and learned.csv, measures that were chosen after those were seen, a row per run.
 """
 
+import itertools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,6 +40,7 @@ STARTS = [("original", "original-wide"), ("symmetric", "symmetric-wide")]  # nar
 TOKENS = 48  # of a row
 UNIFORM = 2 * (TOKENS - OFFSET) / TOKENS**2  # attention to the places OFFSET before and behind, where all is equal
 BEYOND = 2  # evaluations after the escape that are looked at, too
+GROWING = (0.01, 0.03, 0.1)  # attention to the copies, above UNIFORM, of the largest head
 
 
 class Attention:
@@ -209,13 +211,37 @@ def learned_of(folder: Path) -> dict[str, object]:
 # What became of the predictions.
 
 
-def numbers_of(rows: pd.DataFrame) -> dict[str, str]:
-    """The table of predictions, which hold when all seeds agree."""
+def numbers_of(rows: pd.DataFrame, learned: pd.DataFrame) -> dict[str, str]:
+    """The table of predictions, which hold when all seeds agree, and the numbers of sentences: steps to a level of
+    attention to the copies and, at the start and the escape, overlap and agreement along both directions."""
     escapes = rows[rows["moment"] == "escape"]
     heads = escapes.loc[escapes.groupby(RUN)["copies"].idxmax(), [*RUN, "layer", "head"]]  # which attend most to copies
     copying = rows.merge(heads).set_index(["moment", *RUN]).sort_index()
     means = rows.groupby(["moment", *RUN])[["cosine", "consistency"]].mean()
-    return {"mechanism-predictions": _predictions(rows, copying, means)}
+    narrow_and_wide = copying.loc["escape"].query("attention in @STARTS[0]")
+    facts = {
+        "mechanism-predictions": _predictions(rows, copying, means),
+        "descent:agreement": _range(narrow_and_wide["agreement"], joined=" to "),
+        "learned:overlap": _range(learned["overlap escape"], joined=" to "),
+    }
+    for name, runs in learned.groupby("attention"):
+        facts[f"learned:{name}:agreement"] = _range(runs["agreement escape"], joined=" to ")
+        deep = at(runs, size="deep8")
+        facts[f"learned:{name}:overlap-at-start"] = f"{deep['overlap start'].mean():.2f}"
+        steps = [np.mean([step_of(run, level) for run in deep["attended"]]) for level in GROWING]
+        facts[f"attention:{name}:step"] = f"{steps[1]:.0f}"
+        for number, (earlier, later) in enumerate(itertools.pairwise(steps), 1):
+            facts[f"attention:{name}:span-{number}"] = f"{later - earlier:.0f}"
+    return facts
+
+
+def step_of(attended: str, level: float) -> float:
+    """The step from which the attention to the copies of a row of learned.csv is at a level above UNIFORM for good, on
+    the exponential between two evaluations."""
+    excess = np.array(attended.split(), float) - UNIFORM
+    before = int(np.flatnonzero(excess < level)[-1])
+    share = np.interp(np.log(level), np.log(excess[before : before + 2]), [0, 1])
+    return EVERY * (before + float(share))
 
 
 def _predictions(rows: pd.DataFrame, copying: pd.DataFrame, means: pd.DataFrame) -> str:
@@ -264,9 +290,9 @@ def draw(learned: pd.DataFrame) -> plt.Figure:
     return figure
 
 
-def _range(values: Iterable[float], digits: int = 2) -> str:
+def _range(values: Iterable[float], digits: int = 2, joined: str = "…") -> str:
     low, high = (round(bound, digits) + 0.0 for bound in (min(values), max(values)))  # without the sign of zero
-    return f"{low:.{digits}f}…{high:.{digits}f}".replace("-", "−")
+    return f"{low:.{digits}f}{joined}{high:.{digits}f}".replace("-", "−")
 
 
 def main() -> None:

@@ -36,6 +36,7 @@ OPERATORS = {  # narrow, wide, color
     "symmetric": ("symmetric", "symmetric-wide", "#E69F00"),
 }
 COPIES = {layers: {"text": "copying-48", "size": size, "learning_rate": 1e-3} for size, layers in LAYERS.items()}
+RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
 
 
 def crossing(losses: np.ndarray, every: int, level: float) -> float:

@@ -14,15 +14,15 @@ from matplotlib.patches import ConnectionPatch
 from scipy.stats import norm, ttest_ind
 from scipy.stats import t as student
 
-from studies import direction, dose, mechanism
+from studies import direction, dose, mechanism, theory
 from studies.collected import RUNS, Point
 from studies.contrasts import declared, effect, in_words
 from studies.outcomes import (
     COPIES,
     LAYERS,
     LEVEL,
-    NEARBY,
     OPERATORS,
+    RATES,
     at,
     cell,
     interval,
@@ -30,7 +30,6 @@ from studies.outcomes import (
     read_runs,
     with_numbers,
 )
-from studies.theory import NARROW, WIDE, deviation_of, escape, fitted
 from symbert.report.statistics import p_in_words
 
 PAGES = (
@@ -59,7 +58,6 @@ UNNAMED = [("pairwise", "original"), ("symmetric-wide", "original")]  # pairs of
 UNNAMED += [("symmetric", "original-wide"), ("symmetric", "original-symmetric")]
 START = ("original-wide", "original")
 COMPARED = ("original-wide", "symmetric", "symmetric-wide", "pairwise-narrow", "pairwise")  # with `original`
-RATES = {rate: COPIES[2] | {"learning_rate": rate} for rate in (5e-4, 1e-3, 2e-3)}
 LATER = "start-and-symmetry"
 DECLARING = ("plateau", LATER, "direction", "own-position", "width")  # studies that declare contrasts
 COLORS = ("#56B4E9", "#0072B2", "#000000", "#D55E00", "#009E73")  # of depths and texts
@@ -72,18 +70,28 @@ PLACES = {  # of a number on a page, named PLACE:FIRST/SECOND
     "copies-4": {"grid": "paired", **COPIES[4]},
     "copies-8-first": {"grid": "paired", **COPIES[8]},
     "copies-8": {"study": LATER, **COPIES[8]},
+    "copies-2-slow": {"grid": "paired", **RATES[5e-4]},
+    "copies-2-fast": {"grid": "paired", **RATES[2e-3]},
     "documentation-8": {"study": LATER, "text": "documentation-48"},
     "documentation-2": {"grid": "paired", "text": "documentation-48"},
     "own-copies": {"study": "own-position", "grid": "copying"},
     "own-documentation": {"study": "own-position", "grid": "documentation"},
-    "directed-2": {"study": "direction", "grid": "directed-2"},
-    "directed-8": {"study": "direction", "grid": "directed-8"},
-    "addressed-8": {"study": "direction", "grid": "addressed-8"},
+    **{
+        name: {"study": "direction", "grid": name}
+        for name in ("directed-2", "directed-8", "addressed-2", "addressed-8", "repeated-2", "repeated-8", "cycled-2")
+    },
     "depth": {"grid": "8 to 2 layers"},
     "growth": {"grid": "growth"},
     "small-copies": {"study": "width", **WIDTHS[1]},
     "small-copies-fast": {"study": "width", **WIDTHS[0]},
     "small-documentation": {"study": "width", **WIDTHS[2]},
+}
+ELSEWHERE = {  # a word after the name of a number, for its ratio at another level or by the report's rule
+    "0.2-higher": "by step +0.2",
+    "0.2-lower": "by step -0.2",
+    "0.6-lower": "by step -0.6",
+    "rule": "by rule",
+    "rule-two-thirds": "by rule, two thirds",
 }
 SETTINGS = {  # of the table on the page: its places, and how runs there are found
     "copies, 8 layers": ("copies-8", {"study": LATER, **COPIES[8]}),
@@ -141,26 +149,6 @@ def contrasts_of(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 # Tables
-
-
-def theory_table(runs: pd.DataFrame) -> str:
-    """What the theory says of `symmetric`, after its constants were fitted to `original`, beside what was seen."""
-    lines = []
-    for place in (*RATES.values(), COPIES[4], COPIES[8]):
-        seen = at(runs, study="plateau", **place).groupby("attention")["distance"].mean()
-        constants = fitted(seen["original"], seen["original-wide"])
-        ties = [f"{escape(deviation_of(width), *constants, tied=True):.3f}" for width in (NARROW, WIDE)]
-        name = f"{LAYERS[place['size']]} layers, rate {place['learning_rate']:g}"
-        cells = [ties[0], f"{seen['symmetric']:.3f}", ties[1], f"{seen['symmetric-wide']:.3f}"]
-        lines.append([name, f"{constants[0]:.2f}", f"{constants[1]:.3f}", *cells])
-    ties = ["`symmetric`: predicted", "seen", "`symmetric-wide`: predicted", "seen"]
-    return markdown(["runs on copies", "c", "t", *ties], lines)
-
-
-def deep_start(study: pd.DataFrame) -> str:
-    """The first contrast of documentation: its ratio, in how many seeds it is below one, and its exact p."""
-    row = at(study, grid="documentation", contrast="start-of-original").iloc[0]
-    return f"{in_words(row)}, below one in {row['below_one']} of {row['seeds']} seeds, p = {p_in_words(row['p'])}"
 
 
 def words_table(runs: pd.DataFrame) -> str:
@@ -235,24 +223,39 @@ def last_losses(runs: pd.DataFrame) -> str:
 
 
 def ratios(contrasts: pd.DataFrame) -> dict[str, str]:
-    """Every ratio with its interval, by place and pair."""
-    return {
-        f"{name}:{row['first']}/{row['second']}".replace(" ", ""): ratio_or_count(row)
-        for name, place in PLACES.items()
-        for _, row in at(contrasts, **place).iterrows()
-    }
+    """Every ratio by place and pair, with its interval; and, with a further word, what else a contrast says."""
+    facts = {}
+    for name, place in PLACES.items():
+        for _, row in at(contrasts, **place).iterrows():
+            facts |= facts_of_ratio(f"{name}:{row['first']}/{row['second']}".replace(" ", ""), row)
+    return facts
+
+
+def facts_of_ratio(name: str, row: pd.Series) -> dict[str, str]:
+    """A ratio with its interval and alone, at other levels and by the rule, its seeds below one; of two cells what is
+    saved in ∫η and the difference in steps, and Holm's p where it is declared."""
+    facts = {name: ratio_or_count(row), f"{name}:ratio": f"{row['ratio']:.2f}"}
+    facts[f"{name}:below"] = f"{row['below_one']} of {row['seeds']}"
+    facts |= {f"{name}:{word}": f"{row[column]:.2f}" for word, column in ELSEWHERE.items()}
+    if pd.notna(row.get("saved")):
+        saved = f"{row['saved']:.3f} [{row['saved_low']:.3f}, {row['saved_high']:.3f}]"
+        facts[f"{name}:saved"] = saved.replace("-", "−")
+        facts[f"{name}:steps"] = f"{-row['saved_steps']:.0f}".replace("-", "−")
+    if pd.notna(row.get("holm_p")):
+        facts[f"{name}:p"] = p_in_words(row["holm_p"], 3)
+    return facts
 
 
 def ratios_elsewhere(runs: pd.DataFrame) -> dict[str, str]:
     """Ratios of cells that no study compares by a contrast, and ratios of ratios, by name."""
 
-    def ratio(study: str, place: Point, seeds: range, *attentions: str) -> str:
-        cells = [cell(at(runs, study=study), {**place, "attention": name}, [*seeds]) for name in attentions]
-        return ratio_or_count(pd.Series(effect(*cells)))
+    def ratio(study: str, place: Point, seeds: range, *attentions: str) -> dict[str, Any]:
+        return effect(*(cell(at(runs, study=study), {**place, "attention": name}, [*seeds]) for name in attentions))
 
     english, later = {"text": "documentation-48", "size": "tiny"}, range(11, 21)
+    pieces = {"text": "documentation-words-48"}
     both = ("symmetric-wide", "original-wide", "symmetric", "original")
-    return {
+    rows = {
         "own-documentation:symmetric-wide/symmetric": ratio("own-position", english, range(26, 36), *both[::2]),
         "documentation-2:symmetric-others/original": ratio(
             "plateau", english, range(1, 11), "symmetric-others", both[3]
@@ -268,12 +271,48 @@ def ratios_elsewhere(runs: pd.DataFrame) -> dict[str, str]:
             )
         },
         **{
-            name: in_words(pd.Series(direction.ratio_of(runs, pair, layers, *texts)))
+            f"word-pieces:{name}/original": ratio("word-pieces", pieces, range(36, 39), name, "original")
+            for name in ("original-wide", "symmetric", "pairwise")
+        },
+        **{
+            name: direction.ratio_of(runs, pair, layers, *texts)
             for name, pair, layers, *texts in (
                 ("start-directed-by-copies", START, 8, "directed", "copying"),
+                ("start-directed-by-copies-2", START, 2, "directed", "copying"),
                 ("tie-neighbours-by-swapped", direction.TIE, 2, "neighbours", "swapped"),
+                ("tie-cycled-by-swapped", direction.TIE, 2, "cycled", "swapped"),
+                ("directed-2:symmetric/original-symmetric", direction.TIE_AFTER_IT, 2, "directed"),
             )
         },
+    }
+    return {key: fact for name, row in rows.items() for key, fact in facts_of_ratio(name, pd.Series(row)).items()}
+
+
+def facts_elsewhere(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
+    """Numbers of sentences that are no ratio of steps, by name."""
+    tie = at(contrasts, **PLACES["documentation-8"], first="symmetric", second="original").iloc[0]
+    own = at(contrasts, **PLACES["own-documentation"])
+    before = at(contrasts, study="width", text="documentation-48")["by step +0.2"]
+    travelled = {}
+    for name, (first, second) in itertools.product(("small-copies", "small-copies-fast"), (START, direction.TIE)):
+        small = at(runs, **PLACES[name]).set_index(["attention", "seed"])["distance"].map(np.log)
+        travelled[f"{name}:{first}/{second}:distance"] = f"{np.exp((small[first] - small[second]).mean()):.2f}"
+    tried = at(runs, study="width", text="documentation-48", seed=41).set_index(["attention", "learning_rate"])["step"]
+    small_losses = last_losses_of(at(runs, **PLACES["small-copies-fast"]))
+    addressed = last_losses_of(at(runs, text="addressed-48", size="deep8"))
+    plateaus = runs[runs["study"] != "search"]
+    return {
+        "tie-on-documentation:from-one": f"{(tie[['ratio', *ELSEWHERE.values()]] - 1).abs().max():.2f}",
+        "own-documentation:from-one": f"{(own['by step +0.2'] - 1).abs().max():.2f}",
+        "small-documentation:before": f"{before.min():.2f} to {before.max():.2f}",
+        **travelled,
+        "small-copies-fast:pairwise:loss": f"{small_losses['pairwise'].mean():.1f}",
+        "half-rate:pairwise": f"{tried['pairwise', 1.25e-4]:.0f}",
+        "half-rate:original": f"{tried['original', 1.25e-4]:.0f}",
+        "own-rate:original": f"{tried['original', 2.5e-4]:.0f}",
+        "addressed-8:loss": f"{addressed['symmetric'].min() - addressed['original'].max():.1f}",
+        "plateaus:shortest": f"{plateaus.loc[~plateaus['not_escaped'], 'step'].min():.0f}",
+        "plateaus:longest": f"{plateaus.loc[plateaus['rule escaped'], 'rule'].max():,.0f}",
     }
 
 
@@ -301,7 +340,7 @@ def last_losses_of(runs: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
-    """The tables of the pages and how far the later study is, by name."""
+    """The tables and numbers of the pages, by name."""
     paired, study = at(contrasts, grid="paired"), at(contrasts, study=LATER)
     new = at(study, **COPIES[8])
     deep = pd.concat([at(paired, **COPIES[8]), new])
@@ -312,14 +351,13 @@ def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
     ]
     equal = pd.concat([at(paired, text="copying-48"), at(new), at(contrasts, study="width", **WIDTHS[1])])
     equal = at(equal, first="pairwise", second="original-wide")
-    others = deep[[*(f"by step {shift:+}" for shift in NEARBY), "by rule", "by rule, two thirds"]]
+    others = deep[[*ELSEWHERE.values()]]
     return {
         **ratios(contrasts),
         **ratios_elsewhere(runs),
+        **facts_elsewhere(runs, contrasts),
         "answers": answers_table(runs, contrasts),
         "levels": f"{others.sub(deep['ratio'], axis=0).abs().max().max():.2f}",
-        "theory": theory_table(runs),
-        "deep-start": deep_start(study),
         "word-pieces": words_table(runs),
         "width": width_table(contrasts),
         "last-losses": last_losses(runs),
@@ -328,7 +366,8 @@ def numbers_of(runs: pd.DataFrame, contrasts: pd.DataFrame) -> dict[str, str]:
         "equal-start": together(equal),
         **dose.numbers_of(runs),
         **direction.numbers_of(runs),
-        **mechanism.numbers_of(pd.read_csv(mechanism.MEASURES)),
+        **mechanism.numbers_of(*map(pd.read_csv, (mechanism.MEASURES, mechanism.LEARNED))),
+        **theory.numbers_of(runs),
     }
 
 

@@ -152,6 +152,18 @@ def test_every_documented_target_of_make_exists_with_its_variables():
             assert f"$({name})" in makefile if assigned else re.search(rf"^{name}:", makefile, re.M), command
 
 
+def test_every_rule_says_in_a_line_what_it_does():
+    """`snakemake --list-rules` shows these lines."""
+    files = [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")]
+    heads = [
+        found
+        for path in files
+        for found in re.findall(r"^(?:rule|use rule \w+ as) (\w+)(?: with)?:\n(.*)$", path.read_text(), re.M)
+    ]
+    assert len(heads) >= 19
+    assert {name for name, line in heads if not re.fullmatch(r'    """[A-Z].{10,}\."""', line)} == set()
+
+
 def test_the_site_has_every_page():
     """`make docs` ends with an error where a page is missing; the tests need no site to say so."""
     _, _, navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")

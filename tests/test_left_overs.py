@@ -27,7 +27,7 @@ ONE_FILE = {  # or none, which is whole or absent
     "measure-anatomy",
 }
 GO_ON = {  # from what an earlier attempt left: bytes, checkpoints, seeds, tables of a page
-    *("download", "pretrain", "score", "report", "import-scores", "paper", "evaluate"),
+    *("download", "pretrain", "pretrain-together", "score", "report", "import-scores", "paper", "evaluate"),
 }
 
 

@@ -93,7 +93,7 @@ trainings, all rows, noisy rows, blimp: {sweep.grids: {one: {pretrain_seeds: [7]
 # How a job computes, what it keeps, and what this sweep does not ask for.
 nothing: {mirror: ., corpus.files: "*.jsonl", corpus.dataset: {path: a/b}, corpus.keep_raw: true,
   corpus.filter.max_bad_fraction: 0.1,
-  pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1,
+  pretrain.shard_parameters: true, pretrain.processes: 2, pretrain.nodes: 1, pretrain.together: 4,
   glue.allow_partial: false, glue.keep_finetuned: false, glue.robustness.files: .,
   suites.squad2.epochs: 3, suites.squad2.batch_size: 3, suites.squad2.learning_rate: 3, suites.squad2.max_length: 64,
   rates.gpu: A100, rates.core_flops: 7.0, rates.core_layer_seconds: 7.0,

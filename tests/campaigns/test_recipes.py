@@ -18,8 +18,11 @@ PAGE = "docs/getting-started.md"
 SHORT = """\
 corpus: {pack: {sequence_length: 32, validation_sequences: 16, max_documents: 400}}
 pretrain: {steps: 20, schedule_steps: null, batch_size: 8, warmup_steps: 5, evaluate_every: 5, save_every: 5}
-sweep: {pretrain_seeds: [1]}
-"""  # of a sweep that fine-tunes nothing
+sweep:
+  pretrain_seeds: [1, 2, 3]
+  curve: {sizes: []}
+  tune: {learning_rate: [5.0e-4, 1.0e-3], seeds: [101]}
+"""  # of the tuned sweep, after its file
 PLANNED = ("source=hub", "google-bert/")  # in a command that nothing here can run to its end
 
 
@@ -57,7 +60,7 @@ def runnable(line: str) -> list[str] | None:
     if words[0] == "snakemake" and any(word.startswith(PLANNED) for word in words):
         return [*words, *(["--dry-run"] if "--dry-run" not in words else [])]
     if words[0] == "snakemake" and "--configfile" in words:
-        words.insert(words.index("--configfile") + 1, "short.yaml")  # the file of the recipe decides
+        words.insert(words.index("--configfile") + 2, "short.yaml")
     elif words[0] == "snakemake":
         words[1:1] = ["--configfile", "tiny.yaml"]
     return words
@@ -76,8 +79,8 @@ def test_every_recipe_does_what_it_says(root, checkout):
             assert run.returncode == (65 if is_unknown else 0), (heading, words, (run.stdout + run.stderr)[-3000:])
             assert "Traceback" not in run.stdout + run.stderr, (heading, words)
     results = checkout.directory / "results"
-    for experiment in ("paper", "demo-embedded", "gated", "tuned", "DIR"):
+    for experiment in ("paper", "demo-embedded", "gated", "equal-tuning", "DIR"):
         assert (results / experiment / "report/report.html").is_file(), experiment
     assert "gated" in (results / "gated/report/tables/table3_glue.csv").read_text()
-    assert "gated" in (results / "tuned/report/data/runs.csv").read_text()
+    assert "gated" in (results / "equal-tuning/report/data/runs.csv").read_text()
     assert (checkout.directory / "demo-embedded.zip").is_file()

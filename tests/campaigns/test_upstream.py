@@ -33,6 +33,5 @@ def test_the_test_of_a_report_fails_without_its_patch_and_passes_with_it(root, t
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode
 
     assert outcome() == 1
-    with open(tmp_path / f"slurm-{name}.patch") as patch:
-        subprocess.run(["patch", "-p1", "--quiet"], cwd=tmp_path, stdin=patch, check=True)
+    subprocess.run(["git", "apply", f"slurm-{name}.patch"], cwd=tmp_path, check=True)
     assert outcome() == 0

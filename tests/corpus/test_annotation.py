@@ -1,5 +1,6 @@
 import math
 import unicodedata
+from collections import Counter
 from functools import partial
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.oscar import mirrored_documents
-from symbert.corpus.annotation import annotator, harmful_perplexity, is_noisy, quality_warnings, words
+from symbert.corpus.annotation import annotator, are_noisy, harmful_perplexity, quality_warnings, words
 from symbert.corpus.document import Document, Metadata, WarcHeaders
 from symbert.errors import DataError
 from symbert.sources import DEMO, HARMFUL_MODEL
@@ -29,7 +30,8 @@ WARNED = [  # for headers and footers bytes count
 
 def test_quality_warnings_are_those_of_ungoliants_rules():
     for lines, expected in WARNED:
-        assert quality_warnings("\n".join(lines)) == expected, lines
+        pieces = [lines[0], *(f"\n{line}" for line in lines[1:])]  # as a long text is read
+        assert quality_warnings(["\n".join(lines)]) == quality_warnings(pieces) == expected, lines
 
 
 @pytest.mark.usefixtures("kenlm")
@@ -43,7 +45,7 @@ def test_a_pointer_in_place_of_the_model_and_no_model_are_named(tmp_path):
 @given(st.text())
 def test_noise_is_more_than_half_of_neither_letters_nor_marks(text):
     quiet = [character for character in text if unicodedata.category(character) in MARKS_AND_LETTERS]
-    assert is_noisy(text) == (len(text) - len(quiet) > len(text) // 2)
+    assert are_noisy(Counter(text)) == (len(text) - len(quiet) > len(text) // 2)
 
 
 # The 25 code points with the Unicode property White_Space.
@@ -95,7 +97,7 @@ def test_warnings_and_perplexity_equal_those_of_the_mirror_to_the_last_bit(mirro
     perplexity, pages = harmful_perplexity(mirror / HARMFUL_MODEL.location), mirrored_documents(mirror)
     assert len(pages) == 1500
     for page in pages:
-        assert quality_warnings(page.content) == (page.metadata.quality_warnings or [])
+        assert quality_warnings([page.content]) == (page.metadata.quality_warnings or [])
     annotated = [page for page in pages if page.metadata.harmful_pp]
     other = [page.metadata.harmful_pp for page in annotated if perplexity(page.content) != page.metadata.harmful_pp]
     assert len(annotated) > 1400

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import random
 import re
 import sys
 import tracemalloc
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from corpus.oscar import prepare_texts, record, write_part, write_settings
 from corpus.stock import TEXTS, Liar, stock_ids
-from symbert.corpus import guarded, parts, tokens
+from symbert.corpus import document, guarded, parts, tokens
 from symbert.corpus.document import documents
 from symbert.corpus.filters import REASONS
 from symbert.corpus.parts import prepare_part
@@ -27,6 +28,7 @@ from symbert.files import read_json, sha256_of
 from symbert.sources import CORPUS_CHECKSUMS, DEMO, DEMO_PARTS, HARMFUL_MODEL, VOCABULARY, name_of_text, part_file
 
 OWN = {"rules": [], "annotations": "computed"}
+OWN_RULES = {**OWN, "rules": ["quality_warnings"]}
 BAD_URL = "https://phishing.example/a"
 MANY = TEXTS * 5 + [f"the value of {number} and the given function" for number in range(900)]
 
@@ -301,17 +303,53 @@ def test_the_memory_of_a_long_document_is_a_few_bytes_a_character(vocabulary):
     assert all(2 * (more - less) < 3 * len(text) for less, more in zip(few, many, strict=True))
 
 
+LINES = ["the value\r", "\u0301function", "ΟΔΟΣ", "ὈΔΥΣΣΕΎΣ.", "[MASK]", "the given function " * 6, "中文", " a\tb "]
+
+
+def test_the_files_of_a_part_do_not_depend_on_the_pieces_in_which_a_long_text_is_held(tmp_path, vocabulary):
+    draw, text, made = random.Random(0), tmp_path / "own.txt", []
+    texts = [draw.choices(LINES, k=count) for count in (1, 2, 5, 9, 30, 90)]
+    text.write_text("\n\n".join(map("\n".join, texts)))
+    for piece in (document.PIECE, 30, 0):
+        output = write_settings(tmp_path / "parts", vocabulary, split_by_content=True, **OWN) / "own.npy"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(document, "PIECE", piece)
+            prepare_part(text, output)
+        made.append([file.read_bytes() for file in sorted(output.parent.glob("own.*"))])
+    assert len(made[0]) == 3 and made[0] == made[1] == made[2]
+    assert len(np.load(output.with_suffix(".offsets.npy"))) == len(texts)
+
+
+def test_memory_does_not_grow_with_the_lines_of_a_document_by_more_than_they_take_compressed(tmp_path, vocabulary):
+    """A .txt of a sentence a line is one document: its text, its copies and its ids took four bytes a character."""
+    draw, peaks = random.Random(0), []
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(5000)]
+    output = write_settings(tmp_path / "parts", vocabulary, split_by_content=True, **OWN_RULES) / "own.npy"
+    text, sizes = tmp_path / "own.txt", (300_000, 1_300_000)
+    for size in sizes:
+        lines = [" ".join(draw.choices(words, k=25)) for _ in range(size // 160)]
+        text.write_text("\n".join(lines))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(parts, "FIRST_CHECKED", 0)  # of which tokenizers takes half of the time
+            tracemalloc.start()
+            prepare_part(text, output)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert read_json(output.with_suffix(".json"))["counts"]["kept"] == 1
+    assert peaks[1] - peaks[0] < 0.7 * (sizes[1] - sizes[0])
+
+
 def test_a_long_document_is_encoded_before_many_more_are_read(tmp_path, vocabulary, monkeypatch):
     """Sixty-four were read first, each of which may have 64 MB."""
     read, ahead = [0], []
 
     class Counting(Reference):
-        def encode(self, text):
+        def stream(self, pieces):
             ahead.append(read[0] - len(ahead))
-            return super().encode("a")
+            return super().stream(["a"])
 
-        def encoded(self, text):
-            return super().encoded("a")
+        def encoded(self, pieces):
+            return super().encoded(["a"])
 
     def counted(*arguments):
         for line in documents(*arguments):

@@ -131,6 +131,8 @@ def test_the_command_prints_a_line_per_check_and_ends_with_65_when_one_fails(mon
     said = capsys.readouterr()
     assert [line.split()[:2] for line in said.out.splitlines()] == [["ok", "init"], ["FAIL", "parameters"]]
     assert cli.main(["check-operator", "model.wrong_operators:Demanding", "--arguments", '{"rank": 8}']) == 0
+    assert cli.main(["check-operator", "qk-norm", "--arguments", '{"gain": 5, "learned": false}']) == 0
+    assert "12,480 in a layer, as 3(h² + h) + learned n says" in capsys.readouterr().out
 
 
 MISTAKES = [

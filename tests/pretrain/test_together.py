@@ -151,8 +151,6 @@ def test_a_sweep_that_is_trained_together_leaves_what_each_run_leaves_alone(mani
     assert code == 0 and ended == {run.folder: "done" for run in runs}
     for run, count in zip(runs, [8] * 8 + [1], strict=True):
         folder = Path(run.folder)
-        assert not (folder / "done.json").exists()  # Snakemake would remove it before the run's own job
-        assert main(["pretrain", run.folder, "--threads", "1"]) == 0
         timing = read_json(folder / "timing.json")
         assert (timing["together"], timing["steps_timed"], timing["sessions"]) == (count, 11, 1)
         assert_equal_to_rounding(alone(run), folder)
@@ -181,8 +179,6 @@ def test_a_run_goes_on_together_or_alone_from_wherever_it_was_stopped(manifest, 
     code, ended, said = together(runs)
     assert code == 0 and ended == {run.folder: "done" for run in runs}
     for run in runs:
-        if run is not one:
-            assert main(["pretrain", run.folder, "--threads", "1"]) == 0
         assert_equal_to_rounding(alone(run), Path(run.folder))
 
 
@@ -198,7 +194,6 @@ def test_a_run_that_diverges_stops_no_other_and_ends_as_it_ends_alone(manifest, 
     assert main(["pretrain", str(folder), "--threads", "1"]) == 65  # from step 0, alone
     assert read_json(folder / "state/status.json") == status
     for run in (runs[0], *runs[2:]):
-        assert main(["pretrain", run.folder, "--threads", "1"]) == 0
         assert_equal_to_rounding(alone(run), Path(run.folder))
 
 

@@ -22,47 +22,52 @@ from symbert.model.configuration import Configuration
 from symbert.model.init import width_of
 
 pytestmark = pytest.mark.study
-PAGE, THEORY = start_and_symmetry.PAGES
-README = " ".join((PAGE.parents[2] / "README.md").read_text(encoding="utf-8").split())
-COPIES, DOCUMENTATION = ("copying-48", 1000), ("documentation-48", 2000)
-SENTENCES = [  # of the page: a contrast, its size, text and steps, and the words around its ratio
-    ("original-wide / original", "deep8", COPIES, "the start, {} (Welch"),
-    ("symmetric-wide / original-wide", "deep8", COPIES, "the tie at the wide start, {}."),
-    ("symmetric / original", "tiny", DOCUMENTATION, "`symmetric` / `original` is {} with two layers"),
-    ("original-wide / original", "tiny", DOCUMENTATION, "`original-wide` / `original` is {} with two"),
-    ("symmetric / original-wide", "deep8", COPIES, "on the new seeds, and was {}."),
-    ("pairwise / original-wide", "deep4", COPIES, "with four layers in the first study, {}, not corrected"),
-    ("original-symmetric / original", "tiny", COPIES, "`original-symmetric` / `original`, gives {} on copies"),
-    ("original-symmetric / original", "tiny", DOCUMENTATION, "on copies and {} on documentation. Logits"),
-    ("original-unscaled / original-wide", "tiny", COPIES, "`original-unscaled` / `original-wide` is {} on copies"),
-    (
-        "original-unscaled / original-wide",
-        "tiny",
-        DOCUMENTATION,
-        "but {} on documentation, where 5 of 10 runs do not escape",
-    ),
-]
-TIES, START = ("symmetric-wide / original-wide", "symmetric / original"), "original-wide / original"
-ORDER = ("original-wide", "pairwise", "symmetric")  # of the table of word pieces
-LATER = ((0.01, 0.03), (0.03, 0.1))  # excess attention of the largest head, between which steps are counted
-OWN_POSITION = {  # a declared contrast and the words around its ratio on copies and on documentation
-    "own-position-at-the-narrow-start": "at the narrow start, predicted, {} on copies and {} on documentation",
-    "own-position-at-the-wide-start": "at the wide one {} and, predicted, at most {}, where all 10 escape, and 8 of",
-    "start-without-own-position": "the wide start gives {} on copies, as predicted, and {} on documentation",
-    "symmetry-without-own-position": "`symmetric-others-wide` / `original-wide` is {} and {}. All have",
+LEVELS = {"copying": 2.8, "documentation": 2.8, "chained": 2.1, "repeated": 2.59, "swapped": 2.51, "cycled": 2.5}
+LEVELS |= {"neighbours": 2.63, "addressed": 2.34, "directed": 2.2, "documentation-words": 3.61}  # nats, of texts
+START = "original-wide", "original"
+GRIDS = {  # of contrasts that are ratios of ratios, or of one operator: the cells that differ from plateau on copies
+    "8 to 2 layers": [{"size": "deep8"}, {"size": "tiny"}],
+    "rate 5e-4 to 2e-3": [{"size": "tiny", "learning_rate": 5e-4}, {"size": "tiny", "learning_rate": 2e-3}],
 }
-NEW_SENTENCES = [  # of new seeds with eight layers on copies
-    ("original-wide / original", "after {} of the steps if its logits start √d times as wide"),
-    ("symmetric / original", "after {} if query and key are tied"),
-    ("symmetric-wide / original", "and after {} with both"),
-    ("pairwise / original", "which starts narrow: here {}."),
-    ("pairwise / original-wide", "{} at the wide one"),
-    ("pairwise-narrow / original", "{} at the narrow one"),
-    ("original-symmetric / original", "gives {}. **A part"),
-    ("symmetric / original-wide", "`symmetric` / `original-wide` is {} on the new seeds"),
-    ("symmetric / original-symmetric", "than tied at the start alone: {}."),
-    ("symmetric-others / symmetric", "With eight layers the narrow one on copies is {}."),
-]
+
+
+def cells(*attentions: str, **place: str) -> list[dict[str, str]]:
+    return [{**place, "attention": attention} for attention in attentions]
+
+
+FOUR, LATER = ("symmetric-wide", "original-wide", "symmetric", "original"), "start-and-symmetry"
+OTHERS = {  # ratios without a contrast: the first cell by the second, or that by the third by the fourth
+    "own-documentation:symmetric-wide/symmetric": cells(*FOUR[::2], study="own-position", text="documentation-48"),
+    "documentation-2:symmetric-others/original": cells(
+        "symmetric-others", "original", study="plateau", text="documentation-48"
+    ),
+    "wide-tie-by-narrow": cells(*FOUR, study=LATER, size="deep8", text="copying-48"),
+    "wide-tie-by-narrow-first": cells(*FOUR, study="plateau", size="deep8", text="copying-48"),
+    **{
+        f"dose:{first}/{second}": cells(first, second, study="dose", text="documentation-48")
+        for first, second in (
+            ("original-1.20", "original-0.31"),
+            ("original-1.20", "original-1.80"),
+            ("pairwise-0.60", "pairwise-1.80"),
+        )
+    },
+    **{
+        f"word-pieces:{name}/original": cells(name, "original", study="word-pieces")
+        for name in ("original-wide", "symmetric", "pairwise")
+    },
+    "start-directed-by-copies": [
+        *cells("original-wide", "original", study="direction", size="deep8", text="directed-48"),
+        *cells("original-wide", "original", study=LATER, size="deep8", text="copying-48"),
+    ],
+    "start-directed-by-copies-2": [
+        *cells("original-wide", "original", study="direction", size="tiny", text="directed-48"),
+        *cells("original-wide", "original", study="direction", size="tiny", text="copying-48"),
+    ],
+    "tie-neighbours-by-swapped": [
+        *cells("symmetric", "original", study="direction", text="neighbours-48"),
+        *cells("symmetric", "original", study="direction", text="swapped-48"),
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -78,20 +83,22 @@ def contrasts(runs) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    """The page in one line."""
-    return " ".join(PAGE.read_text(encoding="utf-8").split())
+def facts(runs, contrasts) -> dict[str, str]:
+    """All numbers of the pages by name."""
+    return start_and_symmetry.numbers_of(runs, contrasts)
 
 
-def steps_to(runs, level, **cell) -> pd.Series:
-    """By seed the step at which the loss crosses a level for good, on the line between two evaluations."""
+def steps_to(runs, shift=0.0, **cell) -> pd.Series:
+    """By seed the step at which the loss crosses the level of its text, or one beside it, for good, on the line between
+    two evaluations."""
     chosen = runs[(runs[list(cell)] == pd.Series(cell)).all(axis=1)].set_index("seed")
-    steps = {}
+    assert chosen.index.is_unique and chosen["text"].nunique() == 1
+    level, steps = round(LEVELS[chosen["text"].iloc[0].rpartition("-")[0]] + shift, 2), {}
     for seed, run in chosen.iterrows():
         losses = np.array(run["losses"].split(), float)
-        above = int(np.flatnonzero(losses > level)[-1])  # the last evaluation there
-        steps[seed] = float(run["steps"])
-        if above + 1 < len(losses):
+        above = max(np.flatnonzero(losses > level), default=-1)  # the last evaluation there
+        steps[seed] = float(run["steps"] if above + 1 == len(losses) else run["evaluate_every"])
+        if 0 <= above < len(losses) - 1:
             inner = np.interp(-level, -losses[above : above + 2], [above + 1, above + 2])
             steps[seed] = run["evaluate_every"] * inner
     return pd.Series(steps).sort_index()
@@ -102,12 +109,10 @@ def ratio_in_words(logarithms) -> str:
     return f"{np.exp(np.mean(logarithms)):.2f} [{low:.2f}, {high:.2f}]"
 
 
-def logarithms_of(
-    runs, name, size, text, length, level=2.8, seeds=range(1, 11), study="plateau", rate=1e-3
-) -> pd.Series:
-    place = {"size": size, "text": text, "steps": length, "learning_rate": rate, "study": study}
-    first, second = (steps_to(runs, level, attention=attention, **place) for attention in name.split(" / "))
-    return np.log(first / second).loc[lambda ratios: ratios.index.isin(seeds)]
+def logarithms_of(runs, sides, compared="attention", **place) -> pd.Series:
+    """By seed, of all that both have, the logarithm of the ratio of steps."""
+    first, second = (steps_to(runs, **place, **{compared: side}) for side in sides)
+    return np.log(first / second).dropna()
 
 
 def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
@@ -127,180 +132,68 @@ def test_every_run_is_there_once_with_the_exit_of_its_curve(runs):
         assert len(losses) == run.steps // run.evaluate_every and run.exit == str(step or "never")
 
 
-def test_contrasts_and_pages_follow_from_the_runs(runs, contrasts):
+def test_contrasts_and_pages_follow_from_the_runs(contrasts, facts):
     committed = pd.read_csv(collected.RUNS.with_name("contrasts.csv"))
     fresh = pd.read_csv(pd.io.common.StringIO(contrasts.to_csv(index=False)))
     pd.testing.assert_frame_equal(fresh, committed, rtol=1e-9)
-    facts = start_and_symmetry.numbers_of(runs, contrasts)
     for path in start_and_symmetry.PAGES:
         text = path.read_text(encoding="utf-8")
         assert outcomes.with_numbers(text, facts) == text, path
 
 
-def test_the_sentences_of_the_page_say_what_the_runs_say(runs, contrasts, page):
-    depths = contrasts[(contrasts["grid"] == "paired") & (contrasts["text"] == "copying-48")]
-    for row in depths[depths["learning_rate"] == 1e-3].itertuples():
-        logarithms = logarithms_of(runs, f"{row.first} / {row.second}", row.size, *COPIES)
-        assert row.ratio == pytest.approx(np.exp(logarithms.mean()), rel=1e-9)
-    said = []
-    for name, size, place, words in SENTENCES:
-        said.append(ratio_in_words(logarithms_of(runs, name, size, *place)))
-        assert words.format(said[-1]) in page, name
-    for name, words in NEW_SENTENCES:
-        new = {"seeds": range(11, 21), "study": "start-and-symmetry"}
-        said.append(ratio_in_words(logarithms_of(runs, name, "deep8", "copying-48", 1500, **new)))
-        assert words.format(said[-1]) in page, name
-    for place in ((1500, 2.8, range(11, 21), "start-and-symmetry"), (1000, 2.8, range(1, 6), "plateau")):
-        wide, narrow = (logarithms_of(runs, name, "deep8", "copying-48", *place) for name in TIES)
-        said.insert(0, ratio_in_words(wide - narrow))
-    assert f"both is {said[1]} on the new seeds (chosen afterwards), and was {said[0]}." in page
-    assert all(ratio in README for ratio in said[-10:-8] + said[-7:-5])
-    growth = {"symmetric / original": "is multiplied by {}", "original-wide / original": "that of the start by {}"}
-    for name, words in growth.items():
-        deep, shallow = (logarithms_of(runs, name, size, *COPIES, seeds=range(1, 6)) for size in ("deep8", "tiny"))
-        said.append(ratio_in_words(deep - shallow))
-        assert words.format(said[-1]) in page
-    narrow = [steps_to(runs, 2.8, attention="pairwise-narrow", size=size, steps=1000)[:5] for size in ("deep8", "tiny")]
-    said.append(ratio_in_words(np.log(narrow[0] / narrow[1])))
-    assert f"refuted for `pairwise-narrow`, {said[-1]} from two layers to eight" in page
-    # Two generated tables, and a line of its own test, are left out.
-    elsewhere = r"<details.*?</details>|<!-- (last-losses|start-of-both) -->.*?<!-- end -->|no gain: .*? two\."
-    prose = re.sub(elsewhere, "", page)
-    facts = outcomes.at(
-        contrasts, grid="paired", text="copying-48", size="tiny", first="original-wide", second="original"
-    )
-    rates = facts.sort_values("learning_rate").itertuples()
-    said += [f"{row.saved:.3f} [{row.saved_low:.3f}, {row.saved_high:.3f}]" for row in rates]
-    assert "{}, {} and {} at rates of 5e-4, 1e-3 and 2e-3".format(*said[-3:]) in page
-    small = {"seeds": range(41, 49), "study": "width"}
-    places = ("copying-48", 500, 1e-3), ("copying-48", 500, 2.5e-4), ("documentation-48", 1500, 2.5e-4)
-    table = {
-        (pair, text, rate): ratio_in_words(logarithms_of(runs, pair, "small", text, length, rate=rate, **small))
-        for pair in map(" / ".join, start_and_symmetry.PAIRS[:-1])
-        for text, length, rate in places
+@pytest.mark.parametrize("path", start_and_symmetry.PAGES, ids=lambda path: path.stem)
+def test_every_interval_on_a_page_stands_between_markers(path):
+    text, generated = path.read_text(encoding="utf-8"), r"<!-- \S+ -->((?:(?!<!--).)*)<!-- end -->"
+    prose = re.sub(generated, "", text, flags=re.S)
+    assert "<!--" not in prose  # every marker has its end, and none stands within another
+    assert re.findall(r"[\d.]+ \[[−-]?[\d.]+, [−-]?[\d.]+\]", prose) == []
+
+
+@pytest.mark.parametrize("shift", [0, 0.2, -0.2, -0.6])
+def test_contrasts_are_the_ratios_of_steps_of_their_cells(runs, contrasts, shift):
+    assert len(contrasts) > 200
+    planned = {
+        (study, grid): seeds
+        for study in start_and_symmetry.DECLARING
+        for grid, _, seeds, _ in collected.grids_of(study)
     }
-    said += [*table.values()]
-    equal = table["pairwise / original-wide", "copying-48", 2.5e-4]
-    assert (
-        f"shape](#at-the-shape-of-bert-small) the wide one gives {equal}, or 0 of 8 runs of `pairwise` escape" in page
-    )
-    original, pairwise = dose.tests_of(runs, "copying-48").values()
-    for line in (original, pairwise):  # a trend, a square, and later at the largest width
-        square, late = (float(line[column].split("[")[1].split(",")[0]) for column in (1, 4))
-        assert line[3] == "< 0.0001" and square > 0 and late > 1 and float(line[5]) < 0.01
-    cells = dose.cells_of(runs, "original", "distance")[dose.RISING]
-    saved = [-np.polyfit(np.log2(np.array(dose.RISING, float)), seed, 1)[0] for seed in cells.to_numpy()]
-    low, high = ttest_1samp(saved, 0).confidence_interval(0.95)
-    assert f"Up to 1.8 each doubling of the width saves about {np.mean(saved):.3f} [{low:.3f}, {high:.3f}]" in page
-    seen = dose.cells_of(runs, "pairwise", "distance")["0.08"].mean()
-    line = float(dose.predicted()["pairwise, line through its own two"][0])
-    assert f"{seen:.3f} is {seen - line:.3f} away from {line:.3f}" in page
-    deep = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation", contrast="start-of-original")
-    other = {"seeds": range(11, 19), "study": "start-and-symmetry"}
-    place = ("deep8", "documentation-48", 6000)
-    said.append(ratio_in_words(logarithms_of(runs, START, *place, **other)))
-    assert said[-1] == declaration.in_words(deep.iloc[0]) and said[-1] in README
-    assert deep["verdict"].item() == "shorter" and deep["not_escaped"].item() == "0/0" and "p = 0.0078" in README
-    said.append(ratio_in_words(logarithms_of(runs, "symmetric / original", *place, **other)))
-    assert f"with two layers and, without a declared test, {said[-1]} with eight." in page and said[-1] in README
-    on_copies = logarithms_of(runs, START, "deep8", "copying-48", 1500, **other)
-    other["study"] = "direction"
-    tie, start, at_start = names = ["symmetric / original", START, "original-symmetric / original"]
-    ratios = {name: logarithms_of(runs, name, "deep8", "directed-48", 4500, 2.2, **other) for name in names}
-    levels = {"copying": 2.8, "chained": 2.1, "repeated": 2.59, "swapped": 2.51, "cycled": 2.5}
-    levels |= {"neighbours": 2.63, "addressed": 2.34}
-    ties = {text: ("tiny", f"{text}-48", {"copying": 1000, "addressed": 3500}.get(text, 2000)) for text in levels}
-    ratios |= {text: logarithms_of(runs, tie, *ties[text], level, **other) for text, level in levels.items()}
-    ratios["15"] = ratios["swapped"] - ratios["repeated"] - ratios["chained"] + ratios["copying"]
-    ratios["16"] = ratios["neighbours"] - ratios["swapped"]
-    ratios["directed"] = logarithms_of(runs, tie, "tiny", "directed-48", 2500, 2.2, **other)
-    ratios["start"] = logarithms_of(runs, START, "tiny", "directed-48", 2500, 2.2, **other)
-    ratios["deep"] = logarithms_of(runs, tie, "deep8", "addressed-48", 6000, 2.34, **other)
-    ratios["repeated 8"] = logarithms_of(runs, tie, "deep8", "repeated-48", 3500, 2.59, **other)
-    lower = np.exp(logarithms_of(runs, tie, "deep8", "addressed-48", 6000, 2.14, **other).mean())
-    ends = outcomes.at(runs, text="addressed-48", size="deep8").groupby("attention")["losses"]
-    ends = ends.agg(lambda losses: [float(curve.split()[-1]) for curve in losses])
-    assert min(ends["symmetric"]) - max(ends["original"]) == pytest.approx(0.3, abs=0.05)
-    ratios["by copies"] = ratios[start] - on_copies
-    told = {name: ratio_in_words(values) for name, values in ratios.items()}
-    by_content = told["deep"].split()[0]
-    near = [np.exp(logarithms_of(runs, tie, *ties["repeated"], level, **other).mean()) for level in (2.79, 2.39)]
-    by_rule = [direction.ratio_of(runs, pair, 2, "directed")["by rule"] for pair in (direction.TIE, direction.START)]
-    start_on_copies = logarithms_of(runs, START, "tiny", "copying-48", 1000, **other)
-    tie_at_start = logarithms_of(runs, at_start, "tiny", "directed-48", 2500, 2.2, **other)
-    censored = tie_at_start, ratios["start"] - start_on_copies, ratios["cycled"], ratios["cycled"] - ratios["swapped"]
-    bounds = "{:.2f}, {:.2f}, {:.2f} and {:.2f}".format(*(np.exp(values.mean()) for values in censored))
-    neither = np.exp((ratios["directed"] - tie_at_start).mean())
-    left = runs.loc[runs["rule escaped"] & (runs["study"] != "search"), "rule"]
-    shortest = runs.loc[~runs["not_escaped"] & (runs["study"] != "search"), "step"].min()
-    assert f"Plateaus last {shortest:.0f} (in the warm-up) to {left.max():,.0f} steps" in page
-    for sentence in (
-        f"With two layers it gives {told['copying']} on copies, and costs steps, {told['neighbours']}, where in",
-        f"and at least {told['addressed']} where values are looked up by their keys ({by_content} with eight)",
-        f"with eight it is {told['deep']}. *",
-        f"On `addressed` with eight the ratio is {lower:.2f} at the lower level, as all",
-        "`repeated` hangs on the level ({:.2f} to {:.2f})".format(*near),
-        f"With eight layers copies that are not copied again give {told['repeated 8']}, a four-to-one map {told[tie]}.",
-        f"and is {told[tie]}. The wide start gives {told[start]}, {told['by copies']} times its ratio on copies",
-        f"the tie at the start alone {told[at_start]}. *",
-        f"On `neighbours` no frequency tells images from sources: {told['16']} times `swapped`.",
-        f"as predicted: {told[tie].split()[0]} with eight layers. But with two it is {told['repeated'].split()[0]} on",
-        f"not copied again, with eight {told['repeated 8'].split()[0]}, though",
-        f"to keep its advantage: refuted, {told['addressed'].split()[0]} at least, {by_content} with eight layers.",
-        f"so {told['directed']}, the start's {told['start']}, {bounds} are lower bounds, {neither:.2f} none; by the",
-        "by the rule's first descent the first two are {:.2f} and {:.2f}.".format(*by_rule),
-        f"| 15: 9 by 13 within 25 % | {told['15']} |",
-    ):
-        assert sentence in page + " ".join(THEORY.read_text("utf-8").split())
-    assert told[tie] in README and all(len(values) == 8 for values in ratios.values())
-    own = {"seeds": range(26, 36), "study": "own-position"}
-    of_own = contrasts[contrasts["study"] == "own-position"].set_index(["contrast", "grid"])
-    for name, words in OWN_POSITION.items():
-        pair = of_own.loc[(name, "copying"), ["first", "second"]]
-        for text, length in (("copying-48", 1000), ("documentation-48", 4000)):
-            said.append(ratio_in_words(logarithms_of(runs, " / ".join(pair), "tiny", text, length, **own)))
-        assert words.format(*said[-2:]) in page
-    assert (of_own["holm_p"].round(4) == 0.0078).all() and of_own["not_escaped"].tolist() == ["0/2", *["0/0"] * 7]
-    assert of_own.loc[("own-position-at-the-wide-start", "documentation"), "below_one"] == 10
-    assert (of_own.loc[pd.IndexSlice[:, "documentation"], "by step +0.2"] - 1).abs().max() < 0.03
-    assert (of_own["logrank_verdict"] == "within 25 %").tolist() == [False, True, False, False] * 2
-    longer = ratio_in_words(logarithms_of(runs, "symmetric-wide / symmetric", "tiny", "documentation-48", 4000, **own))
-    others = logarithms_of(runs, "symmetric-others / original", "tiny", *DOCUMENTATION)
-    said += [longer, ratio_in_words(others)]
-    assert f"`symmetric-others` / `original` was {said[-1]} on documentation (first study" in page
-    pieces = {"level": 3.61, "seeds": range(36, 39), "study": "word-pieces"}
-    names = ("original-wide", "symmetric", "pairwise")
-    place = ("tiny", "documentation-words-48", 10_000)
-    said += [ratio_in_words(logarithms_of(runs, f"{name} / original", *place, **pieces)) for name in names]
-    assert all(f"| {ratio} |" in page for ratio in said[-3:])
-    words = "At 3.01 the ratios are {:.2f}, {:.2f} and at least {:.2f}, by the rule {:.2f}, {:.2f} and {:.2f}."
-    cells = outcomes.at(runs, study="word-pieces").pivot(index="seed", columns="attention")
-    logs = np.log(cells[["step -0.6", "rule"]].astype(float))
-    means = [(logs[by, name] - logs[by, "original"]).mean() for by in ("step -0.6", "rule") for name in ORDER]
-    assert words.format(*np.exp(means)) in page
-    assert not outcomes.at(runs, study="word-pieces")["not_escaped"].any()
-    levels = [f"{deep[f'by {name}'].item():.2f}" for name in ("step -0.2", "rule", "rule, two thirds", "step +0.2")]
-    rows = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation")
-    both, second, tied, wide, third = (rows.iloc[number] for number in (1, 2, 3, 4, 6))  # in their declared order
-    assert tied[[name for name in tied.index if name.startswith("by ")]].between(0.96, 1.04).all()
-    said += [*told.values(), *map(declaration.in_words, (wide, both, second, third))]
-    assert (
-        f"`symmetric` is at least {said[-3]} with eight, {longer} with two, partly" in page
-        and both["not_escaped"] == "6/0"
-    )
-    assert f"`original-wide` at least {said[-4]} |" in page
-    assert f"the start is undecided: {said[-2]}, p = {second['p']:.2f}. Seen" in page and said[-2] in README
-    assert f"`pairwise` / `original-wide` is at least {said[-1]} with eight layers, not declared." in page
-    assert (second["verdict"], second["not_escaped"], second["below_one"]) == ("undecided", "1/0", 4)
-    assert (third["verdict"], third["below_one"], tied["below_one"], tied["not_escaped"]) == (
-        "none declared",
-        1,
-        4,
-        "0/0",
-    )
-    words = "start is {} at 2.6 nats, {} by the report's rule and {} by that rule after two thirds of the steps. At 3.0"
-    assert words.format(*levels) in page and f"before the plateau, it is {levels[-1]}." in page
-    assert {*re.findall(r"\d[\d.]* \[[^]]*\]", prose)} <= {*said}
+    by_level = contrasts[f"by step {shift:+}" if shift else "by step"]
+    for row, ratio in zip(contrasts.itertuples(), by_level, strict=True):
+        shared = {"study": "plateau", "text": "copying-48", "learning_rate": 1e-3, "shift": shift}
+        sides = row.first, row.second
+        if row.grid in GRIDS:
+            first, second = (logarithms_of(runs, sides, **shared | cell) for cell in GRIDS[row.grid])
+        elif row.grid == "growth":
+            name = row.first.partition(",")[0]
+            first, second = (np.log(steps_to(runs, attention=name, size=size, **shared)) for size in ("deep8", "tiny"))
+        else:
+            place = {axis: getattr(row, axis) for axis in ("text", "size", "attention", "learning_rate")}
+            place = {axis: value for axis, value in place.items() if pd.notna(value) and value != ""}
+            place["study"] = "plateau" if pd.isna(row.study) else row.study
+            compared = "size" if "attention" in place else "attention"
+            first, second = logarithms_of(runs, sides, compared, shift=shift, **place), 0
+        logarithms = (first - second).dropna()
+        logarithms = logarithms[logarithms.index.isin(planned.get((row.study, row.grid), logarithms.index))]
+        assert len(logarithms) == row.seeds, row
+        assert ratio == pytest.approx(np.exp(logarithms.mean()), rel=1e-9), row
+        if not shift:
+            bounds = np.exp(ttest_1samp(logarithms, 0).confidence_interval(0.95))
+            assert (row.ratio, row.low, row.high) == pytest.approx((ratio, *bounds), rel=1e-9), row
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_ratios_without_a_contrast_are_those_of_their_cells(runs, facts, name):
+    logarithms = [np.log(steps_to(runs, **cell)) for cell in OTHERS[name]]
+    ratios = [first - second for first, second in zip(logarithms[::2], logarithms[1::2], strict=True)]
+    ratio = (ratios[0] - ratios[1] if len(ratios) == 2 else ratios[0]).dropna()
+    assert re.sub("at (least|most) ", "", facts[name]) == ratio_in_words(ratio)
+
+
+def test_a_ratio_is_a_bound_where_runs_do_not_escape(facts):
+    assert facts["copies-8:symmetric/original"].startswith("0.55 [")
+    assert facts["documentation-8:symmetric-wide/original-wide"].startswith("at least 2.26 [")
+    assert facts["own-documentation:symmetric-others-wide/symmetric-wide"].startswith("at most 0.63 [")
+    assert facts["small-documentation:pairwise/original"] == "0 of 8 escape"
 
 
 def random_effects(groups) -> str:
@@ -314,35 +207,30 @@ def random_effects(groups) -> str:
     return "{:.2f} [{:.2f}, {:.2f}]".format(*bounds)
 
 
-def test_two_studies_seven_grids_and_the_papers_comparison_on_documentation_stand_on_the_page(runs, page):
-    copies, width = ("copying-48", 1000), {"study": "width", "seeds": range(41, 49), "rate": 2.5e-4}
-    later = {"study": "start-and-symmetry", "seeds": range(11, 21)}
-    starts = [
-        logarithms_of(runs, START, "deep8", *copies, seeds=range(1, 6)),
-        logarithms_of(runs, START, "deep8", "copying-48", 1500, **later),
-    ]
-    assert f"{random_effects(starts)}<!-- end --> is both together" in page
-    assert f"Welch's p = <!-- start-differs -->{ttest_ind(*starts, equal_var=False).pvalue:.3f}<!-- end -->" in page
-    pair = "pairwise / original-wide"
-    grids = [logarithms_of(runs, pair, size, *copies) for size in ("tiny", "deep4", "deep8")]
-    grids += [logarithms_of(runs, pair, "tiny", COPIES[0], 2000, rate=rate) for rate in (5e-4, 2e-3)]
-    grids.append(logarithms_of(runs, pair, "deep8", "copying-48", 1500, **later))
-    grids.append(logarithms_of(runs, pair, "small", "copying-48", 500, **width))
-    assert len(grids) == 7 and f"it is <!-- equal-start -->{random_effects(grids)}<!-- end -->" in page
-    deep = logarithms_of(runs, "pairwise / original", "deep8", "documentation-48", 6000, **later)
-    ratios = [ratio_in_words(deep), ratio_in_words(logarithms_of(runs, "pairwise / original", "tiny", *DOCUMENTATION))]
-    assert "no gain: {} with eight layers, {} with two.".format(*ratios) in page and ratios[0] in README
-    ends = outcomes.at(runs, study="width", text="documentation-48", learning_rate=2.5e-4).set_index(
-        ["attention", "seed"]
-    )["losses"]
-    ends = ends.map(lambda losses: float(losses.split()[-1]))
+def test_what_is_pooled_are_random_effects_of_its_grids(runs, facts):
+    later = {"study": "start-and-symmetry", "size": "deep8", "text": "copying-48"}
+    first = {"study": "plateau", "text": "copying-48", "learning_rate": 1e-3}
+    starts = [logarithms_of(runs, START, size="deep8", **first), logarithms_of(runs, START, **later)]
+    assert facts["start-of-both"] == random_effects(starts)
+    assert facts["start-differs"] == f"{ttest_ind(*starts, equal_var=False).pvalue:.3f}"
+    pair = "pairwise", "original-wide"
+    grids = [logarithms_of(runs, pair, size=size, **first) for size in ("tiny", "deep4", "deep8")]
+    grids += [logarithms_of(runs, pair, size="tiny", **first | {"learning_rate": rate}) for rate in (5e-4, 2e-3)]
+    grids.append(logarithms_of(runs, pair, **later))
+    grids.append(logarithms_of(runs, pair, study="width", text="copying-48", learning_rate=2.5e-4))
+    assert len(grids) == 7 and facts["equal-start"] == random_effects(grids)
+
+
+def test_last_losses_are_compared_by_seed(runs, facts):
+    ends = outcomes.at(runs, study="width", text="documentation-48", learning_rate=2.5e-4)
+    ends = ends.set_index(["attention", "seed"])["losses"].map(lambda losses: float(losses.split()[-1]))
     differences = (ends["symmetric"] - ends["original"]).dropna()
     low, high = ttest_1samp(differences, 0).confidence_interval(0.95)
-    assert f"**{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]** |" in page
-    assert (ends[["pairwise", "symmetric-wide"]] > 2.8).all() and "0 of 8 escape" in page
+    assert f"**{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]** |" in facts["last-losses"]
+    assert (ends[["pairwise", "symmetric-wide"]] > 2.8).all()
 
 
-def test_a_tie_widens_the_logits_between_distinct_tokens_as_the_page_says(page):
+def test_a_tie_widens_the_logits_between_distinct_tokens(facts):
     pieces, ids = texts._characters(texts.copying()[:20_000])
     rows = torch.tensor(ids[: 48 * 48].astype(int)).reshape(48, 48)
     is_distinct = ~torch.eye(48, dtype=torch.bool)
@@ -361,10 +249,12 @@ def test_a_tie_widens_the_logits_between_distinct_tokens_as_the_page_says(page):
             _visit(model.bert, rows, describe)
     original, tied, at_start, wide = (np.mean(widths) for widths in by_weights.values())
     assert at_start == pytest.approx(tied)
-    widening = 100 * (np.mean(on_copies["symmetric"]) / np.mean(on_copies["original"]) - 1)
-    said = f"{tied:.2f} beside {original:.2f} between independent hidden states ({100 * (tied / original - 1):.0f} %)"
-    assert f"{said}, and by {widening:.0f} % on copies with two layers" in page
-    assert f"is a step of {wide / tied:.1f} times, not {wide / original:.1f}" in page
+    widths = {"symmetric": tied, "symmetric/original": tied / original}
+    widths |= {"pairwise/symmetric": wide / tied, "pairwise/original": wide / original}
+    for name, width in widths.items():
+        assert float(facts[f"width:{name}"]) == pytest.approx(width, rel=0.015), name
+    on_copies = {name: np.mean(stds) for name, stds in on_copies.items()}
+    assert on_copies["symmetric"] / on_copies["original"] == pytest.approx(1.34, abs=0.005)
 
 
 def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
@@ -412,34 +302,63 @@ def test_what_the_page_concludes_holds_for_its_contrasts(runs, contrasts):
     assert by_grid["documentation", "rate-of-the-logits"] == "longer"
 
 
-def test_the_sentences_on_attention_say_what_its_runs_say(page):
+def test_with_eight_layers_on_documentation_the_start_of_original_alone_is_shown(runs, contrasts):
+    rows = outcomes.at(contrasts, study="start-and-symmetry", grid="documentation").set_index(["first", "second"])
+    start, second = rows.loc[("original-wide", "original")], rows.loc[("pairwise", "pairwise-narrow")]
+    tie, third = rows.loc[("symmetric", "original")], rows.loc[("pairwise", "original-wide")]
+    assert (start["verdict"], start["not_escaped"], round(start["p"], 4)) == ("shorter", "0/0", 0.0078)
+    assert (second["verdict"], second["not_escaped"], second["below_one"]) == ("undecided", "1/0", 4)
+    assert (third["verdict"], third["below_one"]) == ("none declared", 1)
+    assert (tie["not_escaped"], tie["below_one"]) == ("0/0", 4)
+    assert tie[[name for name in tie.index if name.startswith("by ")]].between(0.965, 1.035).all()
+    assert rows.loc[("symmetric-wide", "symmetric"), "not_escaped"] == "6/0"
+    assert not outcomes.at(runs, study="word-pieces")["not_escaped"].any()
+
+
+def test_where_no_token_attends_to_itself_a_tie_is_earlier_in_every_seed(contrasts):
+    own = contrasts[contrasts["study"] == "own-position"].set_index(["contrast", "grid"])
+    assert (own["holm_p"].round(4) == 0.0078).all() and own["not_escaped"].tolist() == ["0/2", *["0/0"] * 7]
+    for contrast in ("own-position-at-the-wide-start", "own-position-at-the-narrow-start"):
+        assert (own.loc[contrast, "below_one"] == 10).all()
+    assert (own.loc[pd.IndexSlice[:, "documentation"], "by step +0.2"] - 1).abs().max() < 0.03
+    assert (own["logrank_verdict"] == "within 25 %").tolist() == [False, True, False, False] * 2
+
+
+def test_who_does_not_escape_where_a_relation_has_a_direction(runs, contrasts):
+    rows = outcomes.at(contrasts, study="direction").set_index(["grid", "first"])
+    not_escaped = rows["not_escaped"][rows["not_escaped"] != "0/0"].to_dict()
+    assert not_escaped == {
+        ("directed-2", "symmetric"): "7/0",
+        ("directed-2", "original-symmetric"): "2/0",
+        ("directed-2", "original-wide"): "2/0",
+        ("addressed-2", "symmetric"): "6/0",
+        ("cycled-2", "symmetric"): "1/0",
+    }
+    assert (rows["seeds"] == 8).all()
+    losses = start_and_symmetry.last_losses_of(outcomes.at(runs, text="addressed-48", size="deep8"))
+    assert losses["symmetric"].min() > losses["original"].max()
+
+
+def test_attention_to_copies_grows_faster_and_faster_and_a_wide_start_is_ahead(facts):
     measures, learned = pd.read_csv(mechanism.MEASURES), pd.read_csv(mechanism.LEARNED)
     exits = measures[measures["moment"] == "escape"].sort_values("copies").groupby(["size", "attention", "seed"]).last()
     agreeing = exits.loc[pd.IndexSlice[:, ["original", "original-wide"], :], "agreement"]
-    assert len(agreeing) == 12 and f"in {agreeing.min():.2f} to {agreeing.max():.2f} of the dimensions" in page
-    assert mechanism.numbers_of(measures)["mechanism-predictions"].count("refuted by ") == 8
-    steps = {}
-    for run in learned.itertuples():
-        excess = np.array(run.attended.split(), float) - 64 / 48**2
-        for level in (0.01, 0.03, 0.1):
-            before = int(np.flatnonzero(excess < level)[-1])
-            share = np.interp(np.log(level), np.log(excess[before : before + 2]), [0, 1])
-            steps.setdefault((run.size, run.attention, level), []).append(25 * (before + share))
-    reached = {key: np.mean(values) for key, values in steps.items()}
-    cells = ("original", "original-wide", "symmetric", "symmetric-wide")
-    words = "{:.0f} for `original` with eight layers, {:.0f} for `original-wide`, {:.0f} for `symmetric` and {:.0f}"
-    assert words.format(*(reached["deep8", name, 0.03] for name in cells)) in page
-    spans = [reached["deep8", cells[0], high] - reached["deep8", cells[0], low] for low, high in LATER]
-    assert "{:.0f} steps from 0.01 to 0.03, and {:.0f} from there to 0.1.".format(*spans) in page
-    overlap = learned["overlap escape"]
-    assert f"at the escape by {overlap.min():.2f} to {overlap.max():.2f} in all 24 runs" in page
-    signs = learned.groupby("attention")["agreement escape"].agg(["min", "max"]).loc[["original", "original-wide"]]
-    words = "in {:.2f} to {:.2f} of the dimensions for `original`, and in {:.2f} to {:.2f} for `original-wide`"
-    assert words.format(*signs.to_numpy().ravel()) in page
-    starts = learned[learned["size"] == "deep8"].groupby("attention")["overlap start"].mean()
-    words = "{:.2f} for `original` with eight layers, {:.2f} for `symmetric`, {:.2f} for `original-wide` and {:.2f}"
-    assert words.format(*starts[[cells[0], cells[2], cells[1], cells[3]]]) in page
-    assert f"between {overlap.min():.2f} and {overlap.max():.2f}" in " ".join(THEORY.read_text("utf-8").split())
+    assert len(agreeing) == 12 and agreeing.max() < 0.8
+    assert facts["descent:agreement"] == f"{agreeing.min():.2f} to {agreeing.max():.2f}"
+    assert facts["mechanism-predictions"].count("refuted by ") == 8
+    assert len(learned) == 24 and (learned["overlap escape"] > learned["overlap start"]).all()
+    narrow_to_wide = ("original", "symmetric", "original-wide", "symmetric-wide")
+    overlaps = [float(facts[f"learned:{name}:overlap-at-start"]) for name in narrow_to_wide]
+    steps = [int(facts[f"attention:{name}:step"]) for name in narrow_to_wide]
+    assert overlaps == sorted(overlaps) and steps == sorted(steps, reverse=True)
+    for name in narrow_to_wide:  # from 0.01 to 0.03, and from there to 0.1
+        assert int(facts[f"attention:{name}:span-1"]) > int(facts[f"attention:{name}:span-2"])
+
+
+def test_the_step_of_a_level_of_attention_is_exact_for_an_exponential():
+    attended = " ".join(f"{64 / 48**2 + 0.001 * np.exp(evaluation * 25 / 100)}" for evaluation in range(30))
+    for level in (0.01, 0.03, 0.1):
+        assert mechanism.step_of(attended, level) == pytest.approx(100 * np.log(level / 0.001))
 
 
 @pytest.mark.parametrize(
@@ -471,63 +390,49 @@ def test_the_closed_form_of_the_theory_is_what_steps_of_signs_do():
             assert theory.overlap(step * 1e-4, 0.1) == pytest.approx((query * key).mean(), rel=0.02, abs=2e-4)
 
 
-def test_the_sentences_of_the_theory_say_what_the_runs_say(runs):
-    words = " ".join(THEORY.read_text(encoding="utf-8").split())
-    copies = runs[(runs["study"] == "plateau") & (runs["text"] == "copying-48") & (runs["size"] == "tiny")]
-    seen = copies.groupby(["learning_rate", "attention"])["distance"].mean()
-    constants = theory.fitted(seen[1e-3, "original"], seen[1e-3, "original-wide"])
-    tied = theory.escape(theory.DEVIATION, *constants, tied=True)
-    assert f"should equal it ({tied:.3f}), and took {seen[1e-3, 'original-symmetric']:.3f}" in words
-    unscaled = theory.escape(theory.DEVIATION, constants[0], constants[1] / 32**0.5)
-    assert f"should need {unscaled:.3f}, and took {seen[1e-3, 'original-unscaled']:.3f}" in words
-    assert f"from {seen[5e-4, 'original']:.3f} to {seen[2e-3, 'original']:.3f} with the rate" in words
+def slopes_in(scale, cells) -> np.ndarray:
+    """Least-squares slopes over the widths of predicted fall, by seed."""
+    widths = scale(np.array([float(width) for width in dose.RISING]))
+    return cells[dose.RISING].to_numpy() @ (widths - widths.mean()) / ((widths - widths.mean()) ** 2).sum()
 
 
-def test_the_sentences_on_the_dose_say_what_the_runs_say(runs, page):
-    steps, distances = (
-        {name: dose.cells_of(runs, name, outcome, "documentation-48") for name in ("original", "pairwise")}
-        for outcome in ("step", "distance")
-    )
-    earliest = {name: set(steps[name].idxmin(axis=1)) for name in steps}
+def mean_in_words(values) -> str:
+    low, high = ttest_1samp(values, 0).confidence_interval(0.95)
+    return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]".replace("-", "−")
+
+
+def test_on_copies_the_escape_comes_earlier_with_the_width_until_attention_collapses(runs, facts):
+    for line in dose.tests_of(runs, "copying-48").values():  # a trend, a square, and later at the largest width
+        square, late = (float(line[column].split("[")[1].split(",")[0]) for column in (1, 4))
+        assert line[3] == "< 0.0001" and square > 0 and late > 1 and float(line[5]) < 0.01
+    saved = -slopes_in(np.log2, dose.cells_of(runs, "original", "distance"))
+    assert facts["dose:original:saved-by-doubling"] == mean_in_words(saved)
+    assert float(facts["dose:pairwise-0.08:from-line"]) < 0.02  # as predicted to be more
+
+
+def test_on_documentation_the_dose_has_a_valley(runs, facts):
+    names = ("original", "pairwise")
+    steps = {name: dose.cells_of(runs, name, "step", "documentation-48") for name in names}
+    earliest = {name: set(steps[name].idxmin(axis=1)) for name in names}
     assert earliest == {"original": {"1.20"}, "pairwise": {"0.31", "0.60", "1.20"}}
-    assert "layers escapes earliest at 1.2, `pairwise`, which starts at 1.8, between 0.31 and 1.2." in page
-    means = [f"{distances['original'][width].mean():.2f}" for width in ("0.08", "1.20", "3.50")]
-    means += [f"{distances['pairwise'][width].mean():.2f}" for width in ("0.60", "1.80")]
-    original, pairwise = dose.tests_of(runs, "documentation-48").values()
-    words = "falls for `original` (p = {}), not for `pairwise` (p = {:.2f})"
-    assert words.format(original[3], float(pairwise[3])) in page
-    words = "needs {} at width 0.08, {} at 1.2 and {} at 3.5, `pairwise` {} at 0.6 and at least {} at 1.8."
-    assert words.format(*means) in page
     not_escaped = runs[(runs["study"] == "dose") & runs["not_escaped"]].groupby("attention").size()
     assert not_escaped.to_dict() == {
         "original-7.00": 5, "pairwise-0.08": 1, "pairwise-1.80": 1, "pairwise-3.50": 5, "pairwise-7.00": 5
     }  # fmt: skip
-    at_widths = (not_escaped[f"pairwise-{width}"] for width in ("0.08", "1.80", "3.50", "7.00"))
-    words = (
-        "{} of 80 runs do not escape: of `original` {} at 7, of `pairwise` {}, {}, {} and {} at 0.08, 1.8, 3.5 and 7."
-    )
-    assert words.format(not_escaped.sum(), not_escaped["original-7.00"], *at_widths) in page
-    widths, slopes = np.sqrt([float(width) for width in dose.RISING]), {}
-    for name, text in itertools.product(steps, ("copying-48", "documentation-48")):
-        lines = dose.cells_of(runs, name, "distance", text)[dose.RISING].to_numpy()
-        slopes[name, text] = lines @ (widths - widths.mean()) / ((widths - widths.mean()) ** 2).sum()
-    for name, words in (("original", "is {} (steeper) for"), ("pairwise", "and {} for `pairwise`. A line")):
-        difference = slopes[name, "documentation-48"] - slopes[name, "copying-48"]
+    tests = dose.tests_of(runs, "documentation-48")
+    for name in names:
+        on_both = (dose.cells_of(runs, name, "distance", text) for text in ("documentation-48", "copying-48"))
+        difference = np.subtract(*(slopes_in(np.sqrt, distances) for distances in on_both))
+        assert facts[f"dose-documentation:{name}:slope-less-copies"] == mean_in_words(difference)
         low, high = ttest_1samp(difference, 0).confidence_interval(0.95)
-        assert words.format(f"{difference.mean():.3f} [{low:.3f}, {high:.3f}]".replace("-", "−")) in page
         assert low < 0 < high
-    for name, pairs, words in (
-        ("original", (("1.20", "0.31"), ("1.20", "1.80")), "takes {} of its steps at 0.31, and {} of those at 1.8"),
-        ("pairwise", (("0.60", "1.80"),), "`pairwise` at 0.6 takes at most {} of its steps at 1.8."),
-    ):
-        ratios = [ratio_in_words(np.log(steps[name][first] / steps[name][second])) for first, second in pairs]
-        assert words.format(*ratios) in page
-    for line in (original, pairwise):
-        assert float(line[1].split("[")[1].split(",")[0]) > 0  # a square, so no line
+        assert float(tests[name][1].split("[")[1].split(",")[0]) > 0  # a square, so no line
+    original, pairwise = tests.values()
+    assert float(original[3]) < 0.05 < float(pairwise[3])
     assert float(original[5]) < 0.01 and original[4].startswith("at least 1.") and float(pairwise[5]) > 0.05
 
 
-def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, contrasts, page):
+def test_at_the_shape_of_bert_small_wide_ties_and_pairwise_do_not_escape_documentation(runs, contrasts, facts):
     width = contrasts[contrasts["study"] == "width"].dropna(subset="holm_p").set_index(["grid", "contrast"])
     assert len(width) == 15 and (width["seeds"] == 8).all()
     verdicts = width["verdict"].groupby(level=0).agg(list)
@@ -539,21 +444,11 @@ def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, co
     assert (width.loc[width["not_escaped"] == "8/0", "holm_p"].round(3) == 0.039).all()
     tied = width.xs("symmetry-at-the-wide-start", level="contrast").loc[["copying", "copying-slow"]]
     assert (tied["holm_p"].round(3) == 0.039).all() and (tied["logrank_verdict"] == "within 25 %").all()
-    words = (
-        "at 1e-3, {:.2f}, and is refuted at 2.5e-4, {:.2f}, Holm's p = 0.039 each: differences of −{:.0f} and {:.0f}"
-    )
-    assert words.format(*tied["ratio"], *tied["saved_steps"].abs()) in page
-    levels = tied.loc["copying-slow", ["by step +0.2", "by step -0.2", "by step -0.6"]]
-    assert "the {:.2f} is {:.2f}, {:.2f} and {:.2f}; the".format(tied["ratio"].iloc[1], *levels) in page
     same = outcomes.at(contrasts, study="width", grid="unnamed", text="copying-48")
     same = same[same["first"] + same["second"] != "pairwiseoriginal"].set_index(["learning_rate", "first"])
     held = (same["low_90"] > 0.8) & (same["high_90"] < 1.25)
     assert held[~held].index.tolist() == [(1e-3, "pairwise")] and len(held) == 4
-    documented = outcomes.at(contrasts, study="width", text="documentation-48")["by step +0.2"]
-    words = "before the plateau, all ratios are {:.2f} to {:.2f}."
-    assert words.format(documented.min(), documented.max()) in page
-    tie = width.loc[("documentation", "symmetry-at-the-narrow-start")]
-    assert tie["holm_p"].round(2) == 0.17 and f"no declared level, the tie is {tie['by step -0.6']:.2f}." in page
+    assert width.loc[("documentation", "symmetry-at-the-narrow-start"), "holm_p"].round(2) == 0.17
     cells = (
         outcomes.at(runs, study="width", text="copying-48")
         .set_index(["learning_rate", "attention", "seed"])
@@ -561,18 +456,10 @@ def test_the_sentences_on_the_shape_of_bert_small_say_what_the_runs_say(runs, co
     )
     assert (cells.loc[(1e-3, "symmetric-wide"), "step"] < 100).sum() == 7
     logs = np.log(cells["distance"])
-    travelled = [
-        f"{np.exp((logs[rate, first] - logs[rate, 'original']).mean()):.2f}"
-        for rate in (1e-3, 2.5e-4)
-        for first in ("original-wide", "symmetric")
-    ]
-    assert "is {}, the tie {}. At 2.5e-4 they are {} and {}.".format(*travelled) in page
-    steps = runs[(runs["study"] == "width") & (runs["seed"] == 41) & (runs["text"] == "documentation-48")]
-    steps = steps.set_index(["learning_rate", "attention"])["step"]
-    words = "at half the rate `pairwise` escapes at step {:.0f}, `original` at {:.0f}, at its own {:.0f}."
-    assert words.format(steps[1.25e-4, "pairwise"], steps[1.25e-4, "original"], steps[2.5e-4, "original"]) in page
-    ends = [float(losses.split()[-1]) for losses in cells.loc[(1e-3, "pairwise"), "losses"]]
-    assert f"`pairwise` worsens to {np.mean(ends):.1f} nats" in page
+    for place, rate in (("small-copies-fast", 1e-3), ("small-copies", 2.5e-4)):
+        for first in ("original-wide", "symmetric"):
+            travelled = np.exp((logs[rate, first] - logs[rate, "original"]).mean())
+            assert facts[f"{place}:{first}/original:distance"] == f"{travelled:.2f}"
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

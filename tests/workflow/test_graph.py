@@ -23,6 +23,10 @@ SETTINGS = {
         "sweep={architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"
     ],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
+    "together": [
+        "sweep={attention: [original, pairwise], pretrain_seeds: [1, 2, 3], learning_rate: [1.0e-3, 2.0e-3]}",
+        *("pretrain={together: 4}", "--printshellcmds"),
+    ],
     "one": [f"sweep={{{ONE}}}"],
     "more": [
         f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true}}",
@@ -64,20 +68,25 @@ def jobs(planned) -> Callable[[str], dict[str, int]]:
     return jobs
 
 
+def test_runs_of_one_operator_are_trained_as_many_at_a_time_as_are_asked_for(planned, jobs):
+    """The six runs of each: four, then two."""
+    assert jobs("together")["pretrain_together"] == 4 and jobs("together")["pretrain"] == 2 * 6
+    assert planned["together"].output.count(" pretrain-together results/together/tiny-") == 4
+
+
 def test_lint_finds_nothing(planned):
     assert planned["lint"].code == 0 and "in a good condition" in planned["lint"].output, planned["lint"].output
 
 
 def test_the_demo_and_the_papers_scale_ask_for_their_matrix_and_not_for_the_full_product(jobs):
-    """The demo: the paper's operators and `original-wide`, five runs each, the first scored at two steps by
-    GLUE and by minimal pairs.
+    """The demo: the paper's operators and `original-wide`, five runs each, the first scored at two steps, and without
+    pre-training.
 
     The paper: 6 runs; 6 final checkpoints and 3 base models at 18 steps, of which the last is final: 57 checkpoints.
     """
     demo, paper = jobs("demo"), jobs("paper")
-    assert demo["pretrain"] == 4 * 5 and demo["extract"] == 4 * 2
-    assert demo["score"] == 2 * demo["extract"] and demo["score_robustness"] == 4
-    assert demo["prepare_task"] == 2 * 8 + 1 and demo["prepare_part"] == 4
+    assert demo["pretrain"] == 4 * 5 and demo["extract"] == demo["score"] == 4 * 3
+    assert demo["prepare_task"] == 2 * 3 and demo["prepare_part"] == 4
     assert not {"download_file", "download_part"} & demo.keys()
     assert paper["pretrain"] == 6 and paper["extract"] == paper["score"] == 6 + 3 * 17
     assert paper["prepare_part"] == paper["download_part"] == 300

@@ -89,7 +89,7 @@ CHANGES = {
     "corpus={pack: {sequence_length: 16}}": {"pack": 1, **RUNS},
     "corpus={parts: 3}": {"pack": 1, **RUNS},
     "corpus={filter: {max_harmful_perplexity: 50000.0}}": {"prepare_part": 4, "pack": 1, **RUNS},
-    "pretrain={micro_batch_size: 4}": {},
+    "pretrain={micro_batch_size: 4, together: 8}": {},
     "glue={keep_finetuned: false, allow_partial: true}": {},
 }
 
@@ -114,6 +114,23 @@ def test_going_back_to_earlier_settings_runs_the_report_alone(copy):
     other, back, _, nothing = made(copy, ["--config", "glue={epochs: 2}"], dry(), [], dry())
     assert computed(other) == SCORES and computed(back) == {} and back["report"] == 1 and nothing == {}
     assert before.items() <= digests(copy.directory / "results").items()
+
+
+def test_more_seeds_are_trained_as_one_model_and_in_no_job_of_their_own(copy):
+    """One that is done is left alone, and another number of them at a time runs nothing again."""
+    words = ["sweep={attention: [original], pretrain_seeds: [1, 2, 3], finetuned_pretrain_seeds: [1]}"]
+    before = digests(copy.directory / "results")
+    asked, again = made(
+        copy,
+        ["--until", "pretrain", "--config", *words, "pretrain={together: 8}"],
+        dry(*words, "pretrain={together: 2}"),
+    )
+    assert asked == {"pretrain_together": 1, "pretrain": 2} and "pretrain" not in again
+    (ended,) = copy.directory.glob("results/together/tiny-original-*/ended.json")
+    assert [*read_json(ended).values()] == ["done"] * 3
+    assert before.items() <= digests(copy.directory / "results").items()
+    session = only(copy, "results/runs/encoder/tiny-original-*/seed-3/state/provenance.json")
+    assert read_json(session)["sessions"][0]["together"] == 2
 
 
 def test_one_more_seed_and_task_compute_what_is_new_and_copy_the_rest(copy):

@@ -9,7 +9,7 @@ OF_JOB = "results/runs/{wildcards.architecture}/{wildcards.model:q}/seed-{wildca
 rule pretrain:
     """Pre-train one model with one operator and one seed; an interrupted run resumes."""
     input:
-        ancient(EXPERIMENT.reads(f"{RUN}/done.json")),
+        ancient(EXPERIMENT.reads_of_training(lambda **batch: checkpoints.pretrain_together.get(**batch))),
     output:
         f"{RUN}/done.json",
         f"{RUN}/metrics.jsonl",
@@ -54,24 +54,28 @@ if EXPERIMENT.tuned:
 CHOSEN = EXPERIMENT.once_chosen(lambda **choice: checkpoints.choose_rates.get(**choice))
 
 
-rule pretrain_together:
-    input:
-        ancient(EXPERIMENT.reads("results/together/{model}-{key}/ended.json")),
-    output:
-        "results/together/{model}-{key}/ended.json",
-    log:
-        "results/together/{model}-{key}/log.txt",
-    priority: 3
-    conda:
-        "../../envs/symbert.yaml"
-    threads: EXPERIMENT.needs_together.threads
-    resources:
-        mem_mb=EXPERIMENT.needs_together.memory,
-        gpu=EXPERIMENT.needs_together.gpus,
-        runtime=1440,
-    shell:
-        "SYMBERT_GPUS={resources.gpu} exec python -m symbert pretrain-together {output:q}"
-        f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
+# Where runs are trained together, their own jobs take the results.
+if EXPERIMENT.together:
+
+    checkpoint pretrain_together:
+        """Train many small runs as one model."""
+        input:
+            ancient(EXPERIMENT.reads("results/together/{batch}/ended.json")),
+        output:
+            "results/together/{batch}/ended.json",
+        log:
+            "results/together/{batch}/log.txt",
+        priority: 3
+        conda:
+            "../../envs/symbert.yaml"
+        threads: EXPERIMENT.needs_together.threads
+        resources:
+            mem_mb=EXPERIMENT.needs_together.memory,
+            gpu=EXPERIMENT.needs_together.gpus,
+            runtime=1440,
+        shell:
+            "SYMBERT_GPUS={resources.gpu} exec python -m symbert pretrain-together {output:q}"
+            f" {options_of_training(EXPERIMENT.config.pretrain)} 2> {{log:q}}"
 
 
 rule extract:

@@ -3,12 +3,12 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
-from symbert.corpus.document import Document, Metadata
+from symbert.corpus.document import Document, LongDocument, Metadata
 from symbert.corpus.file_formats import begin_of, refuse_other_format
 from symbert.errors import ConfigError, DataError, line_of
 
@@ -21,39 +21,40 @@ WHITE_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(f"[^{WHITE_SPACE}]+")
 
 
-def quality_warnings(content: str) -> list[str]:
-    """The warnings that `content` deserves, in OSCAR's order; empty when it deserves none.
+def quality_warnings(pieces: Iterable[str]) -> list[str]:
+    """The warnings that a text deserves, in OSCAR's order; empty when it deserves none.
 
-    A line ends at `\\n`; a `\\r` before it is no part of it.
+    Its pieces but the first begin with `\\n`, where a line ends; a `\\r` before it is no part of the line.
     """
-    lines = content.split("\n")
-    if lines[-1] == "":
-        lines.pop()  # a final line end opens no new line
-    lines = [line.removesuffix("\r") for line in lines]
-    edge = len(lines) // 5
+    is_short, has_few_bytes, counts = bytearray(), bytearray(), Counter[str]()  # by line; by character
+    lines = [""]
+    for piece in pieces:
+        counts.update(piece)
+        lines = piece.split("\n")[bool(is_short) :]
+        bare = [line.removesuffix("\r") for line in lines]
+        is_short += bytes(len(line) <= MOST_CHARACTERS_OF_A_SHORT_LINE for line in bare)
+        has_few_bytes += bytes(len(line.encode()) < FEWEST_BYTES_OF_A_LONG_LINE for line in bare)
+    if lines[-1] == "":  # a final line end opens no new line
+        is_short, has_few_bytes = is_short[:-1], has_few_bytes[:-1]
+    count = len(is_short)
+    edge = count // 5
     found = {
-        "tiny": len(lines) < FEWEST_LINES,
-        "short_sentences": _mostly([len(line) <= MOST_CHARACTERS_OF_A_SHORT_LINE for line in lines]),
-        "header": _mostly(_are_few_bytes(lines[:edge])),
-        "footer": _mostly(_are_few_bytes(lines[len(lines) - edge :])),
-        "noisy": is_noisy(content),
+        "tiny": count < FEWEST_LINES,
+        "short_sentences": _mostly(is_short),
+        "header": _mostly(has_few_bytes[:edge]),
+        "footer": _mostly(has_few_bytes[count - edge :]),
+        "noisy": are_noisy(counts),
     }
     return [warning for warning, deserved in found.items() if deserved]
 
 
-def is_noisy(content: str) -> bool:
+def are_noisy(counts: Counter[str]) -> bool:
     """Whether more than half of the characters are neither letters nor marks; white space counts among them."""
-    others = sum(
-        count for character, count in Counter(content).items() if unicodedata.category(character)[0] not in "LM"
-    )
-    return others > len(content) // 2
+    others = sum(count for character, count in counts.items() if unicodedata.category(character)[0] not in "LM")
+    return others > counts.total() // 2
 
 
-def _are_few_bytes(lines: list[str]) -> list[bool]:
-    return [len(line.encode()) < FEWEST_BYTES_OF_A_LONG_LINE for line in lines]
-
-
-def _mostly(answers: list[bool]) -> bool:
+def _mostly(answers: bytearray) -> bool:
     return sum(answers) > len(answers) // 2
 
 
@@ -98,16 +99,16 @@ def harmful_perplexity(model: Path) -> Callable[[str], float]:
 
 def annotator(
     harmful_model: Path | None, look_up: Callable[[str | None], frozenset[str] | None]
-) -> Callable[[Document], Metadata]:
+) -> Callable[[Document | LongDocument], Metadata]:
     """A function that gives the annotations of a document: the categories that `look_up` finds of its URL, quality
     warnings, and harmful perplexity under a KenLM model, if there is one; null where OSCAR writes null.
     """
     perplexity = harmful_perplexity(harmful_model) if harmful_model else None
 
-    def annotate(document: Document) -> Metadata:
+    def annotate(document: Document | LongDocument) -> Metadata:
         return Metadata(
             harmful_pp=perplexity(document.content) if perplexity else None,
-            quality_warnings=quality_warnings(document.content) or None,
+            quality_warnings=quality_warnings(document.pieces) or None,
             categories=sorted(look_up(document.url) or ()) or None,
         )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from symbert.corpus.document import Document
+from symbert.corpus.document import Document, LongDocument
 from symbert.corpus.filters import REASONS
 from symbert.errors import DataError
 
@@ -56,9 +56,9 @@ class Tally:
         if len(self._bad) < BAD_LINES_SHOWN:
             self._bad.append(str(error))
 
-    def document(self, document: Document, listed: frozenset[str] | None, reasons: list[str]) -> None:
+    def document(self, document: Document | LongDocument, listed: frozenset[str] | None, reasons: list[str]) -> None:
         """Count a document with the categories of its URL and all reasons against it, in order; none: it is kept."""
-        outcome, characters = reasons[0] if reasons else "kept", len(document.content)
+        outcome, characters = reasons[0] if reasons else "kept", document.length
         self.read += 1
         self._without_url += listed is None
         self._overlaps.update(reasons)

@@ -5,6 +5,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from symbert.corpus.file_formats import FIRST, PARQUET, begin_of, refuse_other_format
-from symbert.corpus.lines import LONGEST_LINE, read_lines
+from symbert.corpus.lines import LONGEST_LINE, read_lines, zstd
 from symbert.errors import ConfigError, DataError, line_of
 from symbert.files import reading
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Table = tuple[list[str], pyarrow.Table | pyarrow.RecordBatch]  # the names of all columns, and rows of some
 
-Line = tuple[int, "Document"]
+Line = tuple[int, "Document | LongDocument"]
 """A document and its line in the part, from 1."""
 
 Row = dict[str, Any] | DataError
@@ -34,6 +35,7 @@ EMPTY_LINES = "put an empty line between documents"
 CORRECT = "correct it, or allow max_bad_fraction"
 ROWS_AT_ONCE = 256  # of a parquet file
 BYTES_AT_ONCE = 1 << 20  # of its columns
+PIECE = 1 << 17  # bytes of a text of many lines, at least
 
 OnBad = Callable[[DataError], None]
 """Raises the error of a bad line, or counts it."""
@@ -66,6 +68,16 @@ class Document(msgspec.Struct, gc=False):
     warc_headers: WarcHeaders | None = None
 
     @property
+    def pieces(self) -> Iterable[str]:
+        """The text, in pieces of which all but the first begin with a line's end."""
+        return (self.content,)
+
+    @property
+    def length(self) -> int:
+        """Characters of the text."""
+        return len(self.content)
+
+    @property
     def url(self) -> str | None:
         """The address of the page, if known."""
         return self.warc_headers.url if self.warc_headers else None
@@ -74,6 +86,32 @@ class Document(msgspec.Struct, gc=False):
     def record_id(self) -> str | None:
         """The WARC record id, if known."""
         return self.warc_headers.record_id if self.warc_headers else None
+
+
+@dataclass
+class LongDocument:
+    """A document of many lines of a .txt file, without URL and id: its text is held compressed, and read in pieces."""
+
+    metadata: Metadata = field(default_factory=Metadata)
+    length: int = 0
+    compressed: list[bytes] = field(default_factory=list)
+    url: None = None
+    record_id: None = None
+
+    def append(self, piece: str) -> None:
+        """Add to the end a piece that begins as those of a `Document`."""
+        self.length += len(piece)
+        self.compressed.append(zstd.compress(piece.encode()))
+
+    @property
+    def pieces(self) -> Iterable[str]:
+        """As of a `Document`."""
+        return (zstd.decompress(piece).decode() for piece in self.compressed)
+
+    @property
+    def content(self) -> str:
+        """The whole text."""
+        return "".join(self.pieces)
 
 
 class WebText(msgspec.Struct, gc=False):
@@ -120,7 +158,7 @@ def documents(
                 raise DataError(f"{place}: {row}, or allow max_bad_fraction")
             if isinstance(row, DataError):
                 raise row
-            document = understand(row, place)
+            document = row if isinstance(row, LongDocument) else understand(row, place)
         except DataError as error:
             if not isinstance(row, bytes) or row.strip():
                 on_bad(error)
@@ -241,24 +279,33 @@ def _json(text: str | bytes) -> Any:
         return json.loads(text if isinstance(text, str) else text.decode())
 
 
-def _paragraphs(part: Path) -> Iterator[dict[str, Any] | str]:
+def _paragraphs(part: Path) -> "Iterator[dict[str, Any] | LongDocument | str]":
     """The texts of a .txt file: lines between lines that are empty, blank or of no width, without their ends."""
     lines = text_lines(part)
     first = next(lines, "")
     if _has_json_texts(first):
         raise DataError(f"{part}: is JSON, whatever its name says; if it is an object a line, call it .jsonl")
-    content, count = bytearray(), 0  # of the lines so far, no more than are too long
+    content, count, size, long = bytearray(), 0, 0, LongDocument()  # of the lines so far, no more than are too long
     for line in chain([first], lines, [""]):
         text = line.removesuffix("\n").removesuffix("\r")
         if text.strip().strip(ZERO_WIDTH):
-            if len(content) <= LONGEST_LINE:
+            if len(content) > PIECE:
+                long.append(content.decode())
+                content.clear()
+            if size <= LONGEST_LINE:
+                before = len(content)
                 content += b"\n" * (count > 0) + text.encode()
+                size += len(content) - before
             count += 1
         elif count:
-            too_long = f"{count:,} lines are one document, longer than {LONGEST_LINE:,} bytes; {EMPTY_LINES}"
-            row = too_long if len(content) > LONGEST_LINE else {"text": content.decode()}
-            content, count = bytearray(), 0
-            yield row
+            if size > LONGEST_LINE:
+                yield f"{count:,} lines are one document, longer than {LONGEST_LINE:,} bytes; {EMPTY_LINES}"
+            elif long.length:
+                long.append(content.decode())
+                yield long
+            else:
+                yield {"text": content.decode()}
+            content, count, size, long = bytearray(), 0, 0, LongDocument()
 
 
 def _has_json_texts(line: str) -> bool:

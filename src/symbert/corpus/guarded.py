@@ -8,7 +8,7 @@ import string
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from symbert.corpus.wordpiece import CHUNK, CODE_POINTS, LONGEST_WORD, SPECIAL_TOKENS, Reference, join
+from symbert.corpus.wordpiece import CHUNK, CODE_POINTS, LONGEST_WORD, SPECIAL_TOKENS, Reference, joined
 
 CONTEXTS = (
     "x?x",
@@ -32,6 +32,7 @@ LATIN = 0x100  # the code points that are compared at the start
 NOT_USED = ("Cn", "Cs")  # categories: not assigned, surrogates
 PRIVATE_PLANES = 0xF0000
 SEPARATOR = SPECIAL_TOKENS["pad"]
+AFTER_WORD = "."  # a word of its own, which tokenizers finds faster than a special token
 
 
 class DisagreementError(Exception):
@@ -76,14 +77,17 @@ class Guarded:
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, [CLS] ... [SEP]; DisagreementError when tokie breaks down."""
-        before = self._chunks_referred
-        ids = join(self.encoded(text))
-        self.referred += self._chunks_referred > before
-        return ids
+        return np.concatenate([*self.stream([text])])
 
-    def encoded(self, text: str) -> Iterator[np.ndarray]:
+    def stream(self, pieces: Iterable[str]) -> Iterator[np.ndarray]:
+        """The same, one after the other, of a text in pieces that begin where a line ends."""
+        before = self._chunks_referred
+        yield from joined(self.encoded(pieces))
+        self.referred += self._chunks_referred > before
+
+    def encoded(self, pieces: Iterable[str]) -> Iterator[np.ndarray]:
         """The ids of its chunks, each [CLS] ... [SEP]."""
-        for chunk in self._reference.chunks(text):
+        for chunk in self._reference.chunks(pieces):
             if self._accepts(chunk):
                 yield encode_chunk(self._tokie, chunk)
             else:
@@ -113,7 +117,8 @@ class Guarded:
         texts, words = ([text for text in some if differing.isdisjoint(text)] for some in (texts, words))
         groups = [[text] for text in texts]
         groups += [words[first : first + TEXTS_AT_ONCE] for first in range(0, len(words), TEXTS_AT_ONCE)]
-        return next((group[place] for group in groups for place in np.flatnonzero(self._differ(group))), None)
+        differences = (group[place] for group in groups for place in np.flatnonzero(self._differ(group, AFTER_WORD)))
+        return next(differences, None)
 
     def _compare(self, points: np.ndarray) -> None:
         self._compared[points] = True
@@ -127,9 +132,9 @@ class Guarded:
                     some = some[~self._differ([context.replace("?", chr(point)) for point in some])]
             self._agreeing[some] = True
 
-    def _differ(self, texts: list[str]) -> np.ndarray:
-        """For each text, whether the ids differ: first all together, special tokens between them."""
-        if len(texts) > 1 and self._agree(SEPARATOR.join(texts)):
+    def _differ(self, texts: list[str], separator: str = SEPARATOR) -> np.ndarray:
+        """For each text, whether the ids differ: first all together, separators between them."""
+        if len(texts) > 1 and self._agree(separator.join(texts)):
             return np.zeros(len(texts), bool)
         return np.array([not self._agree(text) for text in texts])
 

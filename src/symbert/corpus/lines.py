@@ -18,6 +18,7 @@ except ImportError:
 
 WINDOW = zstd.DecompressionParameter.window_log_max
 LARGEST_WINDOW = {WINDOW: 27}  # 128 MiB of memory that a frame may ask for
+AT_ONCE = 1 << 18  # bytes that are expanded
 LONGEST_LINE = 64 << 20  # bytes, with its end
 # How compressed files begin (RFC 1952; RFC 8878, 3.1.1 and 3.1.2).
 GZIP, ZSTD, SKIPPABLE = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
@@ -57,9 +58,9 @@ def _expanded(path: Path, file: io.BufferedReader) -> io.BufferedIOBase:
     """The content of a file, whatever its name; programs that fetch compressed files may expand them on the way."""
     begin = file.peek(len(ZSTD))[: len(ZSTD)]
     if begin.startswith(GZIP):
-        return gzip.GzipFile(fileobj=file)
+        return io.BufferedReader(gzip.GzipFile(fileobj=file), AT_ONCE)
     if begin == ZSTD or SKIPPABLE.fullmatch(begin):
-        return zstd.ZstdFile(file, options=LARGEST_WINDOW)
+        return io.BufferedReader(zstd.ZstdFile(file, options=LARGEST_WINDOW), AT_ONCE)
     text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
     if path.suffix in (".gz", ".zst") and not text.startswith(b"{"):
         if len(begin) < len(ZSTD):

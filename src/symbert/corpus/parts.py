@@ -4,7 +4,6 @@ Documents are read, filtered and encoded a few at a time, so that memory depends
 part; the text of kept documents is written nowhere.
 """
 
-import hashlib
 import re
 import sys
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ from symbert.corpus.annotation import annotator
 from symbert.corpus.blocklist import Blocklist, BuildBlocklist, look_up_nothing
 from symbert.corpus.counts import Counts, Tally
 from symbert.corpus.dataset import Reading, rows_of
-from symbert.corpus.document import Document, Line, documents, suffix_of
+from symbert.corpus.document import Document, Line, LongDocument, documents, suffix_of
 from symbert.corpus.filters import check_categories, make_rules
 from symbert.corpus.guarded import DisagreementError, Guarded, guarded
-from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, id_hash
+from symbert.corpus.tokens import OFFSET, ArrayWriter, count_words, hash_of_text, id_hash, sha256_of_text
 from symbert.corpus.wordpiece import TOKEN, Reference, encoder, warn_of_misfit
 from symbert.digests import FEWER_PARTS, listed_digest
 from symbert.errors import DataError, IntegrityError, UsageError
@@ -178,7 +177,7 @@ def _write(
             if not reasons:
                 yield line, document
 
-    words = lines = checked = 0
+    are_paragraphs, words, lines, checked = suffix_of(text) == ".txt" and not step.dataset, 0, 0, 0
     with (
         publish(output) as token_file,
         publish(output.with_suffix(".offsets.npy")) as offset_file,
@@ -186,23 +185,24 @@ def _write(
         ArrayWriter(offset_file, OFFSET) as offsets,
     ):
         for line, document in _some_at_once(kept()):
-            content, name = document.content, id_of(document)
-            hashed = id_hash(content if step.split_by_content else name)  # first: it copies the text
-            ids = tokenizer.encode(content)
+            hashed = hash_of_text(document.pieces) if step.split_by_content else id_hash(id_of(document))
             if check and (offsets.length < FIRST_CHECKED or hashed % CHECKED_SHARE == 0):
-                if not all(map(np.array_equal, tokenizer.encoded(content), check.encoded(content))):
-                    raise DisagreementError(f"document {name}: {tokenizer.name} gives other ids than {check.name}")
+                if not all(map(np.array_equal, *(each.encoded(document.pieces) for each in (tokenizer, check)))):
+                    fact = f"{tokenizer.name} gives other ids than {check.name}"
+                    raise DisagreementError(f"document {id_of(document)}: {fact}")
                 checked += 1
             offsets.append(np.array([(tokens.length, hashed, line)], OFFSET))
-            tokens.append(ids.astype(TOKEN, copy=False))
-            words += count_words(content)
-            lines += 1 + content.count("\n") + content.count("\r")
+            for ids in tokenizer.stream(document.pieces):
+                tokens.append(ids)
+            words += sum(map(count_words, document.pieces))
+            if are_paragraphs:
+                lines += 1 + sum(piece.count("\n") + piece.count("\r") for piece in document.pieces)
         tally.check(text)
     return tally, {
         "documents": offsets.length,
         "tokens": tokens.length,
         "words": words,
-        "lines": lines if suffix_of(text) == ".txt" and not step.dataset else None,
+        "lines": lines if are_paragraphs else None,
         "encoder": Encoder(tokenizer.name, checked, tokenizer.referred),
     }
 
@@ -216,13 +216,13 @@ def _some_at_once(documents: Iterator[Line]) -> Iterator[Line]:
     characters = 0
     for line, document in documents:
         held.append((line, document))
-        characters += len(document.content)
+        characters += document.length
         if len(held) == AT_ONCE or characters > MEGABYTE:
             yield from held
             held, characters = [], 0
     yield from held
 
 
-def id_of(document: Document) -> str:
+def id_of(document: Document | LongDocument) -> str:
     """The WARC record id, or one derived from the text where there is none."""
-    return document.record_id or f"sha256:{hashlib.sha256(document.content.encode()).hexdigest()}"
+    return document.record_id or f"sha256:{sha256_of_text(document.pieces).hexdigest()}"

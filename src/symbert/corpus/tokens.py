@@ -1,6 +1,7 @@
 """Documents as one stream of token ids, and where in it each document begins; both are .npy files."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.lib import format as npy
 from symbert.errors import DataError
 from symbert.files import MEGABYTE, reading
 
-IS_BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # by byte
+BLANKS = " \t\n\v\f\r"
 OFFSET = np.dtype([("start", np.int64), ("id_hash", np.uint64), ("line", np.uint32)])
 """Of a document: its first token, the hash of its id or text, and its line in the part."""
 
@@ -58,14 +59,28 @@ def open_array(path: Path, dtype: np.dtype, dimensions: int = 1) -> np.ndarray:
 
 
 def id_hash(record_id: str) -> int:
-    """The first 64 bits of the SHA-256 of a document's id, or of its text."""
-    return int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8], "big")
+    """The first 64 bits of the SHA-256 of a document's id."""
+    return hash_of_text([record_id])
+
+
+def hash_of_text(pieces: Iterable[str]) -> int:
+    """The first 64 bits of the SHA-256 of a text."""
+    return int.from_bytes(sha256_of_text(pieces).digest()[:8], "big")
+
+
+def sha256_of_text(pieces: Iterable[str]) -> "hashlib._Hash":
+    """The SHA-256 of a text."""
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece.encode())
+    return digest
 
 
 def count_words(text: str) -> int:
     """Runs of characters between ASCII white space, counted a megabyte at a time."""
     ends = 0  # of words before a blank
     for start in range(0, len(text), MEGABYTE):
-        is_blank = IS_BLANK[np.frombuffer(text[start : start + MEGABYTE + 1].encode(), np.uint8)]
+        codes = np.frombuffer(text[start : start + MEGABYTE + 1].encode(), np.uint8)
+        is_blank = (codes == ord(" ")) | (codes - ord("\t") <= ord("\r") - ord("\t"))  # below \t it wraps around
         ends += int(np.count_nonzero(is_blank[1:] > is_blank[:-1]))
-    return ends + (not IS_BLANK[text[-1].encode()[-1]] if text else 0)
+    return ends + (text[-1] not in BLANKS if text else 0)

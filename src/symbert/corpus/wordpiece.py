@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,11 @@ CHUNK = 16_000  # characters, at most 64,000 bytes
 COMMON_BREAKS = r"(?:[ \t\n!-/:-@\[\\^-`{-~\u4e00-\u9fff]|(?<![A-Za-z])\])"
 """Before one of these no word and no special token goes on, and no accent moves across: text can be cut there. They are
 blanks, the punctuation of ASCII but a bracket that may end a special token, and ideographs."""
+BREAK, LAST_BREAK = re.compile(COMMON_BREAKS), re.compile(f"(?s:.+)(?={COMMON_BREAKS})")
 LONGEST_WORD = 100  # characters; a longer one is [UNK]
 LONG_RUN = re.compile(f"([A-Za-z0-9]{{{LONGEST_WORD + 1}}})[A-Za-z0-9]+")
 """In a word that is [UNK] and in no special token: its ids are those of its first 101 characters."""
+UNCHANGED = re.compile("[!-@\\[-~]+")  # pieces of which no letter is changed: ASCII without capitals
 RAREST_CHARACTER = 1e-5  # share of the text below which a character is unknown
 
 
@@ -125,7 +128,7 @@ def never_occurring(tokenizer: Tokenizer) -> list[str]:
     """The pieces of which a tokenizer changes the letters in every text, as capitals and accents of a cased vocabulary;
     sorted."""
     normalize = tokenizer.normalizer.normalize_str
-    stems = {piece: piece.removeprefix("##") for piece in tokenizer.get_vocab()}
+    stems = {piece: piece.removeprefix("##") for piece in tokenizer.get_vocab() if not UNCHANGED.fullmatch(piece)}
     for token in SPECIAL_TOKENS.values():
         stems.pop(token, None)
     return sorted(piece for piece, stem in stems.items() if normalize(stem).strip() != stem)  # blanks around ideographs
@@ -141,28 +144,32 @@ class Reference:
 
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, [CLS] ... [SEP]."""
-        return join(self.encoded(text))
+        return np.concatenate([*self.stream([text])])
 
-    def encoded(self, text: str) -> Iterator[np.ndarray]:
+    def stream(self, pieces: Iterable[str]) -> Iterator[np.ndarray]:
+        """The same, one after the other, of a text in pieces that begin where a line ends."""
+        return joined(self.encoded(pieces))
+
+    def encoded(self, pieces: Iterable[str]) -> Iterator[np.ndarray]:
         """The ids of its chunks, each [CLS] ... [SEP]."""
-        return (np.array(self.tokenizer.encode_batch_fast([chunk])[0].ids, TOKEN) for chunk in self.chunks(text))
+        return (np.array(self.tokenizer.encode_batch_fast([chunk])[0].ids, TOKEN) for chunk in self.chunks(pieces))
 
-    def chunks(self, text: str) -> Iterator[str]:
+    def chunks(self, pieces: Iterable[str]) -> Iterator[str]:
         """A text cut so that the ids of the chunks, put together, are those of the text. A chunk has at most CHUNK
         characters, but where no break occurs in as many. Of such a one the long words of ASCII are shortened, for
         tokenizers takes 60 to 400 bytes of memory a character, and a text may have 64 MB of base64 in a line."""
-        return (chunk if len(chunk) <= CHUNK else LONG_RUN.sub(r"\1", chunk) for chunk in _cut(text))
+        chunks = chain.from_iterable(map(_cut, pieces))
+        return (chunk if len(chunk) <= CHUNK else LONG_RUN.sub(r"\1", chunk) for chunk in chunks)
 
 
 def _cut(text: str) -> Iterator[str]:
     """A text cut before some of its breaks: the last one within CHUNK characters, or else the next one."""
-    first, last = re.compile(COMMON_BREAKS), re.compile(f"(?s:.+)(?={COMMON_BREAKS})")
     start = 0
     while len(text) - start > CHUNK:
-        if found := last.match(text, start, start + CHUNK + 1):
+        if found := LAST_BREAK.match(text, start, start + CHUNK + 1):
             after = found.end()
         else:
-            found = first.search(text, start + CHUNK + 1)
+            found = BREAK.search(text, start + CHUNK + 1)
             after = found.start() if found else len(text)
         yield text[start:after]
         start = after
@@ -170,10 +177,14 @@ def _cut(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def join(parts: Iterable[np.ndarray]) -> np.ndarray:
+def joined(chunks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """The ids of chunks as one text's: [CLS] of the first and [SEP] of the last are kept."""
-    joined = bytearray()
-    for part in parts:
-        ids = part.astype(TOKEN, copy=False).tobytes()
-        joined[-TOKEN.itemsize :] = ids[TOKEN.itemsize :] if joined else ids
-    return np.frombuffer(joined, TOKEN)
+    held = None
+    for ids in chunks:
+        ids = ids.astype(TOKEN, copy=False)
+        if held is not None:
+            yield held[:-1]
+            ids = ids[1:]
+        held = ids
+    if held is not None:
+        yield held

@@ -62,6 +62,7 @@ from symbert.paths import (
     CHECKPOINT_FILES,
     OF_MODEL,
     REPORTED,
+    RUN,
     SCORED,
     VARIANT,
     Run,
@@ -191,8 +192,6 @@ class Experiment:
         self.needs = self._needs(1)
         self.needs_of_training = self._needs(config.pretrain.processes // config.pretrain.nodes)
         self.together = {Path(step.folder).name: self._add(step) for step in self._together()}
-        for step in self.together.values():  # whose runs' own jobs wait for it
-            self.inputs_of |= {run.paths()["done"]: [*run.reads(), *step.paths().values()] for run in step.runs}
         self.needs_together = self._needs_together()
         measured = {"speeds": self._speeds(), "anatomy": self._anatomy()}
         self.measured = {name: list(files) for name, files in measured.items()}
@@ -719,11 +718,24 @@ class Experiment:
             gpus=lambda wildcards: shape(wildcards).needs_gpu * processes,
         )
 
+    def reads_of_training(self, wait: Callable[..., Any]) -> Callable[[Any], list[str]]:
+        """The inputs of a pre-training by its wildcards, once it is no longer `wait`ed for: the job that trains it
+        together with others, of these wildcards, makes its outputs, but where it failed."""
+        batches = {run.folder: step for step in self.together.values() for run in step.runs}
+
+        def reads(wildcards: Any) -> list[str]:
+            folder = RUN.format(**wildcards)
+            if folder in batches and not Path(folder, "done.json").is_file():
+                wait(batch=Path(batches[folder].folder).name)
+            return self.inputs_of[f"{folder}/done.json"]
+
+        return reads
+
     def _needs_together(self) -> SimpleNamespace:
         """The resources of a job that trains several runs as one model: a GPU where all of them are worth one."""
 
         def runs(wildcards: Any) -> list[Pretraining]:
-            return self.together[f"{wildcards.model}-{wildcards.key}"].runs
+            return self.together[wildcards.batch].runs
 
         def memory(wildcards: Any, attempt: int) -> int:
             shape, count = runs(wildcards)[0].shape, len(runs(wildcards))

@@ -107,12 +107,12 @@ def _operator(operator: str, arguments: str) -> Operator:
         values = dict(json.loads(arguments))
     except (TypeError, ValueError) as error:
         raise UsageError(f"--arguments {arguments}: no JSON object ({error}); write '{{\"rank\": 8}}'") from None
-    if ":" in operator:
-        name = name_of(operator.partition(":")[2])
-        return operators_of({name: {"class": operator, **values}})[name]
-    if values:
-        raise UsageError(f"--arguments: the operator '{operator}' has a name already; give its class, module:Class")
-    return operator_named(operator)
+    name = name_of(operator.partition(":")[2]) if ":" in operator else operator
+    if name in OPERATORS and values:
+        name += "-own"
+    elif name == operator:
+        return operator_named(operator)
+    return operators_of({name: {"class": operator, **values}})[name]
 
 
 # --- models -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Annotated
 from symbert.configuration import Pretrain
 from symbert.errors import line_of
 from symbert.files import write_json
-from symbert.pretrain.run import PretrainTogether, StopRequest, hand_over
+from symbert.pretrain.run import PretrainTogether, StopRequest
 from symbert.steps import read_step
 
 # Without the first, torchrun dies of SIGUSR1 and leaves its processes; seconds in which these may save.
@@ -41,23 +41,26 @@ def pretrain(
     on from there with the same bits. SIGUSR1 means that the time limit is near (TimeLimitError): a job of Slurm then
     asks for another session. DivergedError when the loss or the gradient is not finite. Started by `torchrun`, its
     processes share each batch. The checkpoints of a finished run are removed, so that the same command trains it again.
-    Of a run that `pretrain-together` finished it takes the outputs.
     """
-    if hand_over(folder):
-        return
     stop = StopRequest()  # before torch is imported, which takes seconds
     from symbert.pretrain.train import train
 
     train(folder, stop, threads, micro_batch_size, shard_parameters)
 
 
-def pretrain_together(ended: Path, /, threads: int, micro_batch_size: int | None = None) -> None:
-    """Train the runs in the settings beside `ended` as one model, each from its newest checkpoint, and write into
-    `ended` how each of them ended.
+def pretrain_together(
+    ended: Annotated[Path, "file for how the runs ended, beside their settings.json"],
+    /,
+    threads: Annotated[int, "threads of the process"],
+    micro_batch_size: Annotated[
+        int | None, "sequences of each run that the device computes at a time (default: as many as memory takes)"
+    ] = None,
+) -> None:
+    """Train the runs in the settings beside `ended` that are not done as one model, each from its newest checkpoint and
+    with the outputs that `pretrain` has, and write into `ended` how each of them ended.
 
-    The outputs of those that are done wait in their folders until `pretrain` takes them. An error of one, as when it
-    diverges, stops no other: its own `pretrain` goes on from its last checkpoint and says the error again. Requests to
-    stop are answered as by `pretrain`, for all runs.
+    An error of one, as when it diverges, stops no other: its own `pretrain` goes on from its last checkpoint and says
+    the error again. Requests to stop are answered as by `pretrain`, for all runs.
     """
     stop = StopRequest()
     step: PretrainTogether = read_step(ended.parent, PretrainTogether)

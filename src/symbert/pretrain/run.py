@@ -6,7 +6,6 @@ deletes outputs); the declared files are published when the last step is done. I
 
 import math
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -40,7 +39,6 @@ from symbert.files import (
     read_json,
     read_json_or_empty,
     sha256_of,
-    single_writer,
     verify_sha256,
     write_json,
 )
@@ -378,9 +376,10 @@ class Records:
         self._write_sessions()
         self._write("running")
 
-    def publish(self, run: Pretraining, measured: dict[str, Any], folder: Path) -> None:
-        """Write the declared outputs into a folder: metrics.jsonl, timing.json and, last, done.json."""
-        packed, identity = read_json(run.manifest, {"vocabulary_sha256": str}), self.identity
+    def publish(self, run: Pretraining, measured: dict[str, Any]) -> None:
+        """Write the declared outputs: metrics.jsonl, timing.json and, last, done.json."""
+        packed, folder = read_json(run.manifest, {"vocabulary_sha256": str}), self.state.parent
+        identity = self.identity
         copy_file(self.state / METRICS, folder / METRICS)
         longest = max(self.sessions, key=lambda session: session.steps_timed)
         commits = list(dict.fromkeys(session.commit for session in self.sessions))
@@ -435,24 +434,6 @@ class Records:
         file = named if named and Path(named).exists() else None
         values = {"state": state, "step": self.step, "exit_code": exit_code, "reason": reason, "file": file}
         write_json(self.status, values)
-
-
-def hand_over(folder: Path) -> bool:
-    """Move the outputs of a run that was trained together with others to where its rule declares them, which Snakemake
-    empties before the job; False where there are none."""
-    finished = finished_together(folder)
-    if not (finished / "done.json").is_file():
-        return False
-    with single_writer(folder):
-        for name in Pretraining.files.values():
-            copy_file(finished / name, folder / name)
-        shutil.rmtree(finished)
-    return True
-
-
-def finished_together(folder: Path) -> Path:
-    """Where the outputs lie of a run that was trained together with others, until its own job takes them."""
-    return folder / "state/finished"
 
 
 def now() -> datetime:

@@ -6,7 +6,6 @@ begin alone and go on together, or the reverse; only the order of sums differs. 
 `functional_call` with the weights of a run, and `vmap` over the runs.
 """
 
-import math
 import sys
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -23,12 +22,11 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from symbert.console import Progress
-from symbert.errors import ConfigError, DivergedError, PreemptedError, SymbertError, explain
+from symbert.errors import ConfigError, PreemptedError, SymbertError, explain
 from symbert.files import single_writer
 from symbert.pretrain import compute
-from symbert.pretrain.checkpoint import DIVERGED
 from symbert.pretrain.compute import World
-from symbert.pretrain.run import Records, StopRequest, finished_together, read_run, why_alone
+from symbert.pretrain.run import Records, StopRequest, read_run, why_alone
 from symbert.pretrain.tasks import Batch, Task, count_targets, move, verify_shards
 from symbert.pretrain.train import Session, StepResult, Trainer, claim
 
@@ -49,7 +47,7 @@ def train_together(
     """Train the runs of these folders, each from its newest checkpoint to its end, or all until `stop`; returns how
     each ended. Those whose models are of other kinds are trained one kind after the other.
 
-    The outputs of a run that is done lie in `finished_together`. PreemptedError where all were asked to stop.
+    PreemptedError where all were asked to stop.
     """
     torch.set_num_threads(threads)
     world, verify = World(0, 1, compute.pick_device()), cache(verify_shards)
@@ -81,7 +79,7 @@ def life_of(
     """A run from its start to its end, as `symbert.pretrain.train.train` has it; it gives its session wherever it waits
     for others: first until it is known how many go together, then for the result of each step and, where it is due, the
     sums of its validation."""
-    if (folder / "done.json").is_file() or finished_together(folder).is_dir():
+    if (folder / "done.json").is_file():
         return
     run = read_run(folder)
     with compute.explained(run), single_writer(folder):
@@ -96,19 +94,18 @@ def life_of(
             session.open(threads)
             while records.step < run.training.steps:
                 result, sums = yield session
-                if not (math.isfinite(result.loss) and math.isfinite(result.gradient_norm)):
-                    numbers = f"loss {result.loss}, gradient norm {result.gradient_norm} at step {records.step}"
-                    raise DivergedError(f"{run}: {numbers}; {DIVERGED}")
+                trainer.refuse_divergence(records.step, result)
                 session.complete(result, partial(trainer.measured, *sums))
-            session.publish(finished_together(folder))
+            session.publish()
 
 
 class Member:
-    """A run among others: its session, where it is live, and how it ended."""
+    """A run among others, and how it ended."""
 
     def __init__(self, folder: Path, life: Life) -> None:
-        self.folder, self.life, self.ended, self.stopped = folder, life, "", None
-        self.session: Session | None = None
+        self.folder, self.life, self.ended = folder, life, ""
+        self.stopped: PreemptedError | None = None
+        self.session: Session | None = None  # of a live run: its weights are views of those of all
 
     @property
     def is_live(self) -> bool:
@@ -120,10 +117,12 @@ class Member:
         try:
             self.session = self.life.send(given)
         except StopIteration:
-            self.ended = DONE
+            self.session, self.ended = None, DONE
         except (SymbertError, OSError) as error:
-            self.ended, self.stopped = explain(error)[1], error
-            if not isinstance(error, PreemptedError):
+            self.session, self.ended = None, explain(error)[1]
+            if isinstance(error, PreemptedError):
+                self.stopped = error
+            else:
                 print(f"warning: {self.ended}; the others go on", file=sys.stderr)
 
     def end_by(self, error: BaseException) -> None:
@@ -156,7 +155,6 @@ def train_alike(members: list[Member]) -> None:
     while live:
         live.sort(key=lambda member: (repr(member.session.settings), member.session.records.step))
         sessions = [member.session for member in live]
-        stack = None  # its memory is free before the next one takes as much
         stack = Stack([session.trainer for session in sessions], [session.records.step for session in sessions])
         for session in sessions:
             session.together = len(live)
@@ -170,7 +168,7 @@ def train_alike(members: list[Member]) -> None:
             taken += 1
             losses = [result.loss for result in results]
             progress.update(taken, f"losses {min(losses):.3f} to {max(losses):.3f}, {sessions[0].pace.note()}")
-        if stopped := [member.stopped for member in live if isinstance(member.stopped, PreemptedError)]:
+        if stopped := [member.stopped for member in live if member.stopped]:
             raise stopped[0]
         live = [member for member in live if member.is_live]
 

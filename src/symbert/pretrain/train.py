@@ -73,7 +73,7 @@ def train(
             session.open(threads)
             session.run()
             if world.leads:
-                session.publish(folder)
+                session.publish()
 
 
 def claim(
@@ -231,14 +231,14 @@ class Trainer:
         if self.ahead:
             self.diverged.clamp_(min=1 - numbers[:2].isfinite().all().float())
         else:
-            self._refuse_divergence(started)
+            self.refuse_divergence(step, started.result)
         self.updater.update(rate)
         return started
 
     def _finish(self, started: Started) -> StepResult:
         """The result of a step."""
         if self.ahead:
-            self._refuse_divergence(started)
+            self.refuse_divergence(started.step, started.result)
         self.flags = started.flags
         return started.result
 
@@ -299,9 +299,8 @@ class Trainer:
             fact = f"out of memory; goes on with {self.micro_batch_size} sequences at a time"
             print(f"warning: {self.run}: {fact}", file=sys.stderr)
 
-    def _refuse_divergence(self, started: Started) -> None:
-        """DivergedError when loss or gradient norm is not finite."""
-        result = started.result
+    def refuse_divergence(self, step: int, result: StepResult) -> None:
+        """DivergedError when the loss or the gradient norm of a step (from 0) is not finite."""
         if math.isfinite(result.loss):
             if math.isfinite(result.gradient_norm):
                 return
@@ -309,7 +308,7 @@ class Trainer:
             if self.updater.scaler.is_enabled() and self.updater.scaler.get_scale() >= LEAST_SCALE:
                 return
         raise DivergedError(
-            f"{self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {started.step}; {DIVERGED}"
+            f"{self.run}: loss {result.loss}, gradient norm {result.gradient_norm} at step {step}; {DIVERGED}"
         )
 
     def evaluate(self) -> dict[str, float]:
@@ -433,11 +432,32 @@ class Session:
             self.complete(result, self.trainer.evaluate)
             if self.world.leads:
                 rate, norm = f"learning rate {result.learning_rate:.2e}", f"gradient norm {result.gradient_norm:.2f}"
-                progress.update(self.records.step, f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}")
+                said = f"loss {result.loss:.3f}, {rate}, {norm}, {self.pace.note()}"
+                progress.update(self.records.step, said)
+
+    def publish(self) -> None:
+        """Write the declared outputs of a run that is done, and drop the checkpoints to resume from."""
+        self.records.publish(self.trainer.run, self.measured)
+        self.checkpoints.remove_resumable()
 
     def is_evaluated(self, step: int) -> bool:
         """Whether the model is evaluated after so many steps."""
         return step % self.settings.evaluate_every == 0 or step == self.settings.steps
+
+    def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
+        """Log a step that was taken and, unless the weights are those of a later one, evaluate and save where that is
+        due, and stop where that is asked."""
+        self.records.step = step = self.records.step + 1
+        self.pace.step(self.together)
+        if step % LOG_EVERY == 0:
+            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
+            self._log(Trained, **{**vars(result), "gradient_norm": norm})
+        if self.trainer.started:
+            return
+        if self.is_evaluated(step):
+            self._log(Validated, **evaluate())
+            self.pace.restart()
+        self._save()
 
     def _is_saved(self, step: int) -> bool:
         return step % self.settings.save_every == 0 or step == self.settings.steps
@@ -447,25 +467,6 @@ class Session:
         stop."""
         step, (asked, _) = number + 1, self.trainer.flags or (0.0, 0.0)
         return bool(asked) or self.is_evaluated(step) or self._is_saved(step) or step == branch_step(self.settings)
-
-    def complete(self, result: StepResult, evaluate: Callable[[], dict[str, float]]) -> None:
-        """Log a step that was taken; evaluate and save where that is due, and stop where that is asked, unless the
-        device was given the next step."""
-        self.records.step = step = self.records.step + 1
-        self.pace.step(self.together)
-        if step % LOG_EVERY == 0:
-            norm = result.gradient_norm if math.isfinite(result.gradient_norm) else None
-            self._log(Trained, **{**vars(result), "gradient_norm": norm})
-        if not self.trainer.started:  # the weights are those of this step
-            if self.is_evaluated(step):
-                self._log(Validated, **evaluate())
-                self.pace.restart()
-            self._save()
-
-    def publish(self, folder: Path) -> None:
-        """Write the declared outputs of a run that is done into a folder, and drop the checkpoints to resume from."""
-        self.records.publish(self.trainer.run, self.measured, folder)
-        self.checkpoints.remove_resumable()
 
     def _log(self, kind: type[Initial | Trained | Validated], **values: Any) -> None:
         """Log numbers of the present step, in the leading process."""
