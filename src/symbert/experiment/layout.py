@@ -810,6 +810,19 @@ class Experiment:
         """The files that the report waits for once the rates of a tuned grid are chosen."""
         return self._files_of(self.compared_of(grid))
 
+    def once_chosen(self, wait: Callable[..., Any]) -> list[Callable[[Any], list[str]]]:
+        """By tuned grid its `chosen_files` as the inputs of a job, once its choice of rates, which has these wildcards,
+        is no longer `wait`ed for."""
+
+        def files_of(grid: Grid) -> Callable[[Any], list[str]]:
+            def files(wildcards: Any) -> list[str]:
+                wait(key=self.choosing[grid.name].key)
+                return self.chosen_files(grid)
+
+            return files
+
+        return [files_of(grid) for grid in self.tuned]
+
     def _files_of(self, runs: Iterable[Run]) -> list[str]:
         folders = map(self._folder, runs)
         return [f"{folder}/{name}" for folder in folders for name in ("done.json", "metrics.jsonl", "timing.json")]
