@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 ONE_THREAD = {
@@ -27,7 +28,7 @@ Round = dict[str, Any]  # measurements by contestant: Usage of processes, or sec
 
 
 class Contestant(NamedTuple):
-    """A name, and the commands that are dealt to `workers` at a time."""
+    """A name, and the commands that are dealt to `workers` at a time; several have a core each, on which they stay."""
 
     name: str
     commands: list[Command]
@@ -59,18 +60,31 @@ def in_turn(names: Iterable[str], number: int) -> list[str]:
 
 def run(contestant: Contestant, place: str) -> Usage:
     """Run a contestant; SystemExit with the end of a command's error output if it fails."""
+    free: SimpleQueue[set[int]] = SimpleQueue()  # what a worker may run on
+    cores = os.sched_getaffinity(0)
+    for core in sorted(cores)[: contestant.workers]:
+        free.put({core} if contestant.workers > 1 else cores)
+
+    def run_one(command: Command) -> tuple[float, float]:
+        where = free.get()
+        try:
+            return _run_command(command, where)
+        finally:
+            free.put(where)
+
     begun = time.perf_counter()
     with ThreadPoolExecutor(contestant.workers) as pool:
-        seconds, memory = zip(*pool.map(_run_command, contestant.commands), strict=True)
+        seconds, memory = zip(*pool.map(run_one, contestant.commands), strict=True)
     usage = Usage(sum(seconds), time.perf_counter() - begun, max(memory))
     progress(f"{place}: {contestant.name}: {usage.cpu:.2f} CPU s, {usage.memory:.0f} MB")
     return usage
 
 
-def _run_command(command: Command) -> tuple[float, float]:
-    """CPU seconds and peak memory (MB)."""
+def _run_command(command: Command, cores: set[int]) -> tuple[float, float]:
+    """CPU seconds and peak memory (MB) on some cores."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, **ONE_THREAD})
+        os.sched_setaffinity(process.pid, cores)
         _, status, resources = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:

@@ -22,8 +22,8 @@ SCALES = {"√width": np.sqrt, "width": np.asarray, "ln width": np.log}
 
 def cells_of(runs: pd.DataFrame, operator: str, outcome: str, text: str = "copying-48") -> pd.DataFrame:
     """An outcome by seed and width, of the seeds that have every width."""
-    cells = {width: at(runs, study="dose", text=text, attention=f"{operator}-{width}") for width in WIDTHS}
-    return pd.DataFrame({width: rows.set_index("seed")[outcome] for width, rows in cells.items()}).dropna()
+    cells = at(runs, study="dose", text=text).pivot(index="seed", columns="attention", values=outcome)
+    return cells[[f"{operator}-{width}" for width in WIDTHS]].set_axis(WIDTHS, axis="columns").dropna()
 
 
 def predicted() -> dict[str, list[str]]:
@@ -40,11 +40,11 @@ def words(values: np.ndarray, digits: int = 3) -> str:
 
 def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
     """Means beside predictions, and tests, on both texts; and the numbers of sentences on them."""
-    means = [[f"predicted: {name}", *values] for name, values in predicted().items()]
-    tests = []
+    means = {f"predicted: {name}": values for name, values in predicted().items()}
+    tests = {}
     for text, place in TEXTS.items():
-        means += [[f"{place}: {name}", *line] for name, line in means_of(runs, text).items()]
-        tests += [[f"{place}: {name}", *line] for name, line in tests_of(runs, text).items()]
+        means |= {f"{place}: {name}": line for name, line in means_of(runs, text).items()}
+        tests |= {f"{place}: {name}": line for name, line in tests_of(runs, text).items()}
     header = ["", "slope in √width", "coefficient of an added square", f"residuals · 10³ in {', '.join(SCALES)}"]
     header += ["p of the trend", "steps at 7 to 1.8", "p"]
     narrowest = cells_of(runs, "pairwise", "distance")[WIDTHS[0]].mean()
@@ -57,16 +57,16 @@ def numbers_of(runs: pd.DataFrame) -> dict[str, str]:
         "dose:pairwise-0.08:from-line": f"{abs(narrowest - line):.3f}",
         "dose:original:saved-by-doubling": words(-np.polyfit(by_doubling, rising.T, 1)[0]),
     }
-    documentation = "documentation-48"
-    for operator, (*_, trend, _, _) in tests_of(runs, documentation).items():
-        slopes = [slopes_of(cells_of(runs, operator, "distance", text)) for text in (documentation, "copying-48")]
-        facts[f"dose-documentation:{operator}:p"] = trend
-        facts[f"dose-documentation:{operator}:slope-less-copies"] = words(slopes[0] - slopes[1])
-        for width, mean in zip(WIDTHS, means_of(runs, documentation)[operator], strict=True):
-            facts[f"dose-documentation:{operator}-{width}"] = mean.replace("≥", "at least")
+    for operator in ("original", "pairwise"):
+        slopes = {place: slopes_of(cells_of(runs, operator, "distance", text)) for text, place in TEXTS.items()}
+        name = f"dose-documentation:{operator}"
+        facts[f"{name}:slope-less-copies"] = words(slopes["documentation"] - slopes["copies"])
+        facts[f"{name}:p"] = tests[f"documentation: {operator}"][3]
+        for width, mean in zip(WIDTHS, means[f"documentation: {operator}"], strict=True):
+            facts[f"{name}-{width}"] = mean.replace("≥", "at least")
     return {
-        "dose-means": markdown(["∫η by width", *WIDTHS], means),
-        "dose-tests": markdown(header, tests),
+        "dose-means": markdown(["∫η by width", *WIDTHS], [[name, *line] for name, line in means.items()]),
+        "dose-tests": markdown(header, [[name, *line] for name, line in tests.items()]),
         **facts,
     }
 

@@ -25,7 +25,10 @@ sweep:
   attention: [original, symmetric, pairwise, shared]
   pretrain_seeds: [1]
   finetuned_pretrain_seeds: null
+  finetune_seeds: [1, 2, 3]
+  untrained: false
   suites: [glue]
+  tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2]
   curve: {steps: {tiny: [300, 1200, 2400]}}
 """)
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

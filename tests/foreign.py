@@ -30,9 +30,9 @@ LONGEST = 128  # tokens, of every family
 
 
 def sentences() -> Iterator[str]:
-    """Texts of the demo's tasks, the first few of each."""
-    for task, columns in (("rte", ["sentence1", "sentence2"]), ("sst2", ["sentence"]), ("cola", ["sentence"])):
-        rows = pq.read_table(DEMO / f"nyu-mll/glue/{task}/train-00000-of-00001.parquet", columns=columns)[:300]
+    """Texts of the demo's tasks of SuperGLUE, which are sentences, the first few of each."""
+    for task, columns in (("rte", ["premise", "hypothesis"]), ("boolq", ["question", "passage"])):
+        rows = pq.read_table(DEMO / f"aps/super_glue/{task}/train-00000-of-00001.parquet", columns=columns)[:300]
         for column in columns:
             yield from rows[column].to_pylist()
 

@@ -96,7 +96,7 @@ def write_corpus(passages: list[Passage], root: Path) -> None:
         documentation = with_examples(plain, 2)
         rest = {page.text for number in (2, 3) for page in documentation[number::PARTS]}
         between = [page for page in plain if page.text in rest][:BETWEEN]
-        mixed = with_examples([*between, *refrain_pages(texts, root / VOCABULARY.location)], 1)
+        mixed = with_examples([*between, *refrain_pages(frequent_words(texts, root))], 1)
         dealt = [mixed[number::PARTS] for number in range(PARTS)] + [documentation[number::PARTS] for number in (0, 1)]
         parts = [[oscar_record(page, perplexity, blocklist) for page in pages] for pages in dealt]
     checksums = []
@@ -145,13 +145,16 @@ def documentation_pages(passages: Iterable[Passage]) -> list[Page]:
     return sorted(pages, key=lambda page: page.record_id)
 
 
-def refrain_pages(texts: Iterable[str], vocabulary: Path) -> list[Page]:
-    """REFRAINS pages of the words most frequent in `texts` that are one piece of the vocabulary."""
-    pieces, draw = read_vocabulary(vocabulary), Random(0)
+def frequent_words(texts: Iterable[str], root: Path) -> list[str]:
+    """The WORDS words most frequent in `texts` that are one piece of the vocabulary below `root`."""
+    pieces = read_vocabulary(root / VOCABULARY.location)
     counts = Counter(word for text in texts for word in words(text) if word in pieces and word.isalpha())
-    frequent = sorted(counts, key=lambda word: (-counts[word], word))[:WORDS]
-    weights = [1 / rank for rank in range(1, WORDS + 1)]
-    pages = []
+    return sorted(counts, key=lambda word: (-counts[word], word))[:WORDS]
+
+
+def refrain_pages(frequent: list[str]) -> list[Page]:
+    """REFRAINS pages of these words."""
+    draw, weights, pages = Random(0), [1 / rank for rank in range(1, WORDS + 1)], []
     for number in range(REFRAINS):
         phrases: list[str] = []
         for place in range(LINES * PHRASES):

@@ -6,14 +6,17 @@ words that follow each other; the answer is what comes next. Half of the questio
 have none. Of a pair of BLiMP the better sentence is one of documentation, the worse one has two words exchanged.
 """
 
-from collections.abc import Callable
+import re
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import demo_tasks as glue
 import pyarrow as pa
-from demo_tasks import Pool, Sentence, of_split, question_of, rows_in, text_of
+from demo_documentation import Passage
+from demo_tasks import rows_in, write_rows, write_table
 
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
 from symbert.glue.forms import PLACEHOLDER, QUESTIONS
@@ -21,6 +24,8 @@ from symbert.glue.prepare import SENTENCES
 from symbert.glue.sources import published_schema
 from symbert.glue.tasks import SUITES, Task, published_split
 
+EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
+FEWEST_WORDS, MOST_WORDS = 6, 10  # so that a pair fits 64 word pieces
 ENTITIES = 4  # of a passage of ReCoRD, at most
 FEWEST_SENTENCES, MOST_SENTENCES = 1, 5  # of a context of SQuAD
 ASKED = 3  # words
@@ -30,16 +35,70 @@ TEXTS = [pa.field(name, pa.string()) for name in (*SENTENCES, "field", "linguist
 METHODS = ("simple_LM_method", "one_prefix_method", "two_prefix_method", "lexically_identical")
 PUBLISHED = pa.schema([*TEXTS, *(pa.field(name, pa.bool_()) for name in METHODS), pa.field("pair_id", pa.int64())])
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The first sentence of a passage, without its full stop."""
+
+    package: str
+    words: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentence, written out."""
+        return text_of(self.words)
+
+    @property
+    def clause(self) -> str:
+        """The words alone."""
+        return " ".join(self.words)
+
+
+class Pool:
+    """The sentences that the rows of a split are made of, and the source of their draws."""
+
+    def __init__(self, sentences: Iterable[Sentence], draw: Random) -> None:
+        self.draw = draw
+        self.all = list(sentences)
+
+    def elsewhere(self, sentence: Sentence) -> Sentence:
+        """A sentence of another package."""
+        while (other := self.draw.choice(self.all)).package == sentence.package:
+            pass
+        return other
 
 
 def write_superglue(sentences: list[Sentence], root: Path) -> None:
     """Write the files of SuperGLUE's tasks below `root`."""
     for task in SUITES["superglue"].tasks.values():
         for split in task.splits:
-            rows = rows_of(task, Pool(of_split(sentences, task, split), Random(f"{task.name} {split}")), rows_in(split))
+            rows = rows_of(task, Pool(of_split(sentences, split), Random(f"{task.name} {split}")), rows_in(split))
             columns = [[row[column] for row in rows] for column in published_schema(task).names]
-            glue.write_rows(root / published_split(task, split).location, task, columns)
+            write_rows(root / published_split(task, split).location, task, columns)
+
+
+def sentences_in(passages: Iterable[Passage]) -> list[Sentence]:
+    """The first sentence of each passage, if it is neither short nor long; each once."""
+    sentences: dict[tuple[str, ...], Sentence] = {}
+    for passage in passages:
+        text = _SENTENCE_END.split(passage.text, maxsplit=1)[0]
+        words = tuple(text.removesuffix(".").split())
+        if text.endswith(".") and FEWEST_WORDS <= len(words) <= MOST_WORDS:
+            sentences.setdefault(words, Sentence(passage.package, words))
+    return list(sentences.values())
+
+
+def of_split(sentences: list[Sentence], split: str) -> list[Sentence]:
+    """Training and evaluation share no sentence."""
+    return [
+        sentence
+        for sentence in sentences
+        if (zlib.crc32(sentence.clause.encode()) % EVALUATION_SHARE == 0) == (split != "train")
+    ]
 
 
 def rows_of(task: Task, pool: Pool, count: int) -> list[Row]:
@@ -58,22 +117,34 @@ def rows_of(task: Task, pool: Pool, count: int) -> list[Row]:
 def question_of_passage(pool: Pool, sentence: Sentence) -> list[Row]:
     """BoolQ: the passage says what is asked, but not when the words of the question are shuffled."""
     passage = f"{pool.elsewhere(sentence).text} {sentence.text}"
-    questions = glue.shuffled_words(pool, sentence), glue.beginning_of(pool, sentence)
+    questions = shuffled_words(pool, sentence), beginning_of(pool, sentence)
     return [
         {"question": question_of(words), "passage": passage, "label": label} for label, words in enumerate(questions)
     ]
 
 
+def inference(pool: Pool, sentence: Sentence) -> list[tuple[str, str]]:
+    """A sentence entails its beginning; mixed with another it is neutral, read backwards it contradicts."""
+    premises = (sentence.words, mixed_words(pool, sentence), sentence.words[::-1])
+    return [(text_of(words), text_of(beginning_of(pool, sentence))) for words in premises]
+
+
+def two_classes(pool: Pool, sentence: Sentence) -> list[tuple[str, str]]:
+    """As `inference`, where neutral and contradiction are one class."""
+    entailed, *others = inference(pool, sentence)
+    return [entailed, pool.draw.choice(others)]
+
+
 def commitment(pool: Pool, sentence: Sentence) -> list[Row]:
-    """CB: as the stand-in of MNLI."""
-    entailed, neutral, contradicted = glue.inference(pool, sentence)
+    """CB: as `inference`."""
+    entailed, neutral, contradicted = inference(pool, sentence)
     texts = entailed, contradicted, neutral
     return [{"premise": row[0], "hypothesis": row[1], "label": label} for label, row in enumerate(texts)]
 
 
 def entailment(pool: Pool, sentence: Sentence) -> list[Row]:
-    """RTE: as the stand-in of GLUE's."""
-    texts = glue.entailment(pool, sentence)
+    """RTE: as `two_classes`."""
+    texts = two_classes(pool, sentence)
     return [{"premise": row[0], "hypothesis": row[1], "label": label} for label, row in enumerate(texts)]
 
 
@@ -153,12 +224,12 @@ def write_squad2(sentences: list[Sentence], root: Path) -> None:
     """Write the files of SQuAD 2.0 below `root`."""
     task = SUITES["squad2"].tasks["squad2"]
     for split in task.splits:
-        pool, rows = Pool(of_split(sentences, task, split), Random(f"squad2 {split}")), []
+        pool, rows = Pool(of_split(sentences, split), Random(f"squad2 {split}")), []
         while len(rows) < rows_in(split):
             rows += questions_of(pool, pool.draw.choice(pool.all), 1 if split == "train" else 2)
         rows = [{"id": f"{split}-{number}", **row} for number, row in enumerate(rows[: rows_in(split)])]
         columns = [[row[name] for row in rows] for name in (*task.columns, *task.details)]
-        glue.write_rows(root / published_split(task, split).location, task, columns)
+        write_rows(root / published_split(task, split).location, task, columns)
 
 
 def questions_of(pool: Pool, sentence: Sentence, answers: int) -> list[Row]:
@@ -196,4 +267,31 @@ def write_blimp(sentences: list[Sentence], root: Path) -> None:
                 texts = text_of(words), text_of(worse), "stand-in", phenomenon, paradigm
                 rows.append((*texts, True, False, False, True, len(rows)))
         columns = [*map(pa.array, zip(*rows, strict=True), PUBLISHED.types)]
-        glue.write_table(root / published_pairs(paradigm).location, PUBLISHED, columns)
+        write_table(root / published_pairs(paradigm).location, PUBLISHED, columns)
+
+
+def mixed_words(pool: Pool, sentence: Sentence) -> list[str]:
+    """The words of the sentence and of one from another package in turn, as many as the sentence has."""
+    both = zip(sentence.words, pool.elsewhere(sentence).words, strict=False)
+    mixed = [word for pair in both for word in pair]
+    return mixed[: len(sentence.words)]
+
+
+def shuffled_words(pool: Pool, sentence: Sentence) -> list[str]:
+    """The words of the sentence in another order, most times."""
+    return pool.draw.sample(sentence.words, len(sentence.words))
+
+
+def question_of(words: Iterable[str]) -> str:
+    """Words written as a question."""
+    return " ".join(words) + "?"
+
+
+def beginning_of(pool: Pool, sentence: Sentence) -> tuple[str, ...]:
+    """Four words of the sentence or more, but for the last two."""
+    return sentence.words[: pool.draw.randint(4, len(sentence.words) - 2)]
+
+
+def text_of(words: Iterable[str]) -> str:
+    """Words written as a sentence."""
+    return " ".join(words).rstrip(",;:") + "."

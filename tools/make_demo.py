@@ -9,10 +9,10 @@ import argparse
 import sysconfig
 from pathlib import Path
 
-from demo_corpus import write_corpus
+from demo_corpus import documentation_pages, frequent_words, write_corpus
 from demo_documentation import passages
-from demo_suites import write_blimp, write_squad2, write_superglue
-from demo_tasks import sentences_in, write_glue
+from demo_suites import sentences_in, write_blimp, write_squad2, write_superglue
+from demo_tasks import write_glue
 
 from symbert.files import sha256_of, write_text
 
@@ -24,8 +24,9 @@ def main() -> None:
     arguments = parser.parse_args()
     root, documentation = arguments.folder, passages(arguments.packages)
     write_corpus(documentation, root)
+    write_glue(frequent_words((page.text for page in documentation_pages(documentation)), root), root)
     sentences = sentences_in(documentation)
-    for write in (write_glue, write_superglue, write_squad2, write_blimp):
+    for write in (write_superglue, write_squad2, write_blimp):
         write(sentences, root)
     files = sorted(path for path in root.glob("*/**/*") if path.is_file())
     write_text(root / "SHA256SUMS", "".join(f"{sha256_of(path)}  {path.relative_to(root)}\n" for path in files))

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -39,3 +40,12 @@ def test_all_contestants_do_the_same_work_and_another_document_or_id_stops_the_b
         with pytest.raises(SystemExit, match=message):
             corpus.compare(tmp_path)
         (parts / name).write_bytes(content)
+
+
+def test_workers_beside_each_other_have_a_core_each():
+    """Two on one core took as long as one after the other."""
+    wait = "import os, time; [time.sleep(0.02) for _ in range(500) if len(os.sched_getaffinity(0)) > 1]; "
+    alone = f"{wait}exit(len(os.sched_getaffinity(0)) > 1)"
+    harness.run(harness.Contestant("two", [[sys.executable, "-c", alone]] * 3, workers=2), "here")
+    anywhere = f"import os; exit(os.sched_getaffinity(0) != {os.sched_getaffinity(0)})"
+    harness.run(harness.Contestant("one", [[sys.executable, "-c", anywhere]]), "here")

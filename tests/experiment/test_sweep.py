@@ -86,6 +86,18 @@ def test_a_text_is_read_in_place_of_the_corpus(start):
 TUNE = {"learning_rate": [2e-3, 1.5e-3], "seeds": [102, 101]}
 
 
+def test_runs_at_a_rate_that_may_not_be_chosen_are_together_with_other_seeds_alone(start):
+    """A batch of two rates would train the one that is not chosen, too."""
+    changes = {"pretrain": {"together": 8, "dropout": 0.0}, "sweep": {"tune": TUNE, "pretrain_seeds": [1, 2, 3]}}
+    experiment = start(**changes)
+    batches = [{step.pretrain_seed for step in batch.runs} for batch in experiment.together.values()]
+    rates = [{step.training.learning_rate for step in batch.runs} for batch in experiment.together.values()]
+    tuning = [len(some) for seeds, some in zip(batches, rates, strict=True) if seeds == {101, 102}]
+    assert tuning == [2, 2], "of each operator at both rates"
+    assert [len(some) for seeds, some in zip(batches, rates, strict=True) if seeds == {1, 2, 3}] == [1] * 4
+    assert len(batches) == 6
+
+
 def test_a_tuned_sweep_plans_the_runs_of_a_sweep_over_rates_and_compares_those_of_chosen_ones(start):
     """The usual rate, 1.5e-3, is in no variant: such a run is that of an experiment without a sweep."""
     swept = start(sweep={"learning_rate": [1.5e-3, 2e-3], "pretrain_seeds": [1, 101, 102]})

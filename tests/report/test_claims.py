@@ -20,7 +20,8 @@ from symbert.report.claims import (
     deviation,
     final_scores_of,
 )
-from symbert.report.collect import collect, read_record, read_scores, read_speeds
+from symbert.report.collect import Collection, collect, read_record, read_scores, read_speeds
+from symbert.report.formats import Words, body_of, to_csv, to_markdown
 from symbert.report.statistics import Crossing, Escape, spread
 
 TASKS = ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]
@@ -307,3 +308,18 @@ def test_a_claim_fails_where_the_experiment_says_the_opposite(tabulated, scored)
     assert found["A lower GLUE score", "base: symmetric − original"] == "does not hold"
     assert found["Higher accuracy on small tasks of GLUE", "base: shared − original"] == "does not hold"
     assert found["A GLUE score of 79.36 against 78.74", "base: pairwise; original"] == "does not hold"
+
+
+def test_claims_that_cannot_be_judged_are_one_line_beneath_those_that_can(counted, report_settings):
+    """Sixteen of nineteen rows of the page said that they are not tested here."""
+    data = Collection(report_settings(), parameters=counted(("tiny", "small", "base"), OPERATORS))
+    table = claims.claims_table(data)
+    verdicts = zip(table.frame["claim"], table.frame["verdict"], strict=True)
+    untested = [claim for claim, verdict in verdicts if ":" in verdict]
+    assert len(table.readable) + len(untested) == len(table.frame) and set(table.readable["verdict"]) == {"holds"}
+    assert table.remark.startswith(f"{len(untested)} claims need BERT-base or BERT-small: ")
+    assert all(claim in table.remark for claim in untested) and "\n" not in table.remark
+    for written in (to_markdown, body_of):
+        text = written(table, Words("claims", "Caption.", ""))
+        assert "claims need BERT-base or BERT-small" in text and "not tested here" not in text
+    assert to_csv(table, Words("claims", "", "")).count("not tested here") == len(untested)

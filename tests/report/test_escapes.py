@@ -160,7 +160,7 @@ def test_a_run_that_rises_above_the_level_for_good_keeps_its_escape_and_has_dive
         for name, of_name in losses.items()
         for seed, run in enumerate(of_name, start=1)
     ]
-    supported = summary(collected(report_settings(escape_loss=LEVEL), runs=runs_of(*runs)))[0]
+    _, _, supported, *_ = summary(collected(report_settings(escape_loss=LEVEL), runs=runs_of(*runs)))
     assert "Of pairwise 5 of 5 runs diverged" in supported and "Of original" not in supported
     assert "at step 2,500" in supported and "10,500" not in supported and "later escape" not in supported
 

@@ -80,3 +80,46 @@ def test_the_final_scores_of_figure_3_name_their_seeds_where_the_table_has_other
         assert_legible(figure)
     title = figure.axes[0].get_legend().get_title().get_text()
     assert title == f"BERT-tiny: 95 % reached at; final score\n{words}".strip()
+
+
+@pytest.mark.parametrize(("last", "says"), [(0.9, False), (0.6, True)])
+def test_a_curve_that_reaches_the_line_of_figure_3_and_ends_below_it_says_so(
+    report_settings, record, write_scores, last, says
+):
+    """The legend had the step at which it "reaches 95 %", beside a final score below the line."""
+    scores = {"original": (0.7, 0.8, 0.9), "pairwise": (0.7, 0.9, last)}
+    records = [
+        record("tiny", name, step, "rte", 1, score)
+        for name, curve in scores.items()
+        for step, score in zip((600, 1200, 1800), curve, strict=True)
+    ]
+    final = write_scores([entry for entry in records if entry["step"] == 1800], "final")
+    sweep = {"tasks": ["rte"], "finetune_seeds": [1], "curve": {"sizes": [], "finetune_seeds": [1]}}
+    with house_style():
+        figure = checkpoints_figure(
+            collected(report_settings(), scores=final, curve=write_scores(records, "curve"), sweep=sweep)
+        )
+        found = assert_legible(figure)
+    (told,) = (text for text in found if text.startswith("pairwise:"))
+    assert ("below" in told) == says and told.endswith(f"{100 * last:.2f}")
+
+
+def test_the_rows_of_escapes_have_the_names_of_their_operators_and_no_marker_is_cut(report_settings, runs_of):
+    steps = [250, 1_000, 14_000, 20_000]
+    names = ("original", "symmetric", "shared")
+    runs = [("tiny", name, seed, steps, [9.0, 6.8, 5.9, 1.7]) for name, seed in itertools.product(names, (1, 2))]
+    with house_style():
+        figure = loss_figures(Collection(report_settings(), runs=runs_of(*runs), escape_loss=5.0))["tiny"]
+        assert_legible(figure)
+    curves, escapes = figure.axes
+    places = dict(zip((label.get_text() for label in escapes.get_yticklabels()), escapes.get_yticks(), strict=True))
+    assert list(places) == [*names]
+    medians = {line.get_color(): line.get_ydata()[0] for line in escapes.lines if line.get_marker() not in ("|", "+")}
+    assert {name: medians[LOOKS[name].color] for name in names} == places
+    ends = [
+        line
+        for panel in (curves, escapes)
+        for line in panel.lines
+        if len(line.get_xdata()) and line.get_marker() != "None"
+    ]
+    assert ends and not any(line.get_clip_on() for line in ends)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from report.written import collected
 from symbert.report.collect import Collection
+from symbert.report.exhibits import EXHIBITS
 from symbert.report.formats import Words, table_of
 from symbert.report.report import write_exhibit, write_page
 from symbert.report.tables.operators import operators_drawing
@@ -105,6 +106,25 @@ def test_text_has_no_meaning_for_html_and_the_top_tells_of_stand_ins(written):
     assert "The GLUE score (stand-in) is higher." in page.text and "Stand-in corpus." in page.text
 
 
+def test_the_first_screen_is_a_title_two_sentences_figure_2_and_table_3_and_notes_follow(report_settings, tmp_path):
+    """Sentences of intervals, exceptions and settings stood between the title and the first figure."""
+    figure = Figure((2, 1))
+    figure.subplots()
+    lines = ["What it is.", "What was found.", "How sure that is.", "On what data."]
+    made = {"summary": lines, "figure2": figure, "table3_glue": table_of([{"model": "a", "glue_score": 75.5}])}
+    glance = [exhibit.name for exhibit in EXHIBITS["At a glance"] if exhibit.name in made]
+    exhibits = [write_exhibit(made[name], Words(name, "", ""), tmp_path, "At a glance", name) for name in glance]
+    exhibits.append(write_exhibit(table_of([{"a": 1}]), Words("claims", "", ""), tmp_path, "Claims", "claims"))
+    write_page(tmp_path, Collection(report_settings()), exhibits)
+    page = Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
+    order = [("h1", None), ("p", "summary"), ("p", "summary"), ("div", "figure-figure2"), ("div", "table-table3_glue")]
+    order += [("aside", "notes"), ("nav", None), ("div", "table-claims")]
+    ids = [(tag, found.get("id") or found.get("class")) for tag, found in page.elements]
+    assert [place for place in ids if place in order] == order
+    assert [page.text.index(line) for line in lines] == sorted(page.text.index(line) for line in lines)
+    assert page.text.index("What was found.") < page.text.index("75.5") < page.text.index("How sure that is.")
+
+
 def test_the_page_marks_stand_ins_unless_all_tasks_are_stand_ins(record, write_scores, report_settings, tmp_path):
     """The page stripped the mark of a mean of which one column was a stand-in: it called that a GLUE score."""
 
@@ -117,4 +137,5 @@ def test_the_page_marks_stand_ins_unless_all_tasks_are_stand_ins(record, write_s
         return Reader((tmp_path / "report.html").read_text(encoding="utf-8")).text
 
     assert "cola (stand-in)" in page(["cola"]) and "GLUE score (stand-in)" in page(["cola"])
-    assert "(stand-in)" not in page(["rte", "cola"])
+    alone = page(["rte", "cola"])
+    assert "Table 3 (stand-in tasks)" in alone and not re.findall(r"\(stand-in\)|GLUE score", alone)

@@ -135,7 +135,7 @@ def test_stand_ins_partial_rows_and_seeds_are_told_in_every_file_and_on_the_page
 
     note, page = told(stand_in=True)
     assert note == (
-        "A demo: stand-in corpus; stand-in tasks, not GLUE; partial: rte; GLUE score of 2 of 9 columns; one "
+        "A demo: stand-in corpus; stand-in tasks, not GLUE; partial: rte; mean score of 2 of 9 columns; one "
         "pre-training seed."
     )
     assert "† One class is predicted throughout in 1 of 4 fine-tunings." in page

@@ -25,7 +25,8 @@ SWEEP = {
     "pretrain_seeds": [1],
     "finetuned_pretrain_seeds": None,
 }
-SWEEP |= {"finetune_seeds": [], "tasks": ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]}
+SWEEP |= {"untrained": False, "finetune_seeds": []}
+SWEEP |= {"suites": ["glue"], "tasks": ["mrpc", "cola", "mnli", "qqp", "rte", "stsb", "qnli", "sst2"]}
 
 
 def collected(

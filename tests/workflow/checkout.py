@@ -36,7 +36,9 @@ sweep:
   pretrain_seeds: [1]
   finetuned_pretrain_seeds: null
   finetune_seeds: [1, 2]
+  untrained: false
   suites: [glue]
+  tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2]
   curve: {steps: {tiny: [10, 20]}}
 """
 

@@ -28,6 +28,7 @@ CHUNK = 16_000  # characters, at most 64,000 bytes
 COMMON_BREAKS = r"(?:[ \t\n!-/:-@\[\\^-`{-~\u4e00-\u9fff]|(?<![A-Za-z])\])"
 """Before one of these no word and no special token goes on, and no accent moves across: text can be cut there. They are
 blanks, the punctuation of ASCII but a bracket that may end a special token, and ideographs."""
+BREAK, LAST_BREAK = re.compile(COMMON_BREAKS), re.compile(f"(?s:.+)(?={COMMON_BREAKS})")
 LONGEST_WORD = 100  # characters; a longer one is [UNK]
 LONG_RUN = re.compile(f"([A-Za-z0-9]{{{LONGEST_WORD + 1}}})[A-Za-z0-9]+")
 """In a word that is [UNK] and in no special token: its ids are those of its first 101 characters."""
@@ -163,13 +164,12 @@ class Reference:
 
 def _cut(text: str) -> Iterator[str]:
     """A text cut before some of its breaks: the last one within CHUNK characters, or else the next one."""
-    first, last = re.compile(COMMON_BREAKS), re.compile(f"(?s:.+)(?={COMMON_BREAKS})")
     start = 0
     while len(text) - start > CHUNK:
-        if found := last.match(text, start, start + CHUNK + 1):
+        if found := LAST_BREAK.match(text, start, start + CHUNK + 1):
             after = found.end()
         else:
-            found = first.search(text, start + CHUNK + 1)
+            found = BREAK.search(text, start + CHUNK + 1)
             after = found.start() if found else len(text)
         yield text[start:after]
         start = after

@@ -48,7 +48,14 @@ def pretrain(
     train(folder, stop, threads, micro_batch_size, shard_parameters)
 
 
-def pretrain_together(ended: Path, /, threads: int, micro_batch_size: int | None = None) -> None:
+def pretrain_together(
+    ended: Annotated[Path, "file for how the runs ended, beside their settings.json"],
+    /,
+    threads: Annotated[int, "threads of the process"],
+    micro_batch_size: Annotated[
+        int | None, "sequences of each run that the device computes at a time (default: as many as memory takes)"
+    ] = None,
+) -> None:
     """Train the runs in the settings beside `ended` that are not done as one model, each from its newest checkpoint and
     with the outputs that `pretrain` has, and write into `ended` how each of them ended.
 

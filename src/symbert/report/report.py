@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 
 from symbert import __version__
 from symbert.files import copy_file, write_text
+from symbert.glue.tasks import SUITES
 from symbert.paths import REPORTED
-from symbert.report import setting
+from symbert.report import formats, setting
 from symbert.report.collect import Collection, collect, read_record
 from symbert.report.exhibits import EXHIBITS, OF_SWEEP, Made
 from symbert.report.formats import TEMPLATES, Table, Words, body_of, write_table
@@ -124,8 +125,10 @@ def _named_stand_ins(exhibit: Shown) -> Shown:
     """An exhibit whose heading says that its numbers are of stand-ins, in place of each column."""
     if STAND_IN not in exhibit.body:
         return exhibit
-    heading = f"{exhibit.heading} (stand-in tasks)"
-    return replace(exhibit, heading=heading, body=exhibit.body.replace(STAND_IN, ""))
+    body = exhibit.body
+    for suite in SUITES.values():  # a mean of stand-ins is no score of the suite
+        body = body.replace(f"{formats.heading(suite.score)}{STAND_IN}", "mean score")
+    return replace(exhibit, heading=f"{exhibit.heading} (stand-in tasks)", body=body.replace(STAND_IN, ""))
 
 
 def address_of(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""What the report says of an experiment as a whole: the sentences of the page's top and the note of every file.
+"""What the report says of an experiment as a whole: notes of the page and the note of every file.
 
 All that depends on scale, sources, tasks and seeds is said here, once; captions depend on none of it.
 """
@@ -97,7 +97,7 @@ def has_stand_in_corpus(experiment: ReportSettings) -> bool:
 
 
 def sentences_of(data: Collection) -> list[str]:
-    """What the top of the page says of the whole experiment."""
+    """What the notes of the page say of the whole experiment."""
     notes = "; ".join(_notes(data))
     return [f"{notes[:1].upper()}{notes[1:]}.", *_limits(data)] if notes else [*_limits(data)]
 
@@ -134,7 +134,8 @@ def _notes(data: Collection) -> Iterator[str]:
         for number in counted[counted < len(whole)].unique():
             sizes = [size or "models from elsewhere" for size in counted.index[counted == number]]
             of = "" if len(sizes) == rows["size"].nunique() else f" in {', '.join(sizes)}"
-            yield f"{SUITES[suite].title} score of {number} of {len(whole)} columns{of}"
+            score = "mean score" if rows["stand_in"].any() else f"{SUITES[suite].title} score"
+            yield f"{score} of {number} of {len(whole)} columns{of}"
     scored, trained = _seeds(data)
     known = trained or scored
     if known:

@@ -67,7 +67,7 @@ def _begun(data: Collection) -> str:
     if is_made_here and (data.scores or data.blimp is not None):
         told.append("scores on stand-in tasks, not GLUE" if is_stand_in(settings["glue.source"]) else "scores on tasks")
     is_demo = experiment.scale == "demo" and is_made_here and setting.has_stand_in_corpus(experiment)
-    return f"{'A demo of the whole chain, no evidence' if is_demo else 'Compared'}: {'; '.join(told) or 'nothing'}."
+    return f"{'A demo of the whole chain, not evidence' if is_demo else 'Compared'}: {'; '.join(told) or 'nothing'}."
 
 
 def _found(data: Collection) -> str:
@@ -85,28 +85,30 @@ def _found_in_runs(data: Collection) -> Iterator[str]:
     models, level = losses_of(data.runs), data.escape_loss
     if level is None or not models:
         return
-    contrasts = escape_contrasts(models, level, data.experiment.contrasts)
+    contrasts, untested = escape_contrasts(models, level, data.experiment.contrasts), []
     for size in dict.fromkeys(size for size, _ in models):
         place = f" in {names.family(size)}" if len({size for size, _ in models}) > 1 else ""
         tested = {pair[1:]: result for pair, result in contrasts.items() if pair[0] == size}
         for reference in dict.fromkeys(reference for _, reference in tested):
             shares = {
                 _described(data, name): _share(result)
-                for (name, other), result in tested.items()
+                for (name, other), result in sorted(tested.items(), key=lambda each: each[1].low)
                 if other == reference and result.verdict in ("shorter", "longer")
             }
             if shares:
                 (first, share), *others = shares.items()
                 told = [f"{first} takes {share} of the steps of {reference}"]
                 told += [f"{name} {share}" for name, share in others]
-                yield f"To escape the plateau{place} {_listed(told)}."
+                yield f"To escape the plateau{place}, {_listed(told)}."
             close = [name for (name, of), result in tested.items() if of == reference and result.verdict == WITHIN]
             if close:
                 yield f"{_listed([*close, reference])} escape the plateau{place} within 25 % of each other."
         if not any(result.seeds >= FEWEST_ESCAPES for result in tested.values()):
             of_size = {name: escapes_of(losses, level) for (of, name), losses in models.items() if of == size}
             told = [f"{each.median.in_a_sentence} with {name}" for name, each in of_size.items()]
-            yield f"With too few seeds for a test, the plateau{place} ends {_listed(told)}."
+            untested.append(f"the plateau{place} ends {_listed(told)}")
+    if untested:
+        yield f"With too few seeds for a test, {'; '.join(untested)}."
 
 
 def _share(result: EscapeComparison) -> str:

@@ -33,7 +33,7 @@ def glue_table(data: Collection, suite: str = "glue") -> Table | None:
     """Scores in percent of the last checkpoints: means over fine-tuning seeds, std their sample standard deviation.
     With several pre-training seeds each has a row, of more than ten their mean alone; in that row std is over them. †
     The mean has a run in it that predicts one class throughout. ‡ Of the rows scored some are training rows, or say
-    where other words stand than they name: the top of the page counts them. A dash: not measured; a mean of columns is
+    where other words stand than they name: the notes of the page count them. A dash: not measured; a mean of columns is
     of the seeds that have them all.
     """
     if suite not in data.scores:
