@@ -310,7 +310,8 @@ def finetune(go: Path, ready: Path, device: torch.device, scope: Scope) -> None:
         steps.step(index, 2e-5)
     now()
     ready.touch()
-    while not go.exists():
+    deadline = time.monotonic() + PATIENCE
+    while not go.exists() and time.monotonic() < deadline:
         time.sleep(0.002)
     begun = now()
     for index in islice(batches, scope.finetuning_steps):
@@ -393,7 +394,15 @@ def repeating(say: Say, device: torch.device, scope: Scope) -> None:
 def trained(run: object, folder: Path, stop_at: int | None = None) -> None:
     """Train a run in a process of its own; interrupted once weights of step `stop_at` are there, and resumed."""
     write_json(folder / "run.json", msgspec.to_builtins(run))
-    command = [sys.executable, "-m", "symbert", "pretrain", str(folder), "--threads", os.environ["OMP_NUM_THREADS"]]
+    command = [
+        sys.executable,
+        "-m",
+        "symbert",
+        "pretrain",
+        str(folder),
+        "--threads",
+        os.environ.get("OMP_NUM_THREADS", "8"),
+    ]
     process = subprocess.Popen(command)
     if stop_at:
         kept = folder / f"state/weights/step-{stop_at:08d}.json"
@@ -469,6 +478,7 @@ def main() -> None:
         return finetune(Path(options.words[1]), Path(options.words[2]), device, scope)
     if options.words[:1] == ["first-step"]:
         return first_step(device, scope)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # `timeout`: NVIDIA's MPS is ended, too
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with open(options.output, "w") as page:
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pretrain.corpora import losses, options
+from pretrain.test_sharding import in_processes
 from symbert.cli import main
 from symbert.files import read_json, sha256_of
 from symbert.pretrain import compute
@@ -116,6 +117,32 @@ def test_a_run_that_is_asked_to_stop_saves_the_step_that_is_started_and_goes_on_
     sessions = read_json(tmp_path / "run/state/provenance.json")["sessions"]
     assert [session["step"] for session in sessions] == [6, 20, 30]
     assert losses(tmp_path / "run")["train"] == losses(finished)["train"]
+
+
+@pytest.mark.campaign
+def test_of_two_processes_one_is_asked_to_stop_and_both_save_the_step_that_is_started(
+    beside, tmp_path, manifest, brief, monkeypatch, signals_kept
+):
+    """They go on to the bits of two that read each step at once."""
+    settings, start = brief(steps=12, save_every=12, evaluate_every=6, dropout=0.0), Trainer.start
+    words = {name: options(manifest, settings, tmp_path / name) for name in ("ahead", "at once")}
+
+    def interrupted(trainer, step, flags):
+        if step == 3 and trainer.world.rank == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return start(trainer, step, flags)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "start", interrupted)
+        assert in_processes(lambda: main(words["ahead"]), 2) == [75, 75]
+    assert in_processes(lambda: main(words["ahead"]), 2) == [0, 0]
+    sessions = read_json(tmp_path / "ahead/state/provenance.json")["sessions"]
+    assert [session["step"] for session in sessions] == [5, 12]
+    with monkeypatch.context() as patched:
+        patched.setattr(compute, "computes_beside", lambda device: False)
+        assert in_processes(lambda: main(words["at once"]), 2) == [0, 0]
+    for name in ("metrics.jsonl", "state/weights/step-00000012.safetensors"):
+        assert sha256_of(tmp_path / "ahead" / name) == sha256_of(tmp_path / "at once" / name), name
 
 
 def test_what_is_made_ahead_is_that_of_the_number_and_its_error_comes_when_it_is_wanted():
