@@ -16,20 +16,26 @@ from symbert.sources import DEMO
 from workflow.checkout import check_out
 
 ONE = "attention: [original], pretrain_seeds: [1], suites: [glue]"
+STEADY = "untrained: false, curve: {steps: {tiny: [200]}}, tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2]"
 SETTINGS = {
     "demo": [],
     "paper": ["scale=paper", "source=hub"],
     "architectures": [
-        "sweep={architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"
+        f"sweep={{architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue], {STEADY}}}"
     ],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
-    "one": [f"sweep={{{ONE}}}"],
+    "one": [f"sweep={{{ONE}, {STEADY}}}"],
     "more": [
         f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true}}",
         "glue={robustness: {noise: []}}",
     ],
     "every operator": [f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"],
-    "gpus": [f"sweep={{sizes: [small], {ONE}, curve: {{sizes: []}}}}", "--printshellcmds", "--resources", "gpu=2"],
+    "gpus": [
+        f"sweep={{sizes: [small], {ONE}, untrained: false, curve: {{sizes: []}}}}",
+        "--printshellcmds",
+        "--resources",
+        "gpu=2",
+    ],
     "models": [
         "models={mine: {path: mine}, tuned: {path: ./mine, learning_rate: [1.0e-4, 1.0e-3]}}",
         "sweep={attention: [], tasks: [mrpc, cola], suites: [glue, superglue]}",
