@@ -21,7 +21,8 @@ SETTINGS = {
     "demo": [],
     "paper": ["scale=paper", "source=hub"],
     "architectures": [
-        f"sweep={{architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue], {STEADY}}}"
+        f"sweep={{architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue], "
+        f"{STEADY}}}"
     ],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
     "one": [f"sweep={{{ONE}, {STEADY}}}"],
@@ -169,7 +170,8 @@ def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_s
 def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_path):
     """So that only two rules need a network (docs/cluster.md)."""
     copy = check_out(root, tmp_path / "copy")
-    words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}")
+    sweep = f"sweep={{suites: [glue, blimp], {STEADY}}}"
+    words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}", sweep)
     before = copy.snakemake(*words)
     for name in re.findall(r"^ +output: (results/published/\S+)$", before.output, re.M):
         file = copy.directory / name
