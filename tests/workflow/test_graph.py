@@ -16,24 +16,31 @@ from symbert.sources import DEMO
 from workflow.checkout import check_out
 
 ONE = "attention: [original], pretrain_seeds: [1], suites: [glue]"
+STEADY = "untrained: false, curve: {steps: {tiny: [200]}}, tasks: [mrpc, cola, mnli, qqp, rte, stsb, qnli, sst2]"
 SETTINGS = {
     "demo": [],
     "paper": ["scale=paper", "source=hub"],
     "architectures": [
-        "sweep={architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue]}"
+        f"sweep={{architectures: [encoder, decoder], attention: [original, shared], suites: [glue, superglue], "
+        f"{STEADY}}}"
     ],
     "swept": ["sweep={attention: [original, shared], learning_rate: [1.0e-3, 2.0e-3], sequence_length: [8, 16]}"],
     "together": [
         "sweep={attention: [original, pairwise], pretrain_seeds: [1, 2, 3], learning_rate: [1.0e-3, 2.0e-3]}",
         *("pretrain={together: 4}", "--printshellcmds"),
     ],
-    "one": [f"sweep={{{ONE}}}"],
+    "one": [f"sweep={{{ONE}, {STEADY}}}"],
     "more": [
         f"sweep={{{ONE}, finetune_seeds: [1, 2, 3, 4, 5, 6, 7], untrained: true, anatomy: true}}",
         "glue={robustness: {noise: []}}",
     ],
     "every operator": [f"sweep={{attention: [{', '.join(OPERATORS)}], pretrain_seeds: [1]}}"],
-    "gpus": [f"sweep={{sizes: [small], {ONE}, curve: {{sizes: []}}}}", "--printshellcmds", "--resources", "gpu=2"],
+    "gpus": [
+        f"sweep={{sizes: [small], {ONE}, untrained: false, curve: {{sizes: []}}}}",
+        "--printshellcmds",
+        "--resources",
+        "gpu=2",
+    ],
     "models": [
         "models={mine: {path: mine}, tuned: {path: ./mine, learning_rate: [1.0e-4, 1.0e-3]}}",
         "sweep={attention: [], tasks: [mrpc, cola], suites: [glue, superglue]}",
@@ -173,7 +180,8 @@ def test_what_is_ones_own_is_planned_by_its_name_and_config_yaml_wins_over_the_s
 def test_files_that_were_downloaded_beforehand_are_asked_of_no_host(root, tmp_path):
     """So that only two rules need a network (docs/cluster.md)."""
     copy = check_out(root, tmp_path / "copy")
-    words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}")
+    sweep = f"sweep={{suites: [glue, blimp], {STEADY}}}"
+    words = ("--dry-run", "--config", "source=hub", "corpus={parts: 2, keep_raw: true}", sweep)
     before = copy.snakemake(*words)
     for name in re.findall(r"^ +output: (results/published/\S+)$", before.output, re.M):
         file = copy.directory / name
