@@ -34,7 +34,17 @@ COLLECTED = (
     "logit-step",
     "redrawn",
 )
-AXES = ["text", "size", "attention", "learning_rate", "batch_size", "steps"]
+AXES = [
+    "text",
+    "size",
+    "attention",
+    "learning_rate",
+    "batch_size",
+    "steps",
+    "warmup_steps",
+    "schedule_steps",
+    "dropout",
+]
 
 Point = dict[str, Any]  # by axis
 
@@ -46,6 +56,8 @@ def grids_of(study: str) -> Iterator[tuple[str, list[Point], list[int], dict[str
         values = {**{key: [value] for key, value in config["pretrain"].items()}, **config["sweep"], **grid}
         values["size"] = values["sizes"]
         points = [dict(zip(AXES, point, strict=True)) for point in itertools.product(*(values[axis] for axis in AXES))]
+        for point in points:  # null: the rate reaches 0 in the last step
+            point["schedule_steps"] = point["schedule_steps"] or point["steps"]
         yield name, points, values["pretrain_seeds"], values.get("contrasts", {})
 
 
@@ -64,6 +76,7 @@ def row_of(folder: Path) -> dict[str, Any]:
     values = run | run["training"] | {"text": f"{source}-{words}{text['sequence_length']}"}
     values["attention"] = run["operator"]["name"]
     every, steps = values["evaluate_every"], values["steps"]
+    values["schedule_steps"] = values.get("schedule_steps") or steps
     if [*losses] != [*range(every, steps + 1, every)]:
         sys.exit(f"{folder}/metrics.jsonl: evaluations are missing; train the run again")
     exit_step = plateau_exit([*losses], [*losses.values()])

@@ -28,7 +28,6 @@ LEVELS = {
     "documentation-words-48": 3.61,
 }  # of texts with other plateaus: direction.md, word-pieces.md
 NEARBY = (0.2, -0.2, -0.6)  # of other levels, relative to a text's own
-WARMUP, SCHEDULE = 100, 20_000  # steps, in all studies
 LAYERS = {"tiny": 2, "deep4": 4, "deep8": 8}
 OPERATORS = {  # narrow, wide, color
     "original": ("original", "original-wide", "#000000"),
@@ -48,9 +47,9 @@ def crossing(losses: np.ndarray, every: int, level: float) -> float:
     return every * (last + 1 + (losses[last] - level) / (losses[last] - losses[last + 1]))
 
 
-def travelled(step: float, peak: float) -> float:
+def travelled(step: float, peak: float, warmup: int, schedule: int) -> float:
     """The sum of the learning rates of the steps before `step`, which need not be whole."""
-    rates = [linear_rate(number, peak, WARMUP, SCHEDULE) for number in range(int(np.ceil(step)))]
+    rates = [linear_rate(number, peak, warmup, schedule) for number in range(int(np.ceil(step)))]
     return float(np.interp(step, range(len(rates) + 1), np.cumsum([0.0, *rates])))
 
 
@@ -63,7 +62,7 @@ def outcomes(run: Any) -> dict[str, Any]:
     crossings = {name: crossing(losses, run.evaluate_every, level) for name, level in levels.items()}
     found: dict[str, Any] = {name: run.steps if np.isnan(step) else step for name, step in crossings.items()}
     found["not_escaped"] = bool(np.isnan(crossings["step"]))
-    found["distance"] = travelled(found["step"], run.learning_rate)
+    found["distance"] = travelled(found["step"], run.learning_rate, run.warmup_steps, run.schedule_steps)
     for name, count in (("rule", len(losses)), ("rule, two thirds", len(losses) * 2 // 3)):
         step = plateau_exit(steps[:count], losses[:count].tolist())
         found |= {name: float(step or steps[count - 1]), f"{name} escaped": step is not None}

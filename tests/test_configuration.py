@@ -259,6 +259,7 @@ MISTAKES = {  # by the words that a line must have: the keys, and the nearest wo
         "pretrain": {"schedule_steps": 2500, "warmup_steps": 200, "decay_steps": 2301}
     },
     "'pretrain.processes' 'pretrain.nodes'": {"pretrain": {"processes": 3, "nodes": 2}},
+    "'pretrain.together' 4 'pretrain.processes' 2": {"pretrain": {"together": 4, "processes": 2}},
     "'pretrain.schedule_steps' 'architectures.decoder.steps'": {
         **{"pretrain": {"schedule_steps": 2400}, "architectures": {"decoder": {"steps": 5000}}},
         "sweep": {"architectures": ["encoder", "decoder"]},

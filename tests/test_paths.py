@@ -41,7 +41,7 @@ corpus: {annotations: computed, parts: 3}
 glue: {max_examples: 100, max_evaluation_examples: 50, robustness: {noise: [0.1]}}
 sweep: {architectures: [encoder, decoder], sizes: [tiny], attention: [original, shared], anatomy: true,
   suites: [glue, superglue, blimp], tasks: [mnli, rte, cb], pretrain_seeds: [1, 2],
-  finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}}
+  finetuned_pretrain_seeds: [1], finetune_seeds: [1, 2], curve: {sizes: [], finetune_seeds: [1]}, untrained: false}
 """)
 BELOW = yaml.safe_load("""  # which kinds of key another kind is part of
 parts: [shards]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from demo_documentation import Passage
-from demo_tasks import rows_in, write_rows, write_table
+from demo_tasks import write_rows, write_table
 
 from symbert.glue.blimp import PARADIGMS, STAND_IN_PAIRS, published_pairs
 from symbert.glue.forms import PLACEHOLDER, QUESTIONS
@@ -24,6 +24,7 @@ from symbert.glue.prepare import SENTENCES
 from symbert.glue.sources import published_schema
 from symbert.glue.tasks import SUITES, Task, published_split
 
+ROWS, EVALUATION_ROWS = 1_000, 500  # of a split
 EVALUATION_SHARE = 5  # one sentence in so many is for evaluation only
 FEWEST_WORDS, MOST_WORDS = 6, 10  # so that a pair fits 64 word pieces
 ENTITIES = 4  # of a passage of ReCoRD, at most
@@ -99,6 +100,11 @@ def of_split(sentences: list[Sentence], split: str) -> list[Sentence]:
         for sentence in sentences
         if (zlib.crc32(sentence.clause.encode()) % EVALUATION_SHARE == 0) == (split != "train")
     ]
+
+
+def rows_in(split: str) -> int:
+    """How many rows a split has."""
+    return ROWS if split == "train" else EVALUATION_ROWS
 
 
 def rows_of(task: Task, pool: Pool, count: int) -> list[Row]:

@@ -3,6 +3,7 @@
 import itertools
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -155,6 +156,26 @@ def test_weights_that_are_wanted_after_the_scores_are_still_to_come(changed):
         assert selection in kept.lacking_weights
         write_json(Path(selection).parent / f"finetuned/{task}/seed-{seed}.safetensors", 0)
     assert len(kept.lacking_weights) == 3 and selection not in kept.lacking_weights
+
+
+def test_runs_with_dropout_are_trained_alone_and_the_others_by_their_operator(config, folder):
+    """A GPU is asked for where the weights of all that go together are worth one."""
+    changes = {
+        "pretrain": {"together": 12, "dropout": 0.0},
+        "architectures": {"decoder": {"dropout": 0.1}},
+        "sweep": {
+            **{"pretrain_seeds": [*range(12)], "finetuned_pretrain_seeds": None},
+            **{"attention": ["original", "symmetric"], "architectures": ["encoder", "decoder"]},
+        },
+    }
+    mixed = Experiment(resolve(merge(config, changes)))
+    (said,) = warnings_of(mixed)
+    assert "24 of 48 runs: 'dropout' 0.1" in said
+    by_batch = {name: {run.attention for run in step.runs} for name, step in mixed.together.items()}
+    assert sorted(by_batch.values(), key=str) == [{"original"}, {"symmetric"}]
+    assert all(run.architecture == "encoder" for step in mixed.together.values() for run in step.runs)
+    gpus = {mixed.needs_together.gpus(SimpleNamespace(batch=batch)) for batch in mixed.together}
+    assert gpus == {1}
 
 
 def test_a_plan_says_that_kenlm_is_missing_where_perplexities_are_computed_and_nowhere_else(

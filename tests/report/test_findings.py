@@ -378,8 +378,8 @@ def test_in_a_fixed_sequence_nothing_is_tested_after_a_contrast_that_is_not_sign
 
 def test_the_distance_is_the_sum_of_the_rates():
     rates = [1e-3 * step / 100 if step < 100 else 1e-3 * (20_000 - step) / 19_900 for step in range(1000)]
-    assert outcomes.travelled(250, 1e-3) == pytest.approx(sum(rates[:250]))
-    assert outcomes.travelled(250.5, 1e-3) == pytest.approx(sum(rates[:250]) + rates[250] / 2)
+    assert outcomes.travelled(250, 1e-3, 100, 20_000) == pytest.approx(sum(rates[:250]))
+    assert outcomes.travelled(250.5, 1e-3, 100, 20_000) == pytest.approx(sum(rates[:250]) + rates[250] / 2)
 
 
 def test_the_closed_form_of_the_theory_is_what_steps_of_signs_do():

@@ -20,7 +20,7 @@ from symbert.experiment.layout import Experiment
 from symbert.experiment.project import read_config
 from symbert.files import read_json
 from symbert.report import published
-from symbert.report.claims import claims_table
+from symbert.report.claims import CHECKS, judged_claims
 from symbert.report.collect import collect, losses_of, read_record
 from symbert.report.figures import loss_figures
 from symbert.report.imported import AUTHORS, import_scores
@@ -365,8 +365,8 @@ def of_base(write):
 
 def judged(claim, models):
     """The row of a claim on the data of results/theirs."""
-    table = claims_table(collect(read_record(Path("theirs"))[1])).frame
-    (row,) = table[(table["claim"] == claim) & (table["models"] == models)].to_dict("records")
+    rows = judged_claims(collect(read_record(Path("theirs"))[1]), CHECKS)
+    (row,) = (row for row in rows if (row["claim"], row["models"]) == (claim, models))
     return row
 
 

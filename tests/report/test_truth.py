@@ -237,8 +237,8 @@ def test_no_sentence_states_what_was_not_counted(head, case):
     the intervals spoke of noise."""
     given = CASES[case]
     scores, runs = given.get("scores", []), given.get("runs", [])
-    (supported, compared, *rest), note, data = head(**given)
-    for sentence in (supported, compared, *rest, note):
+    (begun, found, supported, compared, *rest), note, data = head(**given)
+    for sentence in (begun, found, supported, compared, *rest, note):
         assert not re.search(r"nan|None|inf\b|\s-\w|--|\(\)|, ,|: ?[,;.]|BERT-[,;. ]|\bmodels: models", sentence), (
             sentence
         )
@@ -256,6 +256,7 @@ def test_no_sentence_states_what_was_not_counted(head, case):
     for model, tail in re.findall(r"GLUE score of (?:\w+-)?(\w+) than [^(]*\(([^)]*)\)", supported):
         assert ("one pre-training seed" in tail) == is_one_seed[model]
     # What was compared.
+    assert all(row["attention"] in begun for row in every)
     if every:
         named = re.match("(Compared|Measured): (.*); seeds: (\\S+)(?: to (\\S+))? of pre-training(.*)\\.", compared)
         sized = set(map(model_of, every))
@@ -281,7 +282,7 @@ def test_no_sentence_states_what_was_not_counted(head, case):
     assert ("their intervals and p" in said) == any(pair.unit == "fine-tuning seed" for pair in inferred)
     assert ("Scores are of one" in said) == bool(inferred and all(pair.unit == "fine-tuning seed" for pair in inferred))
     sizes = {row["size"] or "models without a size" for row in scores}
-    told = re.findall(r"GLUE score of (\d) of 9 columns(?: in ([\w, ]+))?", facts)
+    told = re.findall(r"(?:GLUE|mean) score of (\d) of 9 columns(?: in ([\w, ]+))?", facts)
     told = {size: int(number) for number, of in told for size in (of.split(", ") if of else sizes)}
     columns = {size: {row["column"] for row in scores if size.startswith(row["size"] or "models")} for size in sizes}
     columns = {size: of - {"wnli", "mine"} for size, of in columns.items()}

@@ -51,15 +51,7 @@ if EXPERIMENT.tuned:
             "exec python -m symbert choose-rates {output:q} 2> {log:q}"
 
 
-def chosen(grid):
-    def files(wildcards):
-        checkpoints.choose_rates.get(key=EXPERIMENT.choosing[grid.name].key)
-        return EXPERIMENT.chosen_files(grid)
-
-    return files
-
-
-CHOSEN = [*map(chosen, EXPERIMENT.tuned)]
+CHOSEN = EXPERIMENT.once_chosen(lambda **choice: checkpoints.choose_rates.get(**choice))
 
 
 # Where runs are trained together, their own jobs take the results.

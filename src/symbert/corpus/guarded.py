@@ -32,7 +32,6 @@ LATIN = 0x100  # the code points that are compared at the start
 NOT_USED = ("Cn", "Cs")  # categories: not assigned, surrogates
 PRIVATE_PLANES = 0xF0000
 SEPARATOR = SPECIAL_TOKENS["pad"]
-AFTER_WORD = "."  # a word of its own, which tokenizers finds faster than a special token
 
 
 class DisagreementError(Exception):
@@ -117,8 +116,7 @@ class Guarded:
         texts, words = ([text for text in some if differing.isdisjoint(text)] for some in (texts, words))
         groups = [[text] for text in texts]
         groups += [words[first : first + TEXTS_AT_ONCE] for first in range(0, len(words), TEXTS_AT_ONCE)]
-        differences = (group[place] for group in groups for place in np.flatnonzero(self._differ(group, AFTER_WORD)))
-        return next(differences, None)
+        return next((group[place] for group in groups for place in np.flatnonzero(self._differ(group))), None)
 
     def _compare(self, points: np.ndarray) -> None:
         self._compared[points] = True
@@ -132,9 +130,9 @@ class Guarded:
                     some = some[~self._differ([context.replace("?", chr(point)) for point in some])]
             self._agreeing[some] = True
 
-    def _differ(self, texts: list[str], separator: str = SEPARATOR) -> np.ndarray:
-        """For each text, whether the ids differ: first all together, separators between them."""
-        if len(texts) > 1 and self._agree(separator.join(texts)):
+    def _differ(self, texts: list[str]) -> np.ndarray:
+        """For each text, whether the ids differ: first all together, special tokens between them."""
+        if len(texts) > 1 and self._agree(SEPARATOR.join(texts)):
             return np.zeros(len(texts), bool)
         return np.array([not self._agree(text) for text in texts])
 

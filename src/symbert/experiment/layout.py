@@ -352,8 +352,10 @@ class Experiment:
         none before rates are chosen."""
         if not grid.tune:
             return self.runs_of_grid(grid)
-        rates = [{choice.common, choice.best} for choice in self.choices(grid)]
-        return self._at_rates(grid, rates) if rates else []
+        choices = self.choices(grid)
+        chosen = zip(grid.points, choices, strict=True) if choices else ()
+        rates = [(point, rate) for point, choice in chosen for rate in sorted({choice.common, choice.best})]
+        return [run for point, rate in rates for run in self._at_rate(grid, point, rate)]
 
     def may_follow(self, grid: Grid) -> list[Run]:
         """As many pre-trainings as may follow once the rates of a tuned grid are chosen: at two rates of each point, of
@@ -361,21 +363,18 @@ class Experiment:
         if not grid.tune or self.choices(grid):
             return []
 
-        def finished(point: Values, rate: float) -> int:
-            runs = self._at_rates(replace(grid, axes={axis: [value] for axis, value in point.items()}), [{rate}])
-            return sum(Path(self.pretrainings[run].folder, "done.json").is_file() for run in runs)
+        def finished(runs: list[Run]) -> int:
+            return sum(Path(self._folder(run), "done.json").is_file() for run in runs)
 
-        operators, rates = grid.axes["attention"], []
+        following: list[Run] = []
         for point in grid.points:
-            fewest = sorted(grid.rates, key=lambda rate: finished(point, rate))
-            rates.append({*fewest[: 1 if point["attention"] == operators[0] else 2]})
-        return self._at_rates(grid, rates)
+            fewest = sorted((self._at_rate(grid, point, rate) for rate in grid.rates), key=finished)
+            count = 1 if point["attention"] == grid.axes["attention"][0] else 2
+            following += [run for runs in fewest[:count] for run in runs]
+        return following
 
-    def _at_rates(self, grid: Grid, rates: list[set[float]]) -> list[Run]:
-        """The pre-trainings with each seed, at some rates of each point."""
-        points = zip(grid.points, rates, strict=True)
-        tuned = [{**point, "learning_rate": rate} for point, of_point in points for rate in sorted(of_point)]
-        return [self._run_at(point, seed) for point in tuned for seed in grid.seeds]
+    def _at_rate(self, grid: Grid, point: Values, rate: float) -> list[Run]:
+        return [self._run_at({**point, "learning_rate": rate}, seed) for seed in grid.seeds]
 
     def choices(self, grid: Grid) -> list[Choice]:
         """The rates of each point of a tuned grid; none before they are chosen."""
@@ -809,6 +808,19 @@ class Experiment:
     def chosen_files(self, grid: Grid) -> list[str]:
         """The files that the report waits for once the rates of a tuned grid are chosen."""
         return self._files_of(self.compared_of(grid))
+
+    def once_chosen(self, wait: Callable[..., Any]) -> list[Callable[[Any], list[str]]]:
+        """By tuned grid its `chosen_files` as the inputs of a job, once its choice of rates, which has these wildcards,
+        is no longer `wait`ed for."""
+
+        def files_of(grid: Grid) -> Callable[[Any], list[str]]:
+            def files(wildcards: Any) -> list[str]:
+                wait(key=self.choosing[grid.name].key)
+                return self.chosen_files(grid)
+
+            return files
+
+        return [files_of(grid) for grid in self.tuned]
 
     def _files_of(self, runs: Iterable[Run]) -> list[str]:
         folders = map(self._folder, runs)

@@ -232,11 +232,11 @@ class Rows:
 
 
 class Stack:
-    """The models of several runs as one, and the computation of their steps. `steps` are those that each has taken;
-    runs with equal settings and steps stand side by side and share an optimizer."""
+    """The models of several runs as one, and the computation of their steps, from the `steps` on that each has taken.
+    Runs with equal settings and steps that stand side by side share an optimizer."""
 
     def __init__(self, trainers: list[Trainer], steps: list[int]) -> None:
-        self.trainers, self.steps, self.lead = trainers, [*steps], trainers[0]
+        self.trainers, self.lead = trainers, trainers[0]
         named = [(name, parameter.ndim) for name, parameter in self.lead.model.named_parameters()]
         self.matrices = Rows(trainers, [name for name, dimensions in named if dimensions > 1])
         self.others = Rows(trainers, [name for name, dimensions in named if dimensions <= 1])
@@ -250,23 +250,30 @@ class Stack:
         }
         feeds: dict[Any, Feed] = {}
         self.feeds = [feeds.setdefault(_learns_from(trainer), Feed(trainer.task)) for trainer in trainers]
+        self.begun, self.taken = steps, 0
+        make, is_beside = self._batches, compute.computes_beside(self.lead.device)
+        self.batches: Callable[[int], list[Batch]] = compute.Ahead(make) if is_beside else make
         numbered = groupby(range(len(trainers)), key=lambda number: (trainers[number].settings, steps[number]))
         self.blocks = [Block(self, [*numbers]) for _, numbers in numbered]
 
     def step(self) -> list[StepResult]:
-        """Take the next step of each run. What a run does not have that is not finite never reaches another."""
-        batches = [feed.batch(step) for feed, step in zip(self.feeds, self.steps, strict=True)]
+        """Take the next step of each run. A number of one that is not finite reaches no other."""
+        batches = self.batches(self.taken)
         self.lead.model.train()
         losses = self.lead.fitting(lambda: self._accumulate_gradients(batches))
         norms = self._clip()
-        rates = [trainer.learning_rate(step) for trainer, step in zip(self.trainers, self.steps, strict=True)]
+        rates = [
+            trainer.learning_rate(step + self.taken) for trainer, step in zip(self.trainers, self.begun, strict=True)
+        ]
         for block in self.blocks:
             block.update(rates[block.rows.start])
-        self.steps = [step + 1 for step in self.steps]
-        for feed, step in zip(self.feeds, self.steps, strict=True):
-            feed.batch(step)  # while the device computes
+        self.taken += 1
         numbers = torch.stack([losses, norms], dim=1).tolist()
         return [StepResult(*each, rate) for each, rate in zip(numbers, rates, strict=True)]
+
+    def _batches(self, number: int) -> list[Batch]:
+        """Those of the step after so many."""
+        return [feed.batch(step + number) for feed, step in zip(self.feeds, self.begun, strict=True)]
 
     def _accumulate_gradients(self, batches: list[Batch]) -> Tensor:
         """Add up the gradients of all; returns the mean loss of each run."""
@@ -346,7 +353,7 @@ class Block:
         self.tensors = [(matrices, stack.matrices), (others, stack.others)]
         optimizer = compute.build_optimizer(nn.ParameterList([matrices, others]), settings)
         for tensor, rows in self.tensors:
-            taken = torch.tensor(float(stack.steps[numbers[0]]), device=device)
+            taken = torch.tensor(float(stack.begun[numbers[0]]), device=device)
             moments = {key: moment[self.rows].view_as(tensor) for key, moment in rows.moments.items()}
             optimizer.state[tensor] = {"step": taken, **moments}
             for trainer in trainers:

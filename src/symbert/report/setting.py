@@ -208,7 +208,8 @@ def _of_rates(data: Collection) -> Iterator[str]:
     chosen = chosen_rates(data)
     if chosen.empty:
         return
-    at_edge = f", {chosen['edge'].ne('').sum():,} at the edge of their grid" if chosen["edge"].any() else ""
+    count = chosen["edge"].ne("").sum()
+    at_edge = f", {count:,} at the edge of their grid, so that a better one may lie beyond" if count else ""
     tables = pd.concat(data.scores.values()), chosen
     every, tuned = ({*map(model_name, table["size"], table["attention"])} for table in tables)
     rest = f"; those of {', '.join(sorted(every - tuned))} are fixed, so tuning is unequal" if every > tuned else ""

@@ -138,17 +138,14 @@ def _found_in_scores(pairs: list[Comparison], scores: pd.DataFrame) -> Iterator[
     for reference, of_reference in shown.items():
         is_stand_in = of_reference[0].score in stand_in_names(scores)
         score = "mean score on the stand-in tasks" if is_stand_in else heading(of_reference[0].score)
-        if reference == names.UNTRAINED:
-            gains = [f"{pair.difference:.1f}".replace("-", "−") for pair in of_reference]
-            models = _listed([names.model_name(pair.size, pair.model) for pair in of_reference])
-            yield f"Pre-training adds {' and '.join(gains)} points to the {score} of {models}."
-            continue
         told = [
             f"{abs(pair.difference):.1f} points {'higher' if pair.difference > 0 else 'lower'} with "
             f"{names.model_name(pair.size, pair.model)}"
             for pair in of_reference
         ]
-        yield f"Compared with {reference}, the {score} is {_listed(told)}."
+        than = "without pre-training" if reference == names.UNTRAINED else f"with {reference}"
+        seed = ", of one pre-training seed" if of_reference[0].unit == FINETUNE_SEED else ""
+        yield f"The {score} is {_listed(told)} than {than}{seed}."
 
 
 def _claims(data: Collection) -> Iterator[str]:
