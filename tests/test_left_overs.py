@@ -24,7 +24,7 @@ from symbert.steps import File, Step
 ELSEWHERE = {"extract": "pretrain/test_extract.py", "export-classifier": "glue/test_export.py"}
 ONE_FILE = {  # or none, which is whole or absent
     *("plan", "status", "prune", "bundle", "check-operator", "anatomy", "prepare-task", "measure-speeds"),
-    "measure-anatomy",
+    *("measure-anatomy", "choose-rates"),
 }
 GO_ON = {  # from what an earlier attempt left: bytes, checkpoints, seeds, tables of a page
     *("download", "pretrain", "pretrain-together", "score", "report", "import-scores", "paper", "evaluate"),

@@ -301,7 +301,8 @@ def test_a_demo_that_is_shorter_by_a_tenth_has_the_same_escapes(root):
     """Cut at 300 of its 340 steps, the demo had no exit of `original`. Its page says what its own seeds give."""
     lines = (root / "docs/findings/demo-search.md").read_text(encoding="utf-8").splitlines()
     cells = {line.split(" | ")[0]: line.strip("| ").split(" | ") for line in lines if line.count(" | ") == 6}
-    of_seeds = {name.strip("| `"): [*map(int, row[1:6])] for name, row in cells.items() if "`" in name}
+    by_seed = {name.strip("| `"): row[1:6] for name, row in cells.items() if "`" in name}
+    of_seeds = {name: [*map(int, steps)] for name, steps in by_seed.items() if all(map(str.isdigit, steps))}
     assert [*of_seeds] == ["original", "symmetric", "pairwise", "original-wide"]
     demo = yaml.safe_load((root / "workflow/scales/demo.yaml").read_text(encoding="utf-8"))
     assert (

@@ -144,7 +144,8 @@ def _found_in_scores(pairs: list[Comparison], scores: pd.DataFrame) -> Iterator[
             for pair in of_reference
         ]
         than = "without pre-training" if reference == names.UNTRAINED else f"with {reference}"
-        seed = ", of one pre-training seed" if of_reference[0].unit == FINETUNE_SEED else ""
+        is_foreign = of_reference[0].fine_tunings is not None
+        seed = ", of one pre-training seed" if of_reference[0].unit == FINETUNE_SEED and not is_foreign else ""
         yield f"The {score} is {_listed(told)} than {than}{seed}."
 
 
