@@ -102,7 +102,7 @@ def test_a_job_that_was_preempted_or_lost_its_node_fails_unless_it_is_requeued(s
 
 
 def test_a_job_that_sacct_shows_as_it_ended_is_waited_for_while_the_queue_has_it_again(command):
-    """Which lasts until the requeued job may begin: two minutes, by Slurm's default."""
+    """Which lasts for half a minute and more, until the requeued job may begin again."""
     command("sacct", "echo '4|PREEMPTED'; echo '5|NODE_FAIL'; echo '6|NODE_FAIL'")
     command("squeue", "echo '4|BeginTime'; echo '5|BeginTime'")
     made = executor(status_command="sacct")

@@ -56,7 +56,7 @@ class RepairedExecutor(plugin.Executor):
             name, logfile = job.external_jobid, job.aux["slurm_logfile"]
             keys = [key for key in plugin._status_lookup_ids(name) if key in states]
             state = states[keys[0]].partition(" ")[0] if keys else "LOST"  # sacct: CANCELLED by 1000
-            if state in AWAY and any(key in reasons for key in keys):  # sacct, until a requeued job may begin again
+            if state in AWAY and any(key in reasons for key in keys):  # sacct shows it as it ended for a while
                 state = "PENDING"
             if keys or name in self.away:  # slurm-preempted.md, slurm-lost.md
                 self.away[name] = self.away.get(name, 0) + 1 if state in AWAY else 0
