@@ -55,6 +55,7 @@ test-tools: env
 # apt-get install --no-install-recommends slurm-wlm munge
 test-slurm: env
 	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/on_slurm.py
+	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/two_nodes_on_slurm.py
 	PYTHONPATH=tests $(BIN)/python -m campaigns.slurm.cluster run $(BIN)/python -m pytest tests/campaigns/slurm/signals_on_slurm.py
 
 check: env

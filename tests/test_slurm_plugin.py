@@ -40,7 +40,9 @@ def squeue(command):
 
     def answer(states: dict[str, str] | None) -> None:
         lines = [f"echo '{job}|{state}'" for job, state in (states or {}).items()]
-        command("squeue", "exit 1" if states is None else "\n".join(lines) or "exit 0")
+        pending = [f"echo '{job}|Priority'" for job, state in (states or {}).items() if state == "PENDING"]
+        of_pending = 'case "$*" in *--states=PENDING*)\n' + "\n".join([*pending, "exit 0;; esac"])
+        command("squeue", "exit 1" if states is None else "\n".join([of_pending, *lines]))
 
     return answer
 
@@ -97,6 +99,15 @@ def test_a_job_that_was_preempted_or_lost_its_node_fails_unless_it_is_requeued(s
     assert "4 is PREEMPTED" in str(made.report_job_error.mock_calls[-1].kwargs["msg"])
     squeue({"5": "RUNNING"})
     assert looked(made, "5") == {"5": "active"}
+
+
+def test_a_job_that_sacct_shows_as_it_ended_is_waited_for_while_the_queue_has_it_again(command):
+    """Which lasts for half a minute and more, until the requeued job may begin again."""
+    command("sacct", "echo '4|PREEMPTED'; echo '5|NODE_FAIL'; echo '6|NODE_FAIL'")
+    command("squeue", "echo '4|BeginTime'; echo '5|BeginTime'")
+    made = executor(status_command="sacct")
+    told = [looked(made, "4", "5", "6") for _ in range(repaired.LOOKS)][-1]
+    assert told == {"4": "active", "5": "active", "6": "failed"}
 
 
 def test_a_queue_that_does_not_answer_says_nothing_of_a_job(squeue):

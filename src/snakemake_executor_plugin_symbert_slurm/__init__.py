@@ -46,7 +46,7 @@ class RepairedExecutor(plugin.Executor):
             async with self.status_rate_limiter:
                 states, _ = await plugin.query_job_status(query(self.run_uuid), self.logger)
                 self._note_silence(states is None, query(self.run_uuid))
-                if "PENDING" in (states or {}).values():  # slurm-held.md
+                if {"PENDING", *AWAY} & {*(states or {}).values()}:  # slurm-held.md, slurm-preempted.md
                     words = f"squeue --noheader --states=PENDING --format=%i|%r --name {self.run_uuid}"
                     reasons = (await plugin.query_job_status(words, self.logger))[0] or {}
         for job in active_jobs:
@@ -56,6 +56,8 @@ class RepairedExecutor(plugin.Executor):
             name, logfile = job.external_jobid, job.aux["slurm_logfile"]
             keys = [key for key in plugin._status_lookup_ids(name) if key in states]
             state = states[keys[0]].partition(" ")[0] if keys else "LOST"  # sacct: CANCELLED by 1000
+            if state in AWAY and any(key in reasons for key in keys):  # sacct shows it as it ended for a while
+                state = "PENDING"
             if keys or name in self.away:  # slurm-preempted.md, slurm-lost.md
                 self.away[name] = self.away.get(name, 0) + 1 if state in AWAY else 0
             held = next(filter(HELD.search, [state, *(reasons.get(key, "") for key in keys)]), "")

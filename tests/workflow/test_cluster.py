@@ -1,4 +1,4 @@
-"""What the profile for Slurm makes of the jobs; tests/campaigns/slurm sends them to a real Slurm of one node."""
+"""What the profile for Slurm makes of the jobs; tests/campaigns/slurm sends them to a real Slurm."""
 
 import os
 import re

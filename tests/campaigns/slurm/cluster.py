@@ -1,9 +1,9 @@
-"""A Slurm of one node on loopback, with GPUs that are only device files: `python -m campaigns.slurm.cluster`, as root.
+"""A Slurm of two nodes on loopback, with GPUs that are only device files: `python -m campaigns.slurm.cluster`, as root.
 
 `run COMMAND` runs a command beside it, `stop` ends what a killed run left. Both end with another code than 0, and the
 reason, where nothing was done. Everything lies in HOME, but for two links in
 /etc/slurm, where Slurm's commands look for their configuration. The GPUs are the null device under other names: Slurm
-counts them and deals them out.
+counts them and deals them out. The second node is another slurmd on this machine, and in the partition `pair` alone.
 """
 
 import fcntl
@@ -25,9 +25,10 @@ LOCK = Path("/run/lock/symbert-slurm")
 LINKS = [Path("/etc/slurm/slurm.conf"), Path("/etc/slurm/gres.conf")]
 FETCHED = Path("/run/slurm/conf")  # where a node without files of its own keeps its configuration
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
-DAEMONS = ("slurmd", "slurmctld", "munged")  # in the order in which they stop
+NODES = ("first", "second")
+DAEMONS = (*(f"slurmd.{node}" for node in NODES), "slurmctld", "munged")  # in the order in which they stop
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end a run
-CPUS, MEMORY, GPUS = 8, 64_000, 2  # of the node, MB; Slurm believes it
+CPUS, MEMORY, GPUS = 8, 64_000, 2  # of a node, MB; Slurm believes it
 
 LIMIT = 540  # seconds of a command
 PATIENCE = 45  # seconds in which a daemon comes up or jobs end; longer than KillWait
@@ -39,7 +40,6 @@ CONFIGURATION = """\
 ClusterName={name}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller_port}
-SlurmdPort={node_port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -55,21 +55,26 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
 ReturnToService=2
+SlurmdTimeout=20
 MinJobAge=3600
 KillWait=20
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmctldPidFile={home}/slurmctld.pid
-SlurmdPidFile={home}/slurmd.pid
+SlurmdPidFile={home}/slurmd.%n.pid
 SlurmctldLogFile={home}/slurmctld.log
-SlurmdLogFile={home}/slurmd.log
+SlurmdLogFile={home}/slurmd.%n.log
 StateSaveLocation={home}/state
-SlurmdSpoolDir={home}/spool
+SlurmdSpoolDir={home}/spool.%n
 SlurmdParameters=config_overrides
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=1-0 State=UP
-PartitionName=gpu Nodes={host} MaxTime=1-0 State=UP
-PartitionName=urgent Nodes={host} PriorityTier=2 MaxTime=1-0 State=UP
+NodeName=DEFAULT CPUs={cpus} RealMemory={memory} Gres=gpu:{gpus} State=UNKNOWN
+NodeName=first NodeHostname={host} NodeAddr=127.0.0.1 Port={first_port}
+NodeName=second NodeHostname={host} NodeAddr=127.0.0.1 Port={second_port}
+PartitionName=DEFAULT MaxTime=1-0 State=UP
+PartitionName=main Nodes=first Default=YES
+PartitionName=gpu Nodes=first
+PartitionName=urgent Nodes=first PriorityTier=2
+PartitionName=pair Nodes=first,second
 """
 
 
@@ -144,8 +149,10 @@ def start() -> None:
     daemon = {"pid-file": "munged.pid", "log-file": "munged.log"}
     _launch("munged", "--force", *(f"--{option}={HOME / name}" for option, name in {**munge, **daemon}.items()))
     _launch("slurmctld")
-    _launch("slurmd")
-    _expect(lambda: _answer("sinfo", "-h", "-N", "-p", "gpu", "-o", "%T") == "idle", "no node is idle")
+    for node in NODES:
+        start_node(node)
+    ask = ("sinfo", "-h", "-N", "-p", "pair", "-o", "%T")
+    _expect(lambda: _answer(*ask).split() == ["idle"] * len(NODES), "not all nodes are idle")
 
 
 def stop() -> None:
@@ -155,7 +162,7 @@ def stop() -> None:
         _comes_true(lambda: not _answer("squeue", "-h"), PATIENCE)  # else their processes are killed below
     for daemon in DAEMONS:
         _end(daemon)
-    for process in _left_by_jobs():
+    for process in _with_variables(f"SLURM_CLUSTER_NAME={NAME}"):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     for link in LINKS:
@@ -171,16 +178,32 @@ def restart_controller() -> None:
     _expect(lambda: bool(_answer("squeue", "-h")), "the controller lists no jobs")
 
 
+def start_node(node: str) -> None:
+    """Start the daemon of a node."""
+    _launch("slurmd", "-N", node, named=f"slurmd.{node}")
+
+
+def lose_node(node: str) -> None:
+    """Kill the daemon of a node and all processes of its jobs at once, as when its power fails."""
+    tasks = _with_variables(f"SLURM_CLUSTER_NAME={NAME}", f"SLURMD_NODENAME={node}")
+    steps = {_name_and_parent(task)[1] for task in tasks}
+    steps = {process for process in steps if _name(process) == "slurmstepd"}
+    _end(f"slurmd.{node}", signal.SIGKILL)
+    for process in (*steps, *tasks):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
 def _write_files(host: str) -> None:
-    for folder in (HOME, HOME / "state", HOME / "spool"):
+    for folder in (HOME, HOME / "state", *(HOME / f"spool.{node}" for node in NODES)):
         folder.mkdir(mode=0o755)
     key = HOME / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
-    ports = dict(zip(("controller_port", "node_port"), _free_ports(2), strict=True))
+    ports = dict(zip(("controller_port", "first_port", "second_port"), _free_ports(3), strict=True))
     facts = {"name": NAME, "host": host, "home": HOME, "cpus": CPUS, "memory": MEMORY, "gpus": GPUS, **ports}
     (HOME / "slurm.conf").write_text(CONFIGURATION.format(**facts))
-    (HOME / "gres.conf").write_text(f"NodeName={host} Name=gpu File={HOME}/gpu[0-{GPUS - 1}]\n")
+    (HOME / "gres.conf").write_text(f"Name=gpu File={HOME}/gpu[0-{GPUS - 1}]\n")
     for number in range(GPUS):
         os.mknod(HOME / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))  # as /dev/null
     for link in LINKS:
@@ -196,11 +219,11 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _launch(daemon: str, *options: str) -> None:
+def _launch(daemon: str, *options: str, named: str = "") -> None:
     done = subprocess.run([daemon, *options], capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode:
         raise RuntimeError(f"{daemon} does not start: {done.stderr.strip() or done.stdout.strip()}")
-    _expect(lambda: _process(daemon) is not None, f"no process of {daemon}")
+    _expect(lambda: _process(named or daemon) is not None, f"no process of {daemon}")
 
 
 def _answer(*command: str) -> str:
@@ -234,12 +257,17 @@ def _logs() -> str:
 
 def _name(process: int) -> str | None:
     """The name of a process, as in `/proc/…/comm`; None when it has ended, also where nobody waited for it."""
+    return _name_and_parent(process)[0]
+
+
+def _name_and_parent(process: int) -> tuple[str | None, int]:
     try:
         told = Path(f"/proc/{process}/stat").read_text(errors="replace")
     except OSError:
-        return None
+        return None, 0
     name, _, rest = told.partition("(")[2].rpartition(")")
-    return None if rest.split()[0] == "Z" else name
+    state, parent = rest.split()[:2]
+    return None if state == "Z" else name, int(parent)
 
 
 def _process(daemon: str) -> int | None:
@@ -248,25 +276,25 @@ def _process(daemon: str) -> int | None:
         process = int((HOME / f"{daemon}.pid").read_text())
     except (FileNotFoundError, ValueError):
         return None
-    return process if _name(process) == daemon else None
+    return process if _name(process) == daemon.partition(".")[0] else None
 
 
-def _end(daemon: str) -> None:
-    process = _process(daemon)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process and _name(process) == daemon:
+def _end(daemon: str, *signals: int) -> None:
+    for number in signals or (signal.SIGTERM, signal.SIGKILL):
+        if process := _process(daemon):
             os.kill(process, number)
-            _comes_true(lambda: _name(process) != daemon, GRACE)
+            _comes_true(lambda: _name(process) is None, GRACE)
 
 
-def _left_by_jobs() -> list[int]:
-    """What outlived its job: without cgroups Slurm loses sight of a process whose parent has ended."""
-    mark, left = f"SLURM_CLUSTER_NAME={NAME}".encode(), []
+def _with_variables(*variables: str) -> list[int]:
+    """The processes that have these in their environment. Those of our jobs are found by it when they outlive their
+    job: without cgroups Slurm loses sight of a process whose parent has ended."""
+    found = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
-            if mark in environment.read_bytes().split(b"\0"):
-                left.append(int(environment.parent.name))
-    return left
+            if {*map(str.encode, variables)} <= {*environment.read_bytes().split(b"\0")}:
+                found.append(int(environment.parent.name))
+    return found
 
 
 if __name__ == "__main__":

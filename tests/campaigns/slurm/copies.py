@@ -1,7 +1,6 @@
-"""Working copies of the project for a cluster of one node, and Snakemake as it runs in them."""
+"""Working copies of the project for a cluster whose nodes are one machine, and Snakemake as it runs in them."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,12 +97,3 @@ def snakemake(directory: Path, *arguments: str) -> Iterator[subprocess.Popen]:
         if process.poll() is None:
             process.kill()
         process.wait()
-
-
-def copy_of(directory: Path) -> Path:
-    """A second working copy with the same corpus, for which no trainings were begun."""
-    another = directory.with_name("another copy")
-    shutil.copytree(directory, another, ignore=shutil.ignore_patterns("locks", "incomplete"))
-    shutil.rmtree(another / "results/runs")
-    adapt(another, gpu=0, nodes=1)
-    return another

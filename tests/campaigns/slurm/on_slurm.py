@@ -120,11 +120,3 @@ def test_two_parts_are_one_job_and_the_report_is_one(story):
     assert (parts["NumCPUs"], parts["MinMemoryNode"]) == ("2", "4000M"), "two parts at once"
     (report,) = jobs_of("rule_report")
     assert report["JobState"] == "COMPLETED"
-
-
-def test_two_processes_train_one_model_in_one_job_which_is_requeued_and_once_cancelled_stays_away(story):
-    """As on two nodes: each has its torchrun, but both are the one that there is."""
-    (only,) = trainings_of("shared")
-    assert (only["JobId"], only["JobState"], only["Restarts"]) == (story.joint.job, "CANCELLED", "1")
-    assert sessions(story.joint.folder)[0]["processes"] == 2
-    assert not (story.joint.folder / "done.json").exists()

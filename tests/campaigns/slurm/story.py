@@ -4,8 +4,7 @@ Two trainings run side by side; each is held still after a saved step until the 
 
 1. The queue does not answer Snakemake for two minutes. Meanwhile the second training, which Slurm may not requeue, is
    warned and fails; the first comes near its limit and is requeued, onto a node that is drained, while the controller
-   restarts; a third training, by several processes, runs from a second working copy; and the undisturbed chain, outside
-   of Slurm.
+   restarts; and the undisturbed chain runs, outside of Slurm.
 2. A job of higher priority takes the GPUs of both.
 3. The first is cancelled.
 4. Snakemake is killed, and started again while the job of the first still runs.
@@ -13,7 +12,6 @@ Two trainings run side by side; each is held still after a saved step until the 
 
 import os
 import secrets
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from campaigns.slurm import cluster
-from campaigns.slurm.copies import ON_SLURM, copy_of, log_of, snakemake, working_copy
+from campaigns.slurm.copies import ON_SLURM, log_of, snakemake, working_copy
 from campaigns.slurm.jobs import PATIENCE, Training, ask, job, jobs_of, wait_until
 from command_lines import command_lines
 
@@ -45,7 +43,6 @@ class Story:
     in_silence: list[str] = field(default_factory=list)  # states of the jobs of pairwise at the end of the silence
     not_requeued: str = ""  # the log of pairwise then
     locked: str = ""  # what Snakemake said when it was started again after its kill
-    joint: Training | None = None  # that of several processes
     command_lines: set[str] = field(default_factory=set)
 
     def run(self, attention: str) -> Path:
@@ -70,7 +67,6 @@ def disturb(story: Story) -> tuple[Training, Training]:
     with snakemake(story.directory, *ON_SLURM) as process:
         hold([original, pairwise], process)
         look_at_running_jobs(story, original)
-        another = copy_of(story.directory)
         with snakemake(story.undisturbed, "--cores", "2") as undisturbed, silent_queue(story):
             warn_in_vain(pairwise)
             with drained_node():
@@ -80,7 +76,6 @@ def disturb(story: Story) -> tuple[Training, Training]:
                 story.drained = job(original.job)
             original, pairwise = original.next_session(), pairwise.next_session()
             hold([original], process)
-            story.joint = train_jointly(another)
             assert undisturbed.wait(PATIENCE) == 0
         hold([pairwise], process)
         preempt(original, pairwise)
@@ -186,18 +181,3 @@ def states_of(attention: str) -> list[str]:
 def trainings_of(attention: str) -> list[dict[str, str]]:
     """The jobs of a training, in the order in which they were submitted."""
     return [told for told in jobs_of("rule_pretrain") if attention in told["StdOut"]]
-
-
-def train_jointly(directory: Path) -> Training:
-    """Two processes as on two nodes: warned and requeued, then cancelled by Ctrl-C in Snakemake; gives the training."""
-    training = Training(directory, "shared")
-    changes = ["sweep={attention: [shared]}", "pretrain={processes: 2, nodes: 2}"]
-    with snakemake(directory, *ON_SLURM, "--until", "pretrain", "--config", *changes) as process:
-        hold([training], process)
-        training.go_on()
-        ask("scancel", "--signal=USR1", training.job)
-        hold([training.next_session()], process)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) != 0
-    wait_until(lambda: job(training.job)["JobState"] == "CANCELLED", lambda: str(job(training.job)))
-    return training

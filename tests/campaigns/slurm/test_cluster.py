@@ -26,7 +26,7 @@ def test_a_daemon_that_does_not_end_is_killed_and_all_else_is_removed(tmp_path):
     script.chmod(0o755)
     with subprocess.Popen([script], stdout=subprocess.PIPE, text=True) as daemon:
         assert daemon.stdout.readline() == "ready\n" and "slurmd runs" in cluster.signs_of_slurm()
-        (cluster.HOME / "slurmd.pid").write_text(f"{daemon.pid}\n")
+        (cluster.HOME / "slurmd.first.pid").write_text(f"{daemon.pid}\n")
         cluster.LINKS[0].symlink_to(cluster.HOME / "slurm.conf")
         cluster.stop()
         assert daemon.wait(1) == -9
@@ -36,7 +36,7 @@ def test_a_daemon_that_does_not_end_is_killed_and_all_else_is_removed(tmp_path):
 def test_processes_and_links_of_others_are_left_alone(tmp_path):
     cluster.LINKS[0].symlink_to(tmp_path / "site/slurm.conf")
     with subprocess.Popen(["sleep", "60"]) as other:
-        (cluster.HOME / "slurmd.pid").write_text(f"{other.pid}\n")
+        (cluster.HOME / "slurmd.first.pid").write_text(f"{other.pid}\n")
         cluster.stop()
         assert other.poll() is None and cluster.LINKS[0].is_symlink()
         other.kill()
