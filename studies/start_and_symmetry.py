@@ -94,10 +94,11 @@ ELSEWHERE = {  # a word after the name of a number, for its ratio at another lev
     "rule-two-thirds": "by rule, two thirds",
 }
 SETTINGS = {  # of the table on the page: its places, and how runs there are found
-    "copies, 8 layers": ("copies-8", {"study": LATER, **COPIES[8]}),
-    "documentation, 8 layers": ("documentation-8", {"study": LATER, "text": "documentation-48"}),
-    "copies, shape of BERT-small": ("small-copies", {"study": "width", **WIDTHS[1]}),
-    "documentation, shape of BERT-small": ("small-documentation", {"study": "width", **WIDTHS[2]}),
+    "copies, 8 layers, 1e-3": ("copies-8", {"study": LATER, **COPIES[8]}),
+    "English, 8 layers, 1e-3": ("documentation-8", {"study": LATER, "text": "documentation-48"}),
+    "copies, BERT-small's shape, 1e-3": ("small-copies-fast", {"study": "width", **WIDTHS[0]}),
+    "the same, 2.5e-4 (added after the pilot)": ("small-copies", {"study": "width", **WIDTHS[1]}),
+    "English, BERT-small's shape, 2.5e-4": ("small-documentation", {"study": "width", **WIDTHS[2]}),
 }
 QUESTIONS = {
     "scale: `original`, wide / narrow": ("original-wide", "original"),
