@@ -577,6 +577,7 @@ def results(tmp_path, monkeypatch, runs):
     folder.mkdir(parents=True)
     rows = {"text": {"source": "copying", "vocabulary": None, "sequence_length": 48}}
     training = {"learning_rate": 1e-3, "batch_size": 32, "steps": 1000, "evaluate_every": 25}
+    training |= {"warmup_steps": 100, "schedule_steps": 20_000, "dropout": 0.0}
     run = {"size": row["size"], "pretrain_seed": int(row["seed"]), "training": training}
     run |= {"operator": {"name": row["attention"]}, "rows": rows}
     (folder / "run.json").write_text(json.dumps(run))
