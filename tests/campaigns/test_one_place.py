@@ -117,9 +117,13 @@ EDITS: dict[str, list[tuple[str, str, str]]] = {
         ("src/symbert/report/exhibits.py", LISTED, TABLE_LINE),
     ],
     "metric": [
-        ("src/symbert/pretrain/train.py", "\n\nclass Trained(", "    perplexity: float\n"),
+        (
+            "src/symbert/pretrain/train.py",
+            "\n\n@dataclass(frozen=True)\nclass Started:",
+            "    perplexity: float = math.nan\n",
+        ),
         ("src/symbert/pretrain/train.py", "\n\nclass Trainer:", "    perplexity: float\n"),
-        ("src/symbert/pretrain/train.py", ")\n        self._refuse_divergence", ", math.exp(loss)"),
+        ("src/symbert/pretrain/train.py", ")\n\n    @property\n    def flags", ", math.exp(loss)"),
     ],
 }
 FILES = {"operator": 0, "size": 0, "task": 0, "architecture": 2}  # that an addition edits; each of the others edits one
