@@ -207,7 +207,7 @@ MISTAKES = {
         "grids": {"a": {"learning_rate": [1e-3], "contrasts": {"b": CONTRAST}}}
     },
     "the grid sweep lists 'learning_rate' and has it tuned": {"learning_rate": [1e-3], "tune": TUNE},
-    "the grid a has the seed 102 in 'tune.seeds' and in 'pretrain_seeds'": {
+    "the grid a has the seed 102 in 'tune.seeds', which is in 'pretrain_seeds'": {
         "grids": {"a": {"tune": TUNE, "pretrain_seeds": [7, 102]}}
     },
     r"'sweep\.tune\.learning_rate': expected": {"tune": TUNE | {"learning_rate": [1e-3]}},

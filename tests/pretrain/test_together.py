@@ -204,6 +204,34 @@ def test_a_run_that_cannot_be_one_of_several_is_refused_and_the_others_go_on(man
     assert "'dropout' 0.1" in ended[runs[1].folder] and "'compile'" in ended[runs[2].folder]
 
 
+IDLE = """
+import torch
+from symbert.model.attention import OriginalAttention
+
+
+class Frozen(OriginalAttention):
+    def __init__(self, config):
+        super().__init__(config)
+        self.query.weight.requires_grad_(False)
+
+
+class Unused(OriginalAttention):
+    def __init__(self, config):
+        super().__init__(config)
+        self.spare = torch.nn.Parameter(torch.ones(4, 4))
+"""
+
+
+@pytest.mark.parametrize("kind", ["Frozen", "Unused"])
+def test_a_run_with_a_parameter_that_gets_no_gradient_is_left_alone(kind, tmp_path, manifest, together, monkeypatch):
+    """As a row among others it was decayed, and moved; AdamW passes it over in a run alone."""
+    (tmp_path / "idle.py").write_text(IDLE)
+    monkeypatch.syspath_prepend(tmp_path)
+    runs = [planned(manifest, brief(), own(kind.lower(), **{"class": f"idle:{kind}"})), planned(manifest, brief())]
+    code, ended, _ = together(runs)
+    assert code == 0 and ended[runs[1].folder] == "done" and "is frozen or not used" in ended[runs[0].folder]
+
+
 OPERATOR = """
 from symbert.model.attention import OriginalAttention
 

@@ -893,7 +893,8 @@ class Experiment:
     @cached_property
     def key(self) -> str:
         """The key of the report: of its inputs and of all that it says of the configuration."""
-        return key(self.inputs, to_builtins(self.report_settings))
+        named = [to_builtins([grid.contrasts for grid in self.grids])] if self.grids else []
+        return key(self.inputs, to_builtins(self.report_settings), *named)
 
     @property
     def reported(self) -> str:

@@ -151,11 +151,13 @@ def report_of_grids(config: Configuration, grids: list[Grid]) -> ReportSettings:
 
 def check_sweep(config: Configuration) -> None:
     """ConfigError where a point of a grid cannot be trained, or a contrast has a value that its grid lacks."""
-    for grid in grids_of(config):
+    grids = grids_of(config)
+    reported = {seed for grid in grids for seed in grid.seeds}
+    for grid in grids:
         if not grid.axes["attention"]:
             raise ConfigError(f"config: 'sweep.attention' is [], but the grid {grid.name} trains; name an operator")
         if grid.tune:
-            _check_tuning(grid, grid.tune)
+            _check_tuning(grid, grid.tune, reported)
         for point in grid.points:
             _check_point(config, point)
         for contrast in grid.contrasts:
@@ -166,13 +168,13 @@ def check_sweep(config: Configuration) -> None:
                 raise ConfigError(f"config: 'sweep.grids': the contrast {contrast.name} {fault}")
 
 
-def _check_tuning(grid: Grid, tune: Tune) -> None:
+def _check_tuning(grid: Grid, tune: Tune, reported: set[int]) -> None:
     if "learning_rate" in grid.axes:
         raise ConfigError(f"config: the grid {grid.name} lists 'learning_rate' and has it tuned; leave one out")
-    if reported := sorted({*tune.seeds} & {*grid.seeds}):
+    if both := sorted({*tune.seeds} & reported):
         raise ConfigError(
-            f"config: the grid {grid.name} has the seed {reported[0]} in 'tune.seeds' and in 'pretrain_seeds'; a rate "
-            "is judged on other seeds than it was chosen on, change one"
+            f"config: the grid {grid.name} has the seed {both[0]} in 'tune.seeds', which is in 'pretrain_seeds' of a grid; a "
+            "rate is judged on other seeds than it was chosen on, change one"
         )
 
 

@@ -6,6 +6,7 @@ begin alone and go on together, or the reverse; only the order of sums differs. 
 `functional_call` with the weights of a run, and `vmap` over the runs.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -89,6 +90,7 @@ def life_of(
                 raise ConfigError(f"{run}: cannot be trained together with others: {reason}; train it alone")
             claim(folder, run, records, world.device, verify)
             trainer = Trainer(run, world, micro_batch_size)
+            refuse_untrained(trainer)
             session = Session(trainer, records, stop)
             session.together = yield session
             session.open(threads)
@@ -97,6 +99,19 @@ def life_of(
                 trainer.refuse_divergence(records.step, result)
                 session.complete(result, partial(trainer.measured, *sums))
             session.publish()
+
+
+def refuse_untrained(trainer: Trainer) -> None:
+    """ConfigError where a parameter gets no gradient, as one that is frozen or not used: AdamW passes it over in a run
+    alone, but as a row among others it would decay, and count in the norm."""
+    inputs = trainer.task.inputs(trainer.task.validation_batch(np.arange(1)), False)
+    trainer.loss(**move(inputs, trainer.device)).backward()
+    idle = [name for name, parameter in trainer.model.named_parameters() if parameter.grad is None]
+    trainer.optimizer.zero_grad(set_to_none=True)
+    if idle:
+        raise ConfigError(
+            f"{trainer.run}: cannot be trained together with others: {idle[0]} is frozen or not used; train it alone"
+        )
 
 
 class Member:
@@ -129,7 +144,7 @@ class Member:
         """End the run, if it is live, by an error of all."""
         if self.is_live:
             self.ended = explain(error)[1]
-            with suppress(type(error)):
+            with suppress(BaseException):  # the error, or as what `explained` tells it
                 self.life.throw(error)
 
 
@@ -171,6 +186,8 @@ def train_alike(members: list[Member]) -> None:
         if stopped := [member.stopped for member in live if member.stopped]:
             raise stopped[0]
         live = [member for member in live if member.is_live]
+        stack = None  # the weights of all lie in it; it and what makes its batches hold each other
+        gc.collect()
 
 
 # --- their models as one ----------------------------------------------------------------------------------------------
@@ -249,7 +266,10 @@ class Stack:
             if any(not torch.equal(tensor, tensors[0]) for tensor in tensors)
         }
         feeds: dict[Any, Feed] = {}
-        self.feeds = [feeds.setdefault(_learns_from(trainer), Feed(trainer.task)) for trainer in trainers]
+        self.feeds = [  # runs at other steps read other batches
+            feeds.setdefault((_learns_from(trainer), step), Feed(trainer.task))
+            for trainer, step in zip(trainers, steps, strict=True)
+        ]
         self.begun, self.taken = steps, 0
         make, is_beside = self._batches, compute.computes_beside(self.lead.device)
         self.batches: Callable[[int], list[Batch]] = compute.Ahead(make) if is_beside else make

@@ -134,6 +134,8 @@ def rates_figure(data: Collection) -> Figure | None:
             first, second = (choices[at] for at in sides)
             words = ", ".join(str(value) for axis, value in place.items() if axis != "architecture")
             for unit, outcome in OF_SEED.items():
+                if unit.endswith("(nats)") and "text" in contrast.first:
+                    continue  # losses of two texts are no measure of one another
                 tried = zip(first.tried, second.tried, strict=True)
                 seeds = pd.DataFrame({ours.rate: outcome(ours) - outcome(theirs) for ours, theirs in tried})
                 if seeds.notna().all().any():

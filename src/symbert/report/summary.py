@@ -102,13 +102,14 @@ def _found_in_runs(data: Collection) -> Iterator[str]:
                 yield f"To escape the plateau{place}, {_listed(told)}."
             close = [name for (name, of), result in tested.items() if of == reference and result.verdict == WITHIN]
             if close:
-                yield f"{_listed([*close, reference])} escape the plateau{place} within 25 % of each other."
+                escape = "escapes" if len(close) == 1 else "escape"
+                yield f"{_listed(close)} {escape} the plateau{place} within 25 % of the steps of {reference}."
         if not any(result.seeds >= FEWEST_ESCAPES for result in tested.values()):
             of_size = {name: escapes_of(losses, level) for (of, name), losses in models.items() if of == size}
-            told = [f"{each.median.in_a_sentence} with {name}" for name, each in of_size.items()]
-            untested.append(f"the plateau{place} ends {_listed(told)}")
+            told = [f"{name} {each.median.in_a_sentence}" for name, each in of_size.items()]
+            untested.append(f"escapes from the plateau{place}: {_listed(told)}")
     if untested:
-        yield f"With too few seeds for a test, {'; '.join(untested)}."
+        yield f"Without a test, {'; '.join(untested)}."
 
 
 def _share(result: EscapeComparison) -> str:
