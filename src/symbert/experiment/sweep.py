@@ -173,8 +173,8 @@ def _check_tuning(grid: Grid, tune: Tune, reported: set[int]) -> None:
         raise ConfigError(f"config: the grid {grid.name} lists 'learning_rate' and has it tuned; leave one out")
     if both := sorted({*tune.seeds} & reported):
         raise ConfigError(
-            f"config: the grid {grid.name} has the seed {both[0]} in 'tune.seeds', which is in 'pretrain_seeds' of a grid; a "
-            "rate is judged on other seeds than it was chosen on, change one"
+            f"config: the grid {grid.name} has the seed {both[0]} in 'tune.seeds', which is in 'pretrain_seeds' of a "
+            "grid; a rate is judged on other seeds than it was chosen on, change one"
         )
 
 
