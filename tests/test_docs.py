@@ -153,14 +153,10 @@ def test_every_documented_target_of_make_exists_with_its_variables():
 
 
 def test_every_rule_says_in_a_line_what_it_does():
-    """`snakemake --list-rules` shows these lines."""
+    """`snakemake --list-rules` shows these lines; a rule by `use rule` has none of its own in Snakemake 9.0."""
     files = [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")]
-    heads = [
-        found
-        for path in files
-        for found in re.findall(r"^(?:rule|use rule \w+ as) (\w+)(?: with)?:\n(.*)$", path.read_text(), re.M)
-    ]
-    assert len(heads) >= 19
+    heads = [found for path in files for found in re.findall(r"^rule (\w+):\n(.*)$", path.read_text(), re.M)]
+    assert len(heads) >= 16
     assert {name for name, line in heads if not re.fullmatch(r'    """[A-Z].{10,}\."""', line)} == set()
 
 

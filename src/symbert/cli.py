@@ -101,6 +101,10 @@ def _run(name: str, words: list[str], is_process: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DataError.exit_code
     except Exception as error:
+        if isinstance(
+            error.__cause__, Interrupted
+        ):  # in the body of a class, by Python 3.11: "Error calling __set_name__"
+            raise error.__cause__ from None
         code, message = explain(error)
         trace = traceback.format_exc() if code == SymbertError.exit_code else ""
         _say(f"{trace}{name}: {message}\n")

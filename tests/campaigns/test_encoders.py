@@ -47,6 +47,7 @@ EXPERIMENT = {
     "models": {family: {"path": f"models/{family}", "learning_rate": RATES.get(family)} for family in FAMILIES},
     "sweep": {
         **{"attention": ["original"], "pretrain_seeds": [1], "finetuned_pretrain_seeds": None, "curve": {"sizes": []}},
+        "untrained": False,
         **{"tuning_seeds": [7], "finetune_seeds": [*SEEDS], "suites": ["glue", "squad2"], "tasks": [*COLUMNS]},
     },
 }

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_every_recipe_does_what_it_says(root, checkout):
     assert len(done) == 7, "six, and what comes afterwards"
     for heading, lines in done.items():
         for words in filter(None, map(runnable, lines)):
-            command = ["python", "-m", *words] if words[0] == "symbert" else words
+            command = [sys.executable, "-m", *words] if words[0] in ("symbert", "snakemake") else words
             run = subprocess.run(
                 command, cwd=checkout.directory, env=checkout.environment, capture_output=True, text=True
             )

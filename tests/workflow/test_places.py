@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_a_workflow_that_snakedeploy_writes_finds_the_package_that_is_installed(
     instead = {"KEY": f"url.{checkout.directory}/.git.insteadOf", "VALUE": "https://github.com/owner/symbert"}
     values = {f"GIT_CONFIG_{name}_0": value for name, value in instead.items()} | {"GIT_CONFIG_COUNT": "1"}
     environment = {**elsewhere.environment, **values, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    command = ["snakemake", "--cores", "1", "--dry-run"]
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run"]
     planned = subprocess.run(command, cwd=elsewhere.directory, env=environment, capture_output=True, text=True)
     assert planned.returncode == 0, planned.stderr
     assert "shared" in planned.stdout and "results/demo-embedded/report/report.html" in planned.stdout

@@ -48,8 +48,8 @@ rule score:
         f" --threads {{threads}} {KEPT} 2> {{log:q}}"
 
 
+# Score the fine-tuned models on noisy and out-of-domain rows.
 use rule score as score_robustness with:
-    """Score the fine-tuned models on noisy and out-of-domain rows."""
     input:
         ancient([f"{CHECKPOINT}/{file}" for file in CHECKPOINT_FILES]),
         ancient(EXPERIMENT.reads(ROBUSTNESS)),
@@ -61,8 +61,8 @@ use rule score as score_robustness with:
         options=EXPERIMENT.options(ROBUSTNESS),
 
 
+# Fine-tune and score a model from elsewhere.
 use rule score as score_model with:
-    """Fine-tune and score a model from elsewhere."""
     input:
         ancient(EXPERIMENT.reads(SCORES_OF_MODEL)),
     output:
@@ -73,8 +73,8 @@ use rule score as score_model with:
         options=EXPERIMENT.options(SCORES_OF_MODEL),
 
 
+# Score fine-tuned models from elsewhere on noisy and out-of-domain rows.
 use rule score as score_robustness_model with:
-    """Score fine-tuned models from elsewhere on noisy and out-of-domain rows."""
     input:
         ancient(EXPERIMENT.reads(ROBUSTNESS_OF_MODEL)),
     output:
